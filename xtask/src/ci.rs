@@ -143,7 +143,7 @@ fn check_directions(_: Extent) -> Fallible<Pass> {
 
 /// Checks generated pages and links, and builds the site with mdBook.
 fn book(_: Extent) -> Fallible<Pass> {
-    let wrong = docs::wrong()?;
+    let wrong = docs::errors()?;
     if !wrong.is_empty() {
         return Err(wrong.join("\n").into());
     }

@@ -62,7 +62,7 @@ const BANS: [&str; 2] = ["plan", "sim"];
 
 /// Checks the checkout; each line describes one violation.
 pub(crate) fn check() -> Fallible<Vec<String>> {
-    let mut wrong = wrong_edges(&edges(&workspace::metadata()?));
+    let mut wrong = forbidden_dependencies(&edges(&workspace::metadata()?));
     wrong.extend(impure_crates()?);
     Ok(wrong)
 }
@@ -101,7 +101,7 @@ fn edges(metadata: &Value) -> Vec<Edge> {
 }
 
 /// Describes forbidden dependencies. Dev-dependencies may point to any package.
-fn wrong_edges(edges: &[Edge]) -> Vec<String> {
+fn forbidden_dependencies(edges: &[Edge]) -> Vec<String> {
     let sentence = |Edge { from, to, for_tests }: &Edge| {
         let Some((_, allowed)) = DIRECTIONS.iter().find(|(name, _)| name == from) else {
             return Some(format!(
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn sentences(from: &str, to: &str, kind: &str) -> Vec<String> {
-        wrong_edges(&edges(&metadata(from, to, kind)))
+        forbidden_dependencies(&edges(&metadata(from, to, kind)))
     }
 
     #[test]

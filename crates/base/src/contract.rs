@@ -16,12 +16,12 @@ use crate::port::{FrameId, Receive, Received, StampPoint, Transmit};
 use crate::time::{Duration, Instant};
 
 /// Longest wait of a check.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Largest number of polls of a check.
-pub const LOOKS_MAX: u64 = 1 << 34;
+pub const POLLS_MAX: u64 = 1 << 34;
 
 /// A transmitting and a receiving port, connected by a wire.
-pub struct Connected<T, R> {
+pub struct PortPair<T, R> {
     /// Sending side.
     pub transmit: T,
     /// Receiving side.
@@ -52,7 +52,7 @@ macro_rules! port_contract {
 
             $crate::port_contract!(@test $connect;
                 frames_of_every_length_arrive_whole
-                every_buffer_can_be_taken_and_no_more
+                take_returns_every_buffer_once
                 many_more_frames_than_buffers_arrive_in_order
                 released_buffers_come_back
                 frames_leave_in_send_order
@@ -94,7 +94,7 @@ macro_rules! port_contract {
 
 /// Checks that frames of 14, 15, 60, 61, 511 and 1,514 bytes arrive unchanged. So must the longest
 /// frames with and without a VLAN tag.
-pub fn frames_of_every_length_arrive_whole<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn frames_of_every_length_arrive_whole<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     let (untagged_longest, longest) = (exchange.untagged_length_max(), exchange.frame_length_max());
     assert!(untagged_longest <= longest);
@@ -108,7 +108,7 @@ pub fn frames_of_every_length_arrive_whole<T: Transmit, R: Receive>(connected: C
 }
 
 /// Checks that `take` returns as many buffers as the capabilities state, then `None`, repeatedly.
-pub fn every_buffer_can_be_taken_and_no_more<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn take_returns_every_buffer_once<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     let frames = exchange.transmit.capabilities().frames;
     for _ in 0..3 {
@@ -124,14 +124,14 @@ pub fn every_buffer_can_be_taken_and_no_more<T: Transmit, R: Receive>(connected:
             exchange.send_taken(frame, 60);
         }
         exchange.receive_all();
-        exchange.settle();
+        exchange.flush_until_idle();
     }
     exchange.finish();
 }
 
 /// Sends more than four times as many frames as there are buffers, without a pause.
 pub fn many_more_frames_than_buffers_arrive_in_order<T: Transmit, R: Receive>(
-    connected: Connected<T, R>,
+    connected: PortPair<T, R>,
 ) {
     let mut exchange = Exchange::new(connected);
     let frames = exchange.transmit.capabilities().frames as u64;
@@ -143,7 +143,7 @@ pub fn many_more_frames_than_buffers_arrive_in_order<T: Transmit, R: Receive>(
 }
 
 /// Checks that `release` neither loses nor sends buffers.
-pub fn released_buffers_come_back<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn released_buffers_come_back<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     let frames = exchange.transmit.capabilities().frames;
     let before = exchange.transmit.transmitted();
@@ -162,7 +162,7 @@ pub fn released_buffers_come_back<T: Transmit, R: Receive>(connected: Connected<
 
 /// Checks that frames leave in the order of `send`, not of `take`. The release of a buffer in
 /// between has no effect.
-pub fn frames_leave_in_send_order<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn frames_leave_in_send_order<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     for _ in 0..10 {
         let mut taken: Vec<_> = (0..8).filter_map(|_| exchange.transmit.take()).collect();
@@ -178,32 +178,32 @@ pub fn frames_leave_in_send_order<T: Transmit, R: Receive>(connected: Connected<
 }
 
 /// Checks at any time that each frame is counted as sent, failed, unsent or in flight.
-pub fn every_frame_is_in_exactly_one_counter<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn every_frame_is_in_exactly_one_counter<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     for number in 0..500 {
         exchange.send(60 + number % 64);
         exchange.assert_all_are_counted();
     }
     exchange.receive_all();
-    exchange.settle();
+    exchange.flush_until_idle();
     let transmitted = exchange.transmit.transmitted();
     assert_eq!((transmitted.sent, transmitted.failed, transmitted.unsent), (500, 0, 0));
     assert_eq!(transmitted.sent_bytes, exchange.sent_bytes);
     let received = exchange.receive.received();
-    assert_eq!((received.received, received.missed), (500, 0));
+    assert_eq!((received.received, received.rx_dropped), (500, 0));
     assert_eq!(received.received_bytes, exchange.sent_bytes);
     exchange.finish();
 }
 
 /// Checks that an abort leaves nothing in flight and counts queued frames as unsent.
-pub fn an_abort_drops_queued_frames<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn an_abort_drops_queued_frames<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     // If the port holds departures, these frames would leave long after the test.
     let departure = (exchange.now)() + Duration::from_secs(3_600);
     let count = exchange.window.min(32);
     for _ in 0..count {
         let frame = exchange.transmit.take().expect("a port has buffers");
-        exchange.give(frame, 60, departure);
+        exchange.queue_frame(frame, 60, departure);
     }
     // In simulated time the flush would send them.
     let is_virtual = exchange.transmit.capabilities().departure_stamp == StampPoint::Virtual;
@@ -212,7 +212,7 @@ pub fn an_abort_drops_queued_frames<T: Transmit, R: Receive>(connected: Connecte
         assert_eq!(exchange.transmit.in_flight(), count);
     }
     exchange.transmit.abort();
-    exchange.settle();
+    exchange.flush_until_idle();
     let transmitted = exchange.transmit.transmitted();
     assert_eq!(transmitted.sent + transmitted.failed + transmitted.unsent, count as u64);
     if exchange.transmit.capabilities().holds_departure {
@@ -229,7 +229,7 @@ pub fn an_abort_drops_queued_frames<T: Transmit, R: Receive>(connected: Connecte
 
 /// Checks that a port that holds departures sends no frame early, keeps the order and records
 /// departures. In simulated time no frame is late either.
-pub fn departure_times_are_kept<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn departure_times_are_kept<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     /// Tolerance for the conversion between clocks and for their resolution.
     const EARLY: Duration = Duration::from_micros(20);
     const GAP: Duration = Duration::from_micros(200);
@@ -245,13 +245,13 @@ pub fn departure_times_are_kept<T: Transmit, R: Receive>(connected: Connected<T,
     let mut due = first;
     for _ in 0..count {
         let frame = exchange.transmit.take().expect("a port has buffers");
-        exchange.give(frame, 60, due);
+        exchange.queue_frame(frame, 60, due);
         exchange.due.push(due.saturating_sub(early));
         due += GAP;
     }
     exchange.flush();
     exchange.receive_all();
-    exchange.settle();
+    exchange.flush_until_idle();
     let record = exchange.transmit.departures().expect("a record of departures");
     assert_eq!(record.frames, count as u64);
     assert_eq!(record.unsent, 0);
@@ -270,16 +270,16 @@ pub fn departure_times_are_kept<T: Transmit, R: Receive>(connected: Connected<T,
 }
 
 /// Checks that `receive` appends at most `room` frames.
-pub fn receive_respects_the_room<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn receive_respects_the_room<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     for _ in 0..10 {
         let frame = exchange.transmit.take().expect("a port has buffers");
-        exchange.give(frame, 60, Instant::ZERO);
+        exchange.queue_frame(frame, 60, Instant::ZERO);
     }
     exchange.flush();
     let mut batch = Vec::new();
     let deadline = exchange.deadline();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         assert_eq!(exchange.receive.receive(0, &mut batch).expect("the port works"), 0);
         let before = batch.len();
         let count = exchange.receive.receive(3, &mut batch).expect("the port works");
@@ -297,16 +297,16 @@ pub fn receive_respects_the_room<T: Transmit, R: Receive>(connected: Connected<T
 }
 
 /// Checks that other frames do not overwrite received frames that are not released.
-pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
     let kept_count = exchange.window.min(exchange.receive.capabilities().frames / 4).min(32);
     let mut kept: Vec<(Received, Vec<u8>)> = Vec::new();
     let deadline = exchange.deadline();
     for _ in 0..kept_count {
         let frame = exchange.transmit.take().expect("a port has buffers");
-        exchange.give(frame, 90, Instant::ZERO);
+        exchange.queue_frame(frame, 90, Instant::ZERO);
     }
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         exchange.flush();
         let mut batch = Vec::new();
         exchange.receive.receive(kept_count - kept.len(), &mut batch).expect("the port works");
@@ -334,7 +334,7 @@ pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: Con
 /// Checks that a frame arrives after its `send` and before its `receive`. Arrival times of one
 /// queue never decrease.
 pub fn arrival_times_are_between_send_and_receive<T: Transmit, R: Receive>(
-    connected: Connected<T, R>,
+    connected: PortPair<T, R>,
 ) {
     /// Tolerance for the conversion between clocks.
     const TOLERANCE: Duration = Duration::from_micros(20);
@@ -359,7 +359,7 @@ pub fn arrival_times_are_between_send_and_receive<T: Transmit, R: Receive>(
 
 /// Checks that stored frames leave unchanged and in order among other frames, until the port's
 /// memory is full. If the port stores nothing, the check sends nothing.
-pub fn stored_frames_leave_unchanged<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+pub fn stored_frames_leave_unchanged<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     const PIECE_FRAMES: u64 = 10;
     const PIECES_MAX: u64 = 200;
     let mut exchange = Exchange::new(connected);
@@ -394,7 +394,7 @@ pub fn stored_frames_leave_unchanged<T: Transmit, R: Receive>(connected: Connect
         // The port must ignore the contents of the buffer.
         exchange.transmit.frame_mut(&frame)[..14].fill(0xee);
         exchange.transmit.send_stored(frame, *stored, range.clone(), Instant::ZERO);
-        exchange.note_given(range.len());
+        exchange.record_sent(range.len());
         exchange.keep_within_window();
     }
     exchange.receive_all();
@@ -404,7 +404,7 @@ pub fn stored_frames_leave_unchanged<T: Transmit, R: Receive>(connected: Connect
 /// Takes a buffer and sends a frame of `length(frame_length_max)` bytes, for lengths that must
 /// panic.
 pub fn send_of_length<T: Transmit, R: Receive>(
-    mut connected: Connected<T, R>,
+    mut connected: PortPair<T, R>,
     length: impl FnOnce(usize) -> usize,
 ) {
     let length = length(connected.transmit.capabilities().frame_length_max);
@@ -435,8 +435,8 @@ struct Exchange<T, R> {
 }
 
 impl<T: Transmit, R: Receive> Exchange<T, R> {
-    fn new(connected: Connected<T, R>) -> Self {
-        let Connected { transmit, receive, now, window, wire } = connected;
+    fn new(connected: PortPair<T, R>) -> Self {
+        let PortPair { transmit, receive, now, window, wire } = connected;
         assert!(window > 0, "the window of the wire is zero");
         Self {
             transmit,
@@ -466,13 +466,13 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 
     fn deadline(&self) -> Instant {
-        (self.now)() + PATIENCE
+        (self.now)() + WAIT_MAX
     }
 
     /// Sends the next frame once a buffer is free and the window allows it.
     fn send(&mut self, length: usize) {
         let deadline = self.deadline();
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..POLLS_MAX {
             if let Some(frame) = self.transmit.take() {
                 return self.send_taken(frame, length);
             }
@@ -484,31 +484,31 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 
     fn send_taken(&mut self, frame: FrameId, length: usize) {
-        self.give(frame, length, Instant::ZERO);
+        self.queue_frame(frame, length, Instant::ZERO);
         self.keep_within_window();
     }
 
     fn keep_within_window(&mut self) {
-        let under_way = self.given - self.next_expected;
-        if under_way.is_multiple_of(self.transmit.capabilities().burst as u64) {
+        let in_transit = self.given - self.next_expected;
+        if in_transit.is_multiple_of(self.transmit.capabilities().burst as u64) {
             self.flush();
             self.receive_some();
         }
-        if under_way >= self.window as u64 {
+        if in_transit >= self.window as u64 {
             self.receive_all();
         }
     }
 
-    fn give(&mut self, frame: FrameId, length: usize, departure: Instant) {
+    fn queue_frame(&mut self, frame: FrameId, length: usize, departure: Instant) {
         let bytes = test_frame(self.given, length, self.untagged_length_max());
         let buffer = self.transmit.frame_mut(&frame);
         assert!(buffer.len() >= length, "a buffer of {} bytes", buffer.len());
         buffer[..length].copy_from_slice(&bytes);
         self.transmit.send(frame, length, departure);
-        self.note_given(length);
+        self.record_sent(length);
     }
 
-    fn note_given(&mut self, length: usize) {
+    fn record_sent(&mut self, length: usize) {
         self.given += 1;
         self.expected_until = self.given;
         self.sent_bytes += length as u64;
@@ -525,9 +525,9 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 
     /// Flushes until no frame is in flight.
-    fn settle(&mut self) {
+    fn flush_until_idle(&mut self) {
         let deadline = self.deadline();
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..POLLS_MAX {
             self.flush();
             if self.transmit.in_flight() == 0 {
                 return;
@@ -540,7 +540,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     /// Polls until all sent frames have arrived.
     fn receive_all(&mut self) {
         let deadline = self.deadline();
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..POLLS_MAX {
             if self.next_expected == self.expected_until {
                 return;
             }
@@ -593,10 +593,10 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     /// Checks at the end of a test that no frame and no buffer is lost.
     fn finish(mut self) {
         assert_eq!(self.next_expected, self.expected_until, "frames that arrived");
-        self.settle();
+        self.flush_until_idle();
         self.assert_all_are_counted();
         assert_eq!(self.transmit.transmitted().sent, self.given);
-        assert_eq!(self.receive.received().missed, 0);
+        assert_eq!(self.receive.received().rx_dropped, 0);
         let taken = self.take_all();
         assert_eq!(taken.len(), self.transmit.capabilities().frames, "buffers at the end");
         taken.into_iter().for_each(|frame| self.transmit.release(frame));

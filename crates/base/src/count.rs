@@ -17,7 +17,7 @@ pub struct Counted<'a> {
 /// assert_eq!(counted(1, "frame was", "frames were").to_string(), "1 frame was");
 /// assert_eq!(counted(0, "frame was", "frames were").to_string(), "0 frames were");
 /// ```
-pub const fn counted<'a>(number: u64, one: &'a str, several: &'a str) -> Counted<'a> {
+pub const fn pluralise<'a>(number: u64, one: &'a str, several: &'a str) -> Counted<'a> {
     Counted { number, words: if number == 1 { one } else { several } }
 }
 

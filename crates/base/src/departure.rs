@@ -47,30 +47,32 @@ pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
 
 /// Time constant of `Bounded`. Each gap shrinks by the fraction delay / `REGAIN_SPAN`, so a delay
 /// falls by about two thirds within this time.
-pub const REGAIN_SPAN: Duration = Duration::from_nanos(1 << REGAIN_SPAN_SHIFT);
-const REGAIN_SPAN_SHIFT: u32 = 25;
+pub const RECOVERY_TIME_CONSTANT: Duration =
+    Duration::from_nanos(1 << RECOVERY_TIME_CONSTANT_SHIFT);
+const RECOVERY_TIME_CONSTANT_SHIFT: u32 = 25;
 
 /// Divisor for the part of a gap that `Bounded` always leaves: an eighth. On a busy machine the
 /// sender may not get more CPU time than that.
-pub const GAP_DIVISOR_MAX: u64 = 8;
+pub const REMAINING_GAP_DIVISOR: u64 = 8;
 
 /// Divisor for the smallest reduction of a gap: 0.8 %, below the tolerance of the target rate.
-pub const REGAIN_DIVISOR_MAX: u64 = 128;
+pub const GAP_REDUCTION_DIVISOR_MAX: u64 = 128;
 
 /// Longest gap for which the reduction is computed, in ns: 9 minutes.
-const REGAIN_GAP_MAX: u64 = 1 << 39;
+const GAP_REDUCTION_GAP_MAX: u64 = 1 << 39;
 
 /// Returns how much shorter `Bounded` makes a gap while the schedule is `delay` late.
 ///
 /// A stall of some milliseconds, common on virtual machines, raises the rate by a few percent for
 /// some tens of milliseconds. Only a stall of tens of milliseconds multiplies the rate.
 #[inline]
-pub fn gap_part(gap: Duration, delay: Duration) -> Duration {
-    const SPAN: u64 = REGAIN_SPAN.as_nanos();
-    let share_max = SPAN - SPAN / GAP_DIVISOR_MAX;
-    let share = delay.as_nanos().clamp(SPAN / REGAIN_DIVISOR_MAX, share_max);
+pub fn gap_reduction(gap: Duration, delay: Duration) -> Duration {
+    const SPAN: u64 = RECOVERY_TIME_CONSTANT.as_nanos();
+    let share_max = SPAN - SPAN / REMAINING_GAP_DIVISOR;
+    let share = delay.as_nanos().clamp(SPAN / GAP_REDUCTION_DIVISOR_MAX, share_max);
     // The clock's smallest step at least, so that short gaps regain time too.
-    let part = ((gap.as_nanos().min(REGAIN_GAP_MAX) * share) >> REGAIN_SPAN_SHIFT) + 1;
+    let part =
+        ((gap.as_nanos().min(GAP_REDUCTION_GAP_MAX) * share) >> RECOVERY_TIME_CONSTANT_SHIFT) + 1;
     Duration::from_nanos(part.min(delay.as_nanos()))
 }
 
@@ -101,7 +103,7 @@ pub struct DepartureRecord {
     /// Total time by which the schedule moved after the first frame.
     pub shifted: Duration,
     /// Part of `shifted` that shorter gaps have made up (`Bounded`).
-    pub regained: Duration,
+    pub recovered: Duration,
     /// Largest lateness of a frame.
     pub lateness_max: Duration,
     /// Time between consecutive departures.
@@ -114,7 +116,7 @@ impl DepartureRecord {
     /// Records frames that left exactly when due, as in simulated time. Skips frames without a due
     /// time ([`Instant::ZERO`]).
     #[inline]
-    pub fn note_exact(&mut self, departures: impl IntoIterator<Item = Instant>) {
+    pub fn record_exact(&mut self, departures: impl IntoIterator<Item = Instant>) {
         let gaps_before = self.gaps.count();
         for departure in departures {
             if departure == Instant::ZERO {
@@ -142,7 +144,7 @@ impl DepartureRecord {
         self.unsent += other.unsent;
         self.start_delay = self.start_delay.max(other.start_delay);
         self.shifted = self.shifted.max(other.shifted);
-        self.regained = self.regained.max(other.regained);
+        self.recovered = self.recovered.max(other.recovered);
         self.lateness_max = self.lateness_max.max(other.lateness_max);
         self.gaps.merge(&other.gaps);
         self.gap_errors.merge(&other.gap_errors);
@@ -151,22 +153,22 @@ impl DepartureRecord {
 
 /// Decides about frames in schedule order and keeps the record.
 #[derive(Clone, Debug)]
-pub struct Departures {
+pub struct DepartureScheduler {
     policy: DeparturePolicy,
     record: DepartureRecord,
     /// Due time of the previous frame, schedule shifts included.
-    due_before: Instant,
+    previous_due: Instant,
 }
 
-impl Departures {
+impl DepartureScheduler {
     /// Creates a decider with an empty record.
     pub fn new(policy: DeparturePolicy) -> Self {
-        Self { policy, record: DepartureRecord::default(), due_before: Instant::ZERO }
+        Self { policy, record: DepartureRecord::default(), previous_due: Instant::ZERO }
     }
 
     /// Decides at time `now` about the next frame, whose scheduled time is `due`.
     pub fn admit(&mut self, now: Instant, due: Instant) -> Admission {
-        let moved = self.record.shifted.saturating_sub(self.record.regained);
+        let moved = self.record.shifted.saturating_sub(self.record.recovered);
         let due = due.saturating_add(self.record.start_delay).saturating_add(moved);
         if now < due {
             return Admission::Wait(due);
@@ -178,7 +180,7 @@ impl Departures {
             self.departed(now, now, Duration::ZERO);
             return Admission::Send;
         };
-        let gap = due.saturating_since(self.due_before);
+        let gap = due.saturating_since(self.previous_due);
         let tolerance = Duration::from_nanos(gap.as_nanos() / GAP_TOLERANCE_DIVISOR);
         let gap_kept = last.saturating_add(gap.saturating_sub(tolerance));
         match self.policy.catch_up {
@@ -187,12 +189,12 @@ impl Departures {
                 self.record.shifted = self.record.shifted.saturating_add(excess);
                 self.departed(now, due.saturating_add(excess), lateness);
                 if gap > Duration::ZERO {
-                    let delay = self.record.shifted.saturating_sub(self.record.regained);
-                    let part = gap_part(gap, delay);
-                    self.record.regained += part;
+                    let delay = self.record.shifted.saturating_sub(self.record.recovered);
+                    let part = gap_reduction(gap, delay);
+                    self.record.recovered += part;
                     // The next scheduled gap keeps its length, so the reduction counts as a gap
                     // error.
-                    self.due_before = self.due_before.saturating_sub(part);
+                    self.previous_due = self.previous_due.saturating_sub(part);
                 }
             }
             CatchUp::Strict if lateness > self.policy.backlog => {
@@ -225,14 +227,14 @@ impl Departures {
             None => record.first = Some(now),
             Some(last) => {
                 let gap = now.saturating_since(last);
-                let scheduled = due.saturating_since(self.due_before);
+                let scheduled = due.saturating_since(self.previous_due);
                 let error = gap.as_nanos().abs_diff(scheduled.as_nanos());
                 record.gaps.record(gap);
                 record.gap_errors.record(Duration::from_nanos(error));
             }
         }
         record.last = Some(now);
-        self.due_before = due;
+        self.previous_due = due;
     }
 }
 
@@ -247,8 +249,10 @@ mod tests {
     /// Simulates frames due every 10 us and a worker that runs each microsecond, except from 30 to
     /// 3,030 us. Returns the departure of each of the first 1,000 frames, or `None` if it was
     /// dropped.
-    fn departures_around_a_stall(policy: DeparturePolicy) -> (Vec<Option<u64>>, Departures) {
-        let mut departures = Departures::new(policy);
+    fn departures_around_a_stall(
+        policy: DeparturePolicy,
+    ) -> (Vec<Option<u64>>, DepartureScheduler) {
+        let mut departures = DepartureScheduler::new(policy);
         let mut left = Vec::new();
         let mut now = 0;
         while left.len() < 1_000 {
@@ -274,8 +278,8 @@ mod tests {
 
     /// Simulates frames due every `gap` and a worker that stalls for `stall` before frame `at`. All
     /// other frames leave as soon as allowed. Returns the lateness of each frame in ns.
-    fn delays(gap: u64, stall: u64, at: u64, frames: u64) -> (Vec<u64>, Departures) {
-        let mut departures = Departures::new(policy(CatchUp::Bounded));
+    fn delays(gap: u64, stall: u64, at: u64, frames: u64) -> (Vec<u64>, DepartureScheduler) {
+        let mut departures = DepartureScheduler::new(policy(CatchUp::Bounded));
         let (mut now, mut delays) = (0, Vec::new());
         for frame in 0..frames {
             let due = frame * gap;
@@ -318,12 +322,12 @@ mod tests {
             assert_eq!(delays.last(), Some(&0), "{context}: the schedule is kept again");
             let record = departures.record();
             assert_eq!(record.frames, frames, "{context}");
-            assert_eq!(record.regained, record.shifted, "{context}");
+            assert_eq!(record.recovered, record.shifted, "{context}");
             // After the backlog has left at once, at least an eighth of each gap remains.
             let backlog = (MICROSECOND * 1_000 / gap + 1) as usize;
             let closed = delays.windows(2).skip(4 + 9 * backlog);
             let closed = closed.map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
-            assert!(closed <= gap - gap / GAP_DIVISOR_MAX + 1, "{context}: {closed}");
+            assert!(closed <= gap - gap / REMAINING_GAP_DIVISOR + 1, "{context}: {closed}");
         }
     }
 
@@ -340,12 +344,12 @@ mod tests {
     #[test]
     fn gap_part_leaves_an_eighth_of_the_gap_and_never_exceeds_the_delay() {
         let of = |gap, delay| {
-            gap_part(Duration::from_nanos(gap), Duration::from_nanos(delay)).as_nanos()
+            gap_reduction(Duration::from_nanos(gap), Duration::from_nanos(delay)).as_nanos()
         };
         assert_eq!(of(1_000, u64::MAX), 876);
-        assert_eq!(of(1_000_000, 100_000), 1_000_000 / REGAIN_DIVISOR_MAX + 1);
+        assert_eq!(of(1_000_000, 100_000), 1_000_000 / GAP_REDUCTION_DIVISOR_MAX + 1);
         assert_eq!(of(1_000_000_000, 500), 500);
-        assert_eq!(of(u64::MAX, u64::MAX), REGAIN_GAP_MAX - REGAIN_GAP_MAX / 8 + 1);
+        assert_eq!(of(u64::MAX, u64::MAX), GAP_REDUCTION_GAP_MAX - GAP_REDUCTION_GAP_MAX / 8 + 1);
         assert_eq!(of(1_000, 0), 0);
     }
 
@@ -378,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_schedule_begins_when_the_first_frame_leaves() {
-        let mut departures = Departures::new(policy(CatchUp::Bounded));
+        let mut departures = DepartureScheduler::new(policy(CatchUp::Bounded));
         let late = Instant::from_nanos(500 * MICROSECOND);
         assert_eq!(departures.admit(late, Instant::ZERO), Admission::Send);
         let due = Instant::from_nanos(10 * MICROSECOND);

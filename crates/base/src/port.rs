@@ -36,9 +36,9 @@ impl FrameId {
 
 /// Handle of bytes that a port stores; see [`Transmit::store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stored(u32);
+pub struct StoredBytes(u32);
 
-impl Stored {
+impl StoredBytes {
     /// Creates the handle of the bytes stored under `index`. Only for ports.
     pub const fn from_index(index: u32) -> Self {
         Self(index)
@@ -179,7 +179,7 @@ pub struct ReceiveCounters {
     pub received_bytes: u64,
     /// Frames that arrived but were dropped because the port had no buffer. They were not lost on
     /// the path.
-    pub missed: u64,
+    pub rx_dropped: u64,
 }
 
 /// Error that stops a port.
@@ -254,7 +254,7 @@ pub trait Transmit {
 
     /// Copies bytes into the port's own memory for the lifetime of the port. Frames in them can
     /// then be sent many times without a copy. `None` if the port has no such memory or it is full.
-    fn store(&mut self, _bytes: &[u8]) -> Option<Stored> {
+    fn store(&mut self, _bytes: &[u8]) -> Option<StoredBytes> {
         None
     }
 
@@ -267,7 +267,7 @@ pub trait Transmit {
     fn send_stored(
         &mut self,
         _frame: FrameId,
-        _stored: Stored,
+        _stored: StoredBytes,
         _range: Range<usize>,
         _departure: Instant,
     ) {

@@ -220,18 +220,18 @@ impl Ticker {
 
 /// A [`Ticker`] with a constant number of units per step. It divides only once, in `new`.
 #[derive(Clone, Copy, Debug)]
-pub struct SteadyTicker {
+pub struct FixedStepTicker {
     /// Whole nanoseconds of a step.
     nanoseconds: u64,
     /// Remainder of a step, in 1/`units` nanoseconds.
-    rest: u64,
+    step_remainder: u64,
     units: u64,
     remainder: u64,
 }
 
-impl SteadyTicker {
+impl FixedStepTicker {
     /// A ticker whose steps take no time.
-    pub const STANDING: Self = Self { nanoseconds: 0, rest: 0, units: 1, remainder: 0 };
+    pub const ZERO_STEP: Self = Self { nanoseconds: 0, step_remainder: 0, units: 1, remainder: 0 };
 
     /// Creates a ticker for steps of `units`, with no remainder.
     pub const fn new(rate: Rate, units: u64) -> Self {
@@ -239,13 +239,13 @@ impl SteadyTicker {
         let whole = scaled / rate.units as u128;
         let nanoseconds = if whole > u64::MAX as u128 { u64::MAX } else { whole as u64 };
         let rest = (scaled % rate.units as u128) as u64;
-        Self { nanoseconds, rest, units: rate.units, remainder: 0 }
+        Self { nanoseconds, step_remainder: rest, units: rate.units, remainder: 0 }
     }
 
     /// Returns this ticker with the remainder of `other`, which has other steps of the same rate.
     #[inline]
     #[must_use]
-    pub const fn at_phase_of(self, other: Self) -> Self {
+    pub const fn with_remainder_of(self, other: Self) -> Self {
         Self { remainder: other.remainder, ..self }
     }
 
@@ -253,7 +253,7 @@ impl SteadyTicker {
     pub const fn steps_before(&self, span: Duration) -> u64 {
         // In 1/`units` nanoseconds; all values are below 2^124.
         let span = span.as_nanos() as u128 * self.units as u128;
-        let step = self.nanoseconds as u128 * self.units as u128 + self.rest as u128;
+        let step = self.nanoseconds as u128 * self.units as u128 + self.step_remainder as u128;
         let room = span.saturating_sub(self.remainder as u128 + 1);
         match room.checked_div(step) {
             Some(steps) if steps <= u64::MAX as u128 => steps as u64,
@@ -265,7 +265,7 @@ impl SteadyTicker {
     #[inline]
     pub const fn step(&mut self) -> Duration {
         // Both are below `units`, which is at most 10^18: the sum fits.
-        let rest = self.remainder + self.rest;
+        let rest = self.remainder + self.step_remainder;
         // Branch-free, since for most rates the processor cannot predict the carry.
         let carry = (rest >= self.units) as u64;
         self.remainder = rest - self.units * carry;
@@ -307,7 +307,7 @@ mod tests {
     fn a_steady_ticker_steps_as_a_ticker() {
         for (rate, units) in [("3M", 1), ("14880952.380952381", 1), ("10G", 672), ("0.5", 3)] {
             let rate = Rate::parse_per_second(rate, 1).unwrap();
-            let (mut ticker, mut steady) = (Ticker::new(rate), SteadyTicker::new(rate, units));
+            let (mut ticker, mut steady) = (Ticker::new(rate), FixedStepTicker::new(rate, units));
             for _ in 0..10_000 {
                 assert_eq!(steady.step(), ticker.step(units), "{rate}, steps of {units}");
             }
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn steps_before_counts_the_steps_that_take_less() {
         for (rate, units) in [("3M", 1), ("14880952.380952381", 1), ("10G", 672), ("0.5", 3)] {
-            let mut ticker = SteadyTicker::new(Rate::parse_per_second(rate, 1).unwrap(), units);
+            let mut ticker = FixedStepTicker::new(Rate::parse_per_second(rate, 1).unwrap(), units);
             ticker.step();
             let (mut steps, mut passed) = (ticker, Duration::ZERO);
             for number in 1..1_000 {
@@ -327,19 +327,19 @@ mod tests {
                 assert_eq!(ticker.steps_before(more), number, "{rate}, steps of {units}");
             }
         }
-        assert_eq!(SteadyTicker::STANDING.steps_before(Duration::from_nanos(1)), u64::MAX);
+        assert_eq!(FixedStepTicker::ZERO_STEP.steps_before(Duration::from_nanos(1)), u64::MAX);
     }
 
     #[test]
     fn at_phase_of_continues_with_other_units() {
         let rate = Rate::parse_per_second("3M", 1).unwrap();
         let mut ticker = Ticker::new(rate);
-        let (mut one, mut four) = (SteadyTicker::new(rate, 1), SteadyTicker::new(rate, 4));
+        let (mut one, mut four) = (FixedStepTicker::new(rate, 1), FixedStepTicker::new(rate, 4));
         for _ in 0..10 {
             assert_eq!(one.step(), ticker.step(1));
-            four = four.at_phase_of(one);
+            four = four.with_remainder_of(one);
             assert_eq!(four.step(), ticker.step(4));
-            one = one.at_phase_of(four);
+            one = one.with_remainder_of(four);
         }
     }
 

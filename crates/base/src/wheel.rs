@@ -32,9 +32,9 @@ const NONE: u32 = u32::MAX;
 ///
 /// Memory: 3 KB, and 12 bytes for each number up to the greatest one used.
 #[derive(Clone, Debug)]
-pub struct Wheel {
+pub struct TimerWheel {
     /// Tick up to which all due timers have expired.
-    present: u64,
+    now: u64,
     /// Bit mask of the used slots of each level.
     used: [u64; LEVELS],
     /// First timer of each slot.
@@ -61,10 +61,10 @@ impl Timer {
     }
 }
 
-impl Wheel {
+impl TimerWheel {
     /// Creates a wheel without timers, at the tick `now`.
     pub fn new(now: u64) -> Self {
-        Self { present: now, used: [0; LEVELS], first: [[NONE; SLOTS]; LEVELS], timers: Vec::new() }
+        Self { now, used: [0; LEVELS], first: [[NONE; SLOTS]; LEVELS], timers: Vec::new() }
     }
 
     /// Greatest distance of a timer from the present, in ticks.
@@ -88,8 +88,8 @@ impl Wheel {
         } else if self.timers[timer as usize].is_set() {
             self.unlink(timer);
         }
-        let latest = self.present.saturating_add(Self::AHEAD_MAX);
-        self.timers[timer as usize].tick = tick.clamp(self.present, latest) as u32;
+        let latest = self.now.saturating_add(Self::AHEAD_MAX);
+        self.timers[timer as usize].tick = tick.clamp(self.now, latest) as u32;
         self.link(timer);
     }
 
@@ -112,10 +112,10 @@ impl Wheel {
                 break;
             }
             // No timer lies between the present and this slot, so all others keep their slots.
-            self.present = start;
+            self.now = start;
             self.empty(level, slot, due);
         }
-        self.present = self.present.max(now);
+        self.now = self.now.max(now);
     }
 
     /// Returns a tick before which nothing is due, or `None` if no timer is set. It is never before
@@ -135,16 +135,16 @@ impl Wheel {
     fn start_of(&self, level: usize, slot: usize) -> u64 {
         let shift = level as u32 * DIGIT_BITS;
         let above = u64::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);
-        self.present & above | (slot as u64) << shift
+        self.now & above | (slot as u64) << shift
     }
 
     /// Returns the level and slot for the tick with this lower half. The tick is not before the
     /// present and at most [`Self::AHEAD_MAX`] ahead.
     fn place_of(&self, tick: u32) -> (usize, usize) {
-        let ahead = tick.wrapping_sub(self.present as u32);
+        let ahead = tick.wrapping_sub(self.now as u32);
         // The addition cannot overflow, since no tick exceeds `u64::MAX`.
-        let tick = self.present + u64::from(ahead);
-        let highest_bit = (tick ^ self.present).checked_ilog2().unwrap_or(0);
+        let tick = self.now + u64::from(ahead);
+        let highest_bit = (tick ^ self.now).checked_ilog2().unwrap_or(0);
         let level = highest_bit / DIGIT_BITS;
         let digit = (tick >> (level * DIGIT_BITS)) as usize & (SLOTS - 1);
         (level as usize, digit)
@@ -215,7 +215,7 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
-    fn due(wheel: &mut Wheel, now: u64) -> Vec<u32> {
+    fn due(wheel: &mut TimerWheel, now: u64) -> Vec<u32> {
         let mut due = Vec::new();
         wheel.expire(now, &mut due);
         due
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn timers_are_due_at_their_ticks_and_once() {
-        let mut wheel = Wheel::new(1_000);
+        let mut wheel = TimerWheel::new(1_000);
         wheel.set(7, 1_002);
         wheel.set(3, 1_001);
         assert_eq!(wheel.next_tick(), Some(1_001));
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn timers_of_one_tick_expire_in_the_order_they_were_set() {
-        let mut wheel = Wheel::new(0);
+        let mut wheel = TimerWheel::new(0);
         // They begin on a higher level and must keep their order on the way down.
         for timer in [5, 2, 9, 4] {
             wheel.set(timer, 300_000);
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_tick_that_has_passed_is_due_at_once() {
-        let mut wheel = Wheel::new(50);
+        let mut wheel = TimerWheel::new(50);
         assert_eq!(due(&mut wheel, 70), vec![]);
         wheel.set(1, 3);
         assert_eq!(wheel.next_tick(), Some(70));
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_expires_nothing() {
-        let mut wheel = Wheel::new(100);
+        let mut wheel = TimerWheel::new(100);
         wheel.set(1, 10);
         wheel.set(2, 110);
         assert_eq!(due(&mut wheel, 50), vec![]);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn timers_at_the_last_tick_expire() {
-        let mut wheel = Wheel::new(u64::MAX - 1_000);
+        let mut wheel = TimerWheel::new(u64::MAX - 1_000);
         wheel.set(0, u64::MAX);
         wheel.set(1, u64::MAX - 1);
         assert!(wheel.next_tick().is_some_and(|tick| tick < u64::MAX));
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn setting_reserved_timers_allocates_nothing() {
-        let mut wheel = Wheel::new(0);
+        let mut wheel = TimerWheel::new(0);
         wheel.reserve(1_000);
         let before = wheel.timers.capacity();
         for timer in 0..1_000 {
@@ -320,7 +320,7 @@ mod tests {
             start in prop_oneof![0..1_000_u64, any::<u64>()],
             steps in prop::collection::vec(step(), 1..300),
         ) {
-            let mut wheel = Wheel::new(start);
+            let mut wheel = TimerWheel::new(start);
             let mut now = start;
             // Timers by tick and order of setting, and the key of each timer.
             let mut model: BTreeMap<(u64, u64), u32> = BTreeMap::new();
@@ -330,7 +330,7 @@ mod tests {
                     Step::Set { timer, later } => {
                         let tick = now.saturating_add_signed(later);
                         wheel.set(timer, tick);
-                        let latest = now.saturating_add(Wheel::AHEAD_MAX);
+                        let latest = now.saturating_add(TimerWheel::AHEAD_MAX);
                         let key = (tick.clamp(now, latest), number);
                         if let Some(old) = keys.insert(timer, key) {
                             model.remove(&old);

@@ -11,8 +11,8 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::capture::{CaptureError, CaptureOptions, CaptureReport, capture};
 use wirestorm_control::plan::traffic::parse_time;
 
-use crate::fit::{beside_bar, columns};
-use crate::number::{grouped, seconds, several};
+use crate::fit::{columns, fit_beside_bar};
+use crate::number::{count_of, grouped, seconds};
 use crate::signals::Signals;
 use crate::status;
 
@@ -101,14 +101,14 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
     };
     let stop = Signals::catch().stop_flag();
     let outcome = capture(&options, &mut *output, &stop, |packets, bytes| {
-        let parts = [several(packets, "packet", "packets"), several(bytes, "byte", "bytes")];
-        bar.set_message(beside_bar(columns(), &parts));
+        let parts = [count_of(packets, "packet", "packets"), count_of(bytes, "byte", "bytes")];
+        bar.set_message(fit_beside_bar(columns(), &parts));
         bar.tick();
     });
     bar.finish_and_clear();
     match outcome {
         Ok(report) => {
-            tell(&report, flags, is_piped);
+            print_report(&report, flags, is_piped);
             ExitCode::from(if report.missed > 0 { status::SHORT } else { 0 })
         }
         // The reader closed the pipe, as `head` does. That is a normal end of a capture.
@@ -123,7 +123,7 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
     }
 }
 
-fn tell(report: &CaptureReport, flags: &CaptureFlags, is_piped: bool) {
+fn print_report(report: &CaptureReport, flags: &CaptureFlags, is_piped: bool) {
     if flags.quiet {
         return;
     }
@@ -131,8 +131,8 @@ fn tell(report: &CaptureReport, flags: &CaptureFlags, is_piped: bool) {
         Ok(json) if flags.json => json,
         _ => format!(
             "{}, {} in {} s on {}{}",
-            several(report.packets, "packet", "packets"),
-            several(report.bytes, "byte", "bytes"),
+            count_of(report.packets, "packet", "packets"),
+            count_of(report.bytes, "byte", "bytes"),
             seconds(report.elapsed_s),
             report.interface,
             match report.missed {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use wirestorm_control::backend::Backend;
-use wirestorm_control::inventory::{self, Examination, Finding, Grade, Trial};
+use wirestorm_control::inventory::{self, Finding, Grade, InterfaceDiagnosis, OpenTest};
 use wirestorm_control::namespace::Namespace;
 
 use crate::ports::show;
@@ -58,7 +58,7 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
     } else {
         flags.interfaces.clone()
     };
-    let trial = if flags.trial { Trial::Open } else { Trial::None };
+    let trial = if flags.trial { OpenTest::Open } else { OpenTest::None };
     let mut examined = Vec::new();
     for name in &names {
         match inventory::examine(name, trial) {
@@ -71,7 +71,7 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
     }
     let machine = inventory::machine();
     let backend = flags.backend.name();
-    let works = |it: &Examination| !flags.backend.needs_interface() || it.can_send(backend);
+    let works = |it: &InterfaceDiagnosis| !flags.backend.needs_interface() || it.can_send(backend);
     let can_send = if flags.interfaces.is_empty() {
         examined.iter().any(works)
     } else {
@@ -106,14 +106,14 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
 /// The table for `wirestorm doctor` without `--json`.
 struct Report<'a> {
     machine: &'a [Finding],
-    examined: &'a [Examination],
+    examined: &'a [InterfaceDiagnosis],
 }
 
 impl Display for Report<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "machine")?;
         self.machine.iter().try_for_each(|finding| line(f, finding))?;
-        for Examination { facts, backends, remarks } in self.examined {
+        for InterfaceDiagnosis { facts, backends, remarks } in self.examined {
             let queues = match facts.transmit_queues {
                 1 => "1 transmit queue".to_owned(),
                 count => format!("{count} transmit queues"),

@@ -21,7 +21,7 @@ pub(crate) fn columns() -> usize {
 ///
 /// If they do not fit beside the bar, they move to a line below it. That line drops the last parts
 /// that exceed `columns`.
-pub(crate) fn beside_bar(columns: usize, parts: &[String]) -> String {
+pub(crate) fn fit_beside_bar(columns: usize, parts: &[String]) -> String {
     let joined = parts.join(" ");
     if BAR_COLUMNS + joined.chars().count() <= columns {
         return joined;
@@ -92,13 +92,13 @@ mod tests {
     fn message_moves_below_the_bar_if_it_does_not_fit_beside_it() {
         let parts = ["12.34 Mpps", "12.34 Gb/s L1", "12.34 Gb/s L2", "9 flows/s"];
         let parts = parts.map(str::to_owned);
-        assert_eq!(beside_bar(100, &parts), parts.join(" "));
+        assert_eq!(fit_beside_bar(100, &parts), parts.join(" "));
         for columns in 40..100 {
-            let text = beside_bar(columns, &parts);
+            let text = fit_beside_bar(columns, &parts);
             let before = if text.starts_with('\n') { 0 } else { BAR_COLUMNS };
             assert!(before + longest(&text) <= columns, "{columns}: {text:?}");
             assert!(text.contains("Mpps"), "{columns}: {text:?}");
         }
-        assert_eq!(beside_bar(40, &parts), "\n12.34 Mpps 12.34 Gb/s L1 12.34 Gb/s L2");
+        assert_eq!(fit_beside_bar(40, &parts), "\n12.34 Mpps 12.34 Gb/s L1 12.34 Gb/s L2");
     }
 }

@@ -10,12 +10,12 @@ use crate::wrap::wrapped;
 /// Prints the deviation of departure gaps from the target and the shifts of the schedule.
 ///
 /// The second field is the indentation in columns.
-pub(crate) struct Gaps<'a>(pub(crate) &'a DepartureReport, pub(crate) usize);
+pub(crate) struct DepartureLines<'a>(pub(crate) &'a DepartureReport, pub(crate) usize);
 
 /// Upper bounds of the histogram's bars, in ns; the last bar has none.
 const BOUNDS: [u64; 6] = [100, 1_000, 10_000, 100_000, 1_000_000, u64::MAX];
 
-impl Display for Gaps<'_> {
+impl Display for DepartureLines<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self(departures, indent) = *self;
         let errors = &departures.gap_errors;
@@ -81,7 +81,7 @@ mod tests {
             gaps: HistogramReport::default(),
             gap_errors,
         };
-        let shown = Gaps(&departures, 2).to_string();
+        let shown = DepartureLines(&departures, 2).to_string();
         assert!(shown.lines().count() > 3 && shown.lines().all(|line| line.len() <= 80), "{shown}");
     }
 

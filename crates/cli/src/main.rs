@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     let mut command = Cli::command();
     let matches = match command.try_get_matches_from_mut(&arguments) {
         Ok(matches) => matches,
-        Err(error) => tips::with_tips(error, &mut command, &arguments).exit(),
+        Err(error) => tips::with_suggestions(error, &mut command, &arguments).exit(),
     };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);

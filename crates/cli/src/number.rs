@@ -14,7 +14,7 @@ pub(crate) fn grouped(value: u64) -> String {
 }
 
 /// Formats a count with its noun: `1 frame`, `2,000 frames`.
-pub(crate) fn several(value: u64, one: &str, many: &str) -> String {
+pub(crate) fn count_of(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(value), if value == 1 { one } else { many })
 }
 

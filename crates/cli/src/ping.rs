@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::traffic::{parse_address, parse_time};
-use wirestorm_control::responder::{HostError, PingOptions, PingReply, PingReport, Station, ping};
+use wirestorm_control::responder::{
+    HostError, PacketSocketHost, PingOptions, PingReply, PingReport, ping,
+};
 
 use crate::number::nanoseconds;
 use crate::signals::Signals;
@@ -95,18 +97,18 @@ pub(crate) fn run(flags: &PingFlags) -> ExitCode {
         announced.map_err(HostError::from).and_then(|()| ping(&mut station, &options, &stop, show));
     match outcome {
         Ok(report) => {
-            tell(&report, flags.json);
+            print_report(&report, flags.json);
             ExitCode::from(if report.received < report.sent { status::SHORT } else { 0 })
         }
         Err(error) => {
             eprintln!("wirestorm: {error}");
-            let failed = matches!(error, HostError::Port(_) | HostError::Silent { .. });
+            let failed = matches!(error, HostError::Port(_) | HostError::Unanswered { .. });
             ExitCode::from(if failed { status::FAILED } else { status::USAGE })
         }
     }
 }
 
-fn prepare(flags: &PingFlags) -> Result<(Station, PingOptions), String> {
+fn prepare(flags: &PingFlags) -> Result<(PacketSocketHost, PingOptions), String> {
     let time = |option: &str, text: &str| -> Result<Duration, String> {
         let expected = "expected a time with its unit, such as 100ms";
         parse_time(text).ok_or_else(|| format!("{option} {text:?}: {expected}"))
@@ -132,11 +134,11 @@ fn prepare(flags: &PingFlags) -> Result<(Station, PingOptions), String> {
         patience: time("--timeout", &flags.timeout)?,
         payload: flags.size,
     };
-    let station = Station::open(&flags.interface, addresses, flags.gateway.clone());
+    let station = PacketSocketHost::open(&flags.interface, addresses, flags.gateway.clone());
     Ok((station.map_err(|error| error.to_string())?, options))
 }
 
-fn tell(report: &PingReport, json: bool) {
+fn print_report(report: &PingReport, json: bool) {
     if json && let Ok(text) = serde_json::to_string_pretty(report) {
         println!("{text}");
         return;

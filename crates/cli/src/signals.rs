@@ -65,7 +65,7 @@ impl Signals {
     }
 
     /// Clears the stop request after a run, so that the next signal counts as the first one.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn clear_stop_request(&self) {
         self.0.caught.store(false, Ordering::Relaxed);
     }
 

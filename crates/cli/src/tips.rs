@@ -6,13 +6,17 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
 /// Maximum number of suggested flags.
-const TIPS_MAX: usize = 4;
+const SUGGESTIONS_MAX: usize = 4;
 
 /// Replaces the parser's suggestion by all likely flags.
 ///
 /// These are the flags that the unknown one abbreviates, else those with the smallest edit
 /// distance. The parser itself suggests a single flag, even at a large distance.
-pub(crate) fn with_tips(mut error: Error, command: &mut Command, arguments: &[OsString]) -> Error {
+pub(crate) fn with_suggestions(
+    mut error: Error,
+    command: &mut Command,
+    arguments: &[OsString],
+) -> Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
@@ -28,7 +32,7 @@ pub(crate) fn with_tips(mut error: Error, command: &mut Command, arguments: &[Os
     };
     let Some(command) = command else { return error };
     let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
-    let tips = likely(&unknown, visible.filter_map(|argument| argument.get_long()));
+    let tips = similar_names(&unknown, visible.filter_map(|argument| argument.get_long()));
     error.remove(ContextKind::SuggestedArg);
     error.remove(ContextKind::SuggestedSubcommand);
     error.remove(ContextKind::Suggested);
@@ -41,13 +45,13 @@ pub(crate) fn with_tips(mut error: Error, command: &mut Command, arguments: &[Os
 }
 
 /// Returns the names that `unknown` abbreviates, else the nearest ones.
-fn likely<'a>(unknown: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+fn similar_names<'a>(unknown: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let unknown = unknown.split('=').next().unwrap_or_default().to_lowercase().replace('_', "-");
     let names: Vec<&str> = names.collect();
     let begins = |name: &&&str| !unknown.is_empty() && name.starts_with(&unknown);
     let abbreviated: Vec<&str> = names.iter().filter(begins).copied().collect();
     if !abbreviated.is_empty() {
-        return abbreviated.into_iter().take(TIPS_MAX).collect();
+        return abbreviated.into_iter().take(SUGGESTIONS_MAX).collect();
     }
     // One typing error in a short name, up to three in a long one.
     let distance_max = (unknown.len() / 4).clamp(1, 3);
@@ -55,7 +59,7 @@ fn likely<'a>(unknown: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a st
     let near: Vec<_> = distances.filter(|(distance, _)| *distance <= distance_max).collect();
     let least = near.iter().map(|(distance, _)| *distance).min();
     let nearest = near.into_iter().filter(|(distance, _)| Some(*distance) == least);
-    nearest.map(|(_, name)| name).take(TIPS_MAX).collect()
+    nearest.map(|(_, name)| name).take(SUGGESTIONS_MAX).collect()
 }
 
 /// Returns the edit distance with transpositions (optimal string alignment).
@@ -100,7 +104,7 @@ mod tests {
             ("vreify", &["verify"]),
             ("nothing-like-it", &[]),
         ] {
-            assert_eq!(likely(unknown, NAMES.into_iter()), expected, "{unknown}");
+            assert_eq!(similar_names(unknown, NAMES.into_iter()), expected, "{unknown}");
         }
     }
 }

@@ -137,7 +137,7 @@ pub fn capture(
             port.wait(PATIENCE.min(end.saturating_since(clock::now())));
         }
     }
-    let missed = port.received().missed;
+    let missed = port.received().rx_dropped;
     let time = Instant::from_nanos(clock::realtime_nanos());
     writer.push_statistics(&mut bytes, 0, time, packets + missed, missed);
     output.write_all(&bytes)?;

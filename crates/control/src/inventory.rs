@@ -16,7 +16,7 @@ use crate::backend::{
     AF_PACKET, BACKENDS, Candidate, Conditions, Descriptor, KernelVersion, Probe, XDP_KERNEL,
     candidates, try_open,
 };
-pub use crate::backend::{Grade, Trial};
+pub use crate::backend::{Grade, OpenTest};
 
 /// Minimum locked-memory limit for AF_XDP frame memory, in bytes.
 const LOCKED_MEMORY_SUFFICIENT: u64 = 64 << 20;
@@ -76,7 +76,7 @@ pub struct Finding {
 
 /// An interface and the findings about each backend.
 #[derive(Clone, Debug, Serialize)]
-pub struct Examination {
+pub struct InterfaceDiagnosis {
     /// Facts about the interface.
     #[serde(flatten)]
     pub facts: InterfaceFacts,
@@ -102,12 +102,12 @@ impl Finding {
         Self { subject, grade, found: found.into(), repair: None }
     }
 
-    fn repaired_by(self, command: impl Into<String>) -> Self {
+    fn with_repair(self, command: impl Into<String>) -> Self {
         Self { repair: Some(command.into()), ..self }
     }
 }
 
-impl Examination {
+impl InterfaceDiagnosis {
     /// Returns whether a backend can send on the interface; `auto` can if any backend can.
     pub fn can_send(&self, backend: &str) -> bool {
         let works = |it: &Finding| it.grade != Grade::Missing;
@@ -156,7 +156,7 @@ pub fn interface(name: &str) -> Result<NamespaceFacts, InventoryError> {
 ///
 /// # Errors
 /// Fails if the interface or its namespace does not exist.
-pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryError> {
+pub fn examine(interface: &str, trial: OpenTest) -> Result<InterfaceDiagnosis, InventoryError> {
     let interface: InterfaceName = interface.parse()?;
     let link = Link::open(&interface)?;
     let capabilities = Capabilities::effective();
@@ -166,30 +166,30 @@ pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryEr
     let trial = match (&lock, trial) {
         (Err(error), _) => {
             remarks.push(Finding::new("in use", Grade::Remark, error.to_string()));
-            Trial::None
+            OpenTest::None
         }
-        (Ok(_), Trial::Open) if link.default_route => {
+        (Ok(_), OpenTest::Open) if link.default_route => {
             let found = "not done on an interface with the default route: it may reset queues";
             remarks.push(Finding::new("trial", Grade::Remark, found));
-            Trial::None
+            OpenTest::None
         }
         (Ok(_), trial) => trial,
     };
     let backends: Vec<Finding> = BACKENDS
         .iter()
         .filter(|backend| backend.has_interface)
-        .map(|backend| judge(backend, &interface, &link, capabilities, trial))
+        .map(|backend| check_backend(backend, &interface, &link, capabilities, trial))
         .collect();
-    if trial == Trial::Open {
-        correct_choice(&mut facts, &link, &backends);
+    if trial == OpenTest::Open {
+        apply_open_test(&mut facts, &link, &backends);
     }
-    Ok(Examination { facts, backends, remarks })
+    Ok(InterfaceDiagnosis { facts, backends, remarks })
 }
 
 /// Replaces the choice of `auto` by one that considers the results of the trial.
-fn correct_choice(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding]) {
+fn apply_open_test(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding]) {
     let finding = |backend: &Descriptor| backends.iter().find(|it| it.subject == backend.name);
-    (facts.auto, facts.why) = chosen(link, |candidate| match finding(candidate.backend) {
+    (facts.auto, facts.why) = first_usable(link, |candidate| match finding(candidate.backend) {
         Some(finding) if finding.grade == Grade::Missing => Err(finding.found.clone()),
         _ => Ok(()),
     });
@@ -197,7 +197,7 @@ fn correct_choice(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding])
 
 /// Returns the first candidate without an obstacle and the reason for it, or `None` and the reasons
 /// against each candidate.
-fn chosen(
+fn first_usable(
     link: &Link,
     obstacle: impl Fn(&Candidate) -> Result<(), String>,
 ) -> (Option<&'static str>, String) {
@@ -279,45 +279,45 @@ fn choice(namespace: &Namespace, link: &Link) -> (Option<&'static str>, String) 
     if let Some(missing) = missing_privilege(capabilities, &AF_PACKET) {
         return (None, missing);
     }
-    chosen(link, |candidate| match missing_privilege(capabilities, candidate.backend) {
+    first_usable(link, |candidate| match missing_privilege(capabilities, candidate.backend) {
         Some(missing) => Err(missing),
         None => Ok(()),
     })
 }
 
 /// Checks one backend on an interface.
-fn judge(
+fn check_backend(
     backend: &'static Descriptor,
     interface: &InterfaceName,
     link: &Link,
     capabilities: Capabilities,
-    trial: Trial,
+    trial: OpenTest,
 ) -> Finding {
     let subject = backend.name;
     let missing = |found: String| Finding::new(subject, Grade::Missing, found);
     if !link.up {
-        return missing("the interface is down".into()).repaired_by(interface.up_command());
+        return missing("the interface is down".into()).with_repair(interface.up_command());
     }
     if let Some(found) = backend.link_layer_obstacle(link) {
         return missing(found);
     }
     if let Some(found) = missing_privilege(capabilities, backend) {
-        return missing(found).repaired_by(privilege::grant(privilege::ALL));
+        return missing(found).with_repair(privilege::setcap_command(privilege::ALL));
     }
     if let Probe::Bad(found) = (backend.probe)(link, &Conditions::of_one_port()) {
         let finding = missing(found);
         return match (backend.repair)(interface, link) {
-            Some(repair) => finding.repaired_by(repair),
+            Some(repair) => finding.with_repair(repair),
             None => finding,
         };
     }
-    if trial == Trial::Open
+    if trial == OpenTest::Open
         && let Err(reason) = try_open(backend, interface, link)
     {
         return missing(reason);
     }
     let (grade, found) = (backend.finding)(link, trial);
-    let tried = if trial == Trial::Open { "tried: " } else { "" };
+    let tried = if trial == OpenTest::Open { "tried: " } else { "" };
     Finding::new(subject, grade, format!("{tried}{found}"))
 }
 
@@ -334,7 +334,7 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
         let peer = link::find_peer(&interface.namespace, link, &Namespace::all());
         if let Some((namespace, peer)) = peer {
             let command = format!("ip link set {} up", peer.name);
-            finding = finding.repaired_by(namespace.command(&command));
+            finding = finding.with_repair(namespace.command(&command));
         }
         remarks.push(finding);
     }
@@ -352,7 +352,7 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
             format!("XDP program {program} is attached: --rx cannot use xdp or af_xdp"),
         );
         let command = format!("ip link set {} xdp off", link.name);
-        remarks.push(finding.repaired_by(interface.namespace.command(&command)));
+        remarks.push(finding.with_repair(interface.namespace.command(&command)));
     }
     if link.queues.transmit < link.queues.transmit_max {
         let finding = Finding::new(
@@ -364,26 +364,26 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
             ),
         );
         let command = format!("ethtool -L {} tx {}", link.name, link.queues.transmit_max);
-        remarks.push(finding.repaired_by(interface.namespace.command(&command)));
+        remarks.push(finding.with_repair(interface.namespace.command(&command)));
     }
     remarks
 }
 
 /// Describes the privileges that a backend needs and `capabilities` lacks, if any.
 fn missing_privilege(capabilities: Capabilities, backend: &Descriptor) -> Option<String> {
-    let lacking = capabilities.lacking(backend.privileges);
+    let lacking = capabilities.missing(backend.privileges);
     (!lacking.is_empty()).then(|| format!("no privilege: it needs {}", privilege::names(&lacking)))
 }
 
 fn privileges(capabilities: Capabilities) -> Finding {
-    let lacking = capabilities.lacking(privilege::ALL);
+    let lacking = capabilities.missing(privilege::ALL);
     if lacking.is_empty() {
         return Finding::new("privilege", Grade::Good, "all that every backend needs");
     }
     // Without CAP_NET_RAW no backend can send. The other capabilities serve speed and namespaces.
     let grade = if capabilities.has(Capability::NetRaw) { Grade::Remark } else { Grade::Missing };
     let found = format!("lacking {}; run as root, or", privilege::names(&lacking));
-    Finding::new("privilege", grade, found).repaired_by(privilege::grant(privilege::ALL))
+    Finding::new("privilege", grade, found).with_repair(privilege::setcap_command(privilege::ALL))
 }
 
 fn kernel() -> Finding {
@@ -426,7 +426,7 @@ fn jit() -> Finding {
             Grade::Remark,
             "off: the in-kernel sender is interpreted and several times slower",
         )
-        .repaired_by("sysctl -w net.core.bpf_jit_enable=1"),
+        .with_repair("sysctl -w net.core.bpf_jit_enable=1"),
         Ok(_) => Finding::new("BPF compiler", Grade::Good, "on"),
         Err(_) => Finding::new("BPF compiler", Grade::Remark, "unknown to this process"),
     }
@@ -446,7 +446,7 @@ fn locked_memory() -> Finding {
             Grade::Remark,
             format!("at most {} KiB, too little for af_xdp", bytes >> 10),
         )
-        .repaired_by("ulimit -l unlimited"),
+        .with_repair("ulimit -l unlimited"),
         (_, Some(bytes)) if exempt => Finding::new(
             "locked memory",
             Grade::Good,

@@ -33,7 +33,7 @@ pub(crate) fn generator_options(
         frames_max: u64::MAX,
         virtual_time: false,
         horizon: HORIZON,
-        numbered_from: 0,
+        first_number: 0,
     }
 }
 
@@ -70,9 +70,9 @@ pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
         WorkerState::Waiting(until) => {
             clock::wait_until(until.min(now.saturating_add(WAIT_MAX)));
         }
-        WorkerState::Blocked if holds_departures => leave_to_sender(now),
+        WorkerState::Blocked if holds_departures => spin_for_ring_space(now),
         WorkerState::Blocked => std::thread::yield_now(),
-        WorkerState::Starved => std::thread::sleep(StdDuration::from_micros(50)),
+        WorkerState::Underrun => std::thread::sleep(StdDuration::from_micros(50)),
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
 /// second, the ring then has room for 20 frames or more. A sleep takes about 100 microseconds, in
 /// which the ring could run dry. More frequent polling would take the cache line of the ring's
 /// counters away from the sender.
-fn leave_to_sender(now: Instant) {
+fn spin_for_ring_space(now: Instant) {
     const RING_WAIT: Duration = Duration::from_micros(4);
     let until = now.saturating_add(RING_WAIT);
     while clock::now() < until {
@@ -90,7 +90,7 @@ fn leave_to_sender(now: Instant) {
 
 /// Returns the final counters of a port. Frames that it still holds count as unsent. If the
 /// interface failed, this aborts the port first.
-pub(crate) fn settled(port: &mut impl Transmit, has_failed: bool) -> TransmitCounters {
+pub(crate) fn final_counters(port: &mut impl Transmit, has_failed: bool) -> TransmitCounters {
     if has_failed {
         port.abort();
     }
@@ -108,7 +108,7 @@ pub(crate) type Stamped = (DepartureRecord, StampPoint);
 pub(crate) fn departures(mut own: DepartureRecord, ports: &[TransmitPort]) -> Option<Stamped> {
     let of_port =
         |port: &TransmitPort| Some((port.departures()?, port.capabilities().departure_stamp));
-    let of_ports = departures_of_all(ports.iter().filter_map(of_port));
+    let of_ports = merge_departures(ports.iter().filter_map(of_port));
     if own.frames == 0 {
         return of_ports;
     }
@@ -119,7 +119,7 @@ pub(crate) fn departures(mut own: DepartureRecord, ports: &[TransmitPort]) -> Op
 }
 
 /// Merges the records of several ports or workers, which all use the same timestamp point.
-pub(crate) fn departures_of_all(records: impl Iterator<Item = Stamped>) -> Option<Stamped> {
+pub(crate) fn merge_departures(records: impl Iterator<Item = Stamped>) -> Option<Stamped> {
     records.reduce(|(mut sum, stamp), (record, _)| {
         sum.merge(&record);
         (sum, stamp)
@@ -160,6 +160,6 @@ pub(crate) fn drain(
         } else if aborted && is_stalled {
             return Ok(());
         }
-        leave_to_sender(now);
+        spin_for_ring_space(now);
     }
 }

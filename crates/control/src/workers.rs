@@ -23,14 +23,14 @@ const LEAD: Duration = Duration::from_millis(2);
 pub(crate) struct Workers<'scope, T> {
     threads: Vec<ScopedJoinHandle<'scope, Option<T>>>,
     /// Sends the start to each worker.
-    starts: Vec<mpsc::Sender<Begin>>,
+    starts: Vec<mpsc::Sender<WorkerStart>>,
     /// Carries no message. The channel closes when the last worker ends.
     ended: mpsc::Receiver<Infallible>,
 }
 
 /// Start of a worker.
 #[derive(Clone, Copy)]
-struct Begin {
+struct WorkerStart {
     /// Common start time.
     at: Instant,
     /// Whether the worker itself waits for `at`. Paced workers do not: their schedule starts at
@@ -66,7 +66,7 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
         for (index, open) in openers.into_iter().enumerate() {
             let (give_start, start) = mpsc::channel();
             let is_ready = is_ready.clone();
-            let ending = Ending { stop, _end: end.clone() };
+            let ending = ThreadGuard { stop, _end: end.clone() };
             let spawned =
                 Builder::new().name(format!("{name}-{index}")).spawn_scoped(scope, move || {
                     let _ending = ending;
@@ -77,7 +77,7 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
                     // The receiver is gone if another opener has failed.
                     let _ = is_ready.send(outcome);
                     drop(is_ready);
-                    let begin: Begin = start.recv().ok()?;
+                    let begin: WorkerStart = start.recv().ok()?;
                     if begin.waits {
                         clock::wait_until(begin.at);
                     }
@@ -105,7 +105,7 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
     pub(crate) fn start(&self, start: Start, paced: bool) -> Instant {
         let soon = clock::now().saturating_add(if paced { LEAD } else { Duration::ZERO });
         let at = start.at.map_or(soon, |at| at.max(soon));
-        let begin = Begin { at, waits: start.at.is_some() && !paced };
+        let begin = WorkerStart { at, waits: start.at.is_some() && !paced };
         for worker in &self.starts {
             // The channel is closed if the worker has panicked.
             let _ = worker.send(begin);
@@ -141,12 +141,12 @@ fn join<T>(threads: Vec<ScopedJoinHandle<'_, Option<T>>>) -> Vec<T> {
 }
 
 /// Guard of a running thread: sets `stop` on a panic and signals the end of the thread.
-struct Ending<'scope> {
+struct ThreadGuard<'scope> {
     stop: &'scope AtomicBool,
     _end: mpsc::Sender<Infallible>,
 }
 
-impl Drop for Ending<'_> {
+impl Drop for ThreadGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.stop.store(true, Ordering::Relaxed);
@@ -171,7 +171,7 @@ mod tests {
         Box::new(|| Ok(Box::new(work)))
     }
 
-    fn no_thread(error: io::Error) -> String {
+    fn spawn_error(error: io::Error) -> String {
         error.to_string()
     }
 
@@ -191,7 +191,7 @@ mod tests {
             opens(move |start| (index, start, thread::current().name().map(str::to_owned)))
         });
         let (start, outcomes) = thread::scope(|scope| {
-            let workers = Workers::open(scope, "worker", &stop, openers, no_thread).unwrap();
+            let workers = Workers::open(scope, "worker", &stop, openers, spawn_error).unwrap();
             (workers.start(NOW, true), workers.join())
         });
         let expected = (0..3).map(|index| (index, start, Some(format!("worker-{index}"))));
@@ -205,7 +205,7 @@ mod tests {
         let fails: Open<'_, ()> = Box::new(|| Err("no such interface".into()));
         let openers = [opens(|_| began.store(true, Ordering::Relaxed)), fails];
         let opened = thread::scope(|scope| {
-            Workers::open(scope, "worker", &stop, openers, no_thread).map(|_| ())
+            Workers::open(scope, "worker", &stop, openers, spawn_error).map(|_| ())
         });
         assert_eq!(opened, Err("no such interface".into()));
         assert!(!began.into_inner());
@@ -218,7 +218,7 @@ mod tests {
         let openers = [opens(|_| began.store(true, Ordering::Relaxed)), panics];
         let panic = catch_unwind(AssertUnwindSafe(|| {
             thread::scope(|scope| {
-                let opened = Workers::open(scope, "worker", &stop, openers, no_thread);
+                let opened = Workers::open(scope, "worker", &stop, openers, spawn_error);
                 opened.map(|workers| workers.start(NOW, false)).unwrap();
             });
         }))
@@ -236,7 +236,7 @@ mod tests {
         ];
         let panic = catch_unwind(AssertUnwindSafe(|| {
             thread::scope(|scope| {
-                let workers = Workers::open(scope, "worker", &stop, openers, no_thread).unwrap();
+                let workers = Workers::open(scope, "worker", &stop, openers, spawn_error).unwrap();
                 workers.start(NOW, false);
                 workers.watch(|| {});
                 workers.join();
@@ -263,7 +263,7 @@ mod tests {
         };
         thread::scope(|scope| {
             let openers = [opens(work), opens(work)];
-            let workers = Workers::open(scope, "worker", &stop, openers, no_thread).unwrap();
+            let workers = Workers::open(scope, "worker", &stop, openers, spawn_error).unwrap();
             workers.start(NOW, false);
             workers.watch(observe);
         });

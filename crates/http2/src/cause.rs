@@ -7,18 +7,20 @@ use h2::Reason;
 pub(crate) struct Cause(pub(crate) &'static str);
 
 impl Cause {
-    pub(crate) const NOT_AGREED: Self = Self("http2: peer does not agree on h2 (ALPN)");
+    pub(crate) const ALPN_MISMATCH: Self = Self("http2: peer does not agree on h2 (ALPN)");
     pub(crate) const NO_MESSAGE: Self = Self("http2: the program's data is not an HTTP/1 message");
     pub(crate) const NO_REQUEST: Self =
         Self("http2: the program's message is not a request with a Host");
     pub(crate) const NO_RESPONSE: Self =
         Self("http2: the program's message is not an HTTP/1 response");
-    pub(crate) const NOT_ASKED: Self = Self("http2: the program responds without a request");
+    pub(crate) const NO_PENDING_REQUEST: Self =
+        Self("http2: the program responds without a request");
     pub(crate) const CANCELLED: Self = Self("http2: peer cancelled a partly delivered request");
     pub(crate) const TOO_MANY: Self =
         Self("http2: peer cancels requests faster than the program responds");
     pub(crate) const GOING_AWAY: Self = Self("http2: peer accepts no more requests (GOAWAY)");
-    pub(crate) const NOT_TAKEN: Self = Self("http2: peer does not read the replies to its frames");
+    pub(crate) const UNREAD_REPLIES: Self =
+        Self("http2: peer does not read the replies to its frames");
     pub(crate) const INTERNAL: Self = Self("http2: internal error");
 
     /// Maps an error of the `h2` crate to a cause.

@@ -12,11 +12,11 @@ use wirestorm_stack::content::MessageCounters;
 
 use crate::cause::Cause;
 use crate::head;
-use crate::heard::Heard;
-use crate::pipe::{Pipe, Woken};
+use crate::heard::IncomingMessage;
+use crate::pipe::{Pipe, WakeFlag};
 use crate::session::End;
 use crate::settings::Http2Settings;
-use crate::speaker::{Speaker, Step};
+use crate::speaker::{MessageWriter, Step};
 
 /// HTTP/2 connection of one client.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub(crate) struct Client {
     connection: Option<Connection<Pipe, Bytes>>,
     /// `None` after the program has closed: no more requests.
     requests: Option<SendRequest<Bytes>>,
-    woken: Woken,
+    woken: WakeFlag,
     scheme: Scheme,
     streams_max: usize,
-    speaker: Speaker,
+    speaker: MessageWriter,
     /// Request that waits for a free stream, and whether it has a body.
     waiting: Option<(Request<()>, bool)>,
     /// Responses in the order of their requests.
-    answers: VecDeque<Heard>,
+    answers: VecDeque<IncomingMessage>,
     counters: MessageCounters,
 }
 
@@ -56,7 +56,7 @@ impl Client {
             false => Cause::NO_REQUEST,
         })?;
         self.counters.requests += 1;
-        self.answers.push_back(Heard::answer(answer, is_head));
+        self.answers.push_back(IncomingMessage::answer(answer, is_head));
         self.speaker.begin_body(has_body.then_some(stream));
         // Until it is polled, the library does not know whether another stream is free.
         self.advance()
@@ -90,7 +90,7 @@ impl Client {
             }
         }
         while let Some(first) = self.answers.front_mut() {
-            if !first.hand_on(plaintext) {
+            if !first.deliver(plaintext) {
                 break;
             }
             self.answers.pop_front();
@@ -109,7 +109,7 @@ impl End for Client {
             .initial_window_size(settings.window)
             .initial_connection_window_size(settings.connection_window())
             .max_header_list_size(Http2Settings::HEADER_LIST_MAX);
-        let woken = Woken::default();
+        let woken = WakeFlag::default();
         // The handshake only writes to memory, so one poll completes it.
         let begun = pin!(builder.handshake(pipe)).poll(&mut woken.context());
         let Poll::Ready(Ok((requests, connection))) = begun else { return Err(Cause::INTERNAL) };
@@ -119,7 +119,7 @@ impl End for Client {
             woken,
             scheme,
             streams_max: settings.streams as usize,
-            speaker: Speaker::default(),
+            speaker: MessageWriter::default(),
             waiting: None,
             answers: VecDeque::new(),
             counters: MessageCounters::default(),
@@ -128,7 +128,7 @@ impl End for Client {
         Ok(client)
     }
 
-    fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
+    fn receive_data(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
         loop {
             self.woken.take();
             let advanced = self.advance();
@@ -142,7 +142,7 @@ impl End for Client {
         }
     }
 
-    fn say(&mut self, bytes: &[u8]) -> Result<usize, Cause> {
+    fn send_data(&mut self, bytes: &[u8]) -> Result<usize, Cause> {
         let mut done = 0;
         while done < bytes.len() && self.waiting.is_none() {
             match self.speaker.step(&bytes[done..], &mut self.woken.context())? {

@@ -52,7 +52,7 @@ fn fields<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
 ) -> Result<(HeaderMap, Option<HeaderValue>), Cause> {
     /// RFC 9113 section 8.2.2: HTTP/2 does not carry connection-specific fields.
-    const LEFT_OUT: [HeaderName; 5] = [
+    const CONNECTION_FIELDS: [HeaderName; 5] = [
         header::CONNECTION,
         HeaderName::from_static("keep-alive"),
         HeaderName::from_static("proxy-connection"),
@@ -69,7 +69,7 @@ fn fields<'a>(
         is_encoded |= name == header::TRANSFER_ENCODING;
         if name == header::HOST {
             host.get_or_insert(value);
-        } else if !LEFT_OUT.contains(&name) {
+        } else if !CONNECTION_FIELDS.contains(&name) {
             headers.try_append(name, value).map_err(|_| wrong())?;
         }
     }

@@ -12,7 +12,7 @@ use http::{Request, Response, StatusCode};
 
 /// Message that the peer sends on one stream.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct IncomingMessage {
     /// Stream of a request; `None` for a response.
     pub(crate) id: Option<StreamId>,
     head: Option<ResponseFuture>,
@@ -31,7 +31,7 @@ pub(crate) struct Heard {
     pub(crate) is_begun: bool,
 }
 
-impl Heard {
+impl IncomingMessage {
     /// Awaits the response to a request.
     pub(crate) fn answer(future: ResponseFuture, is_of_head: bool) -> Self {
         Self { head: Some(future), is_of_head, ..Self::new(None) }
@@ -183,7 +183,7 @@ impl Heard {
 
     /// Passes the pending text to the program and reopens the window by its bytes. Returns whether
     /// the message is complete.
-    pub(crate) fn hand_on(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> bool {
+    pub(crate) fn deliver(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> bool {
         if !self.text.is_empty() {
             self.is_begun = true;
             plaintext(&self.text);

@@ -29,7 +29,7 @@ mod speaker;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use wirestorm_stack::content::{Session, Sessions};
+use wirestorm_stack::content::{Session, SessionFactory};
 
 use client::Client;
 use server::Server;
@@ -39,19 +39,19 @@ pub use settings::Http2Settings;
 /// HTTP/2 sessions of clients.
 #[derive(Debug)]
 pub struct Http2Clients {
-    below: Option<Arc<dyn Sessions>>,
+    below: Option<Arc<dyn SessionFactory>>,
     settings: Http2Settings,
 }
 
 impl Http2Clients {
     /// Creates client sessions over TLS sessions that negotiate `h2`. Without TLS, clients assume
     /// that the server speaks HTTP/2 (prior knowledge, RFC 9113 section 3.3).
-    pub fn new(below: Option<Arc<dyn Sessions>>, settings: Http2Settings) -> Self {
+    pub fn new(below: Option<Arc<dyn SessionFactory>>, settings: Http2Settings) -> Self {
         Self { below, settings }
     }
 }
 
-impl Sessions for Http2Clients {
+impl SessionFactory for Http2Clients {
     fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
         let below = self.below.as_ref().map(|below| below.begin(own, peer));
         Box::new(Http2Session::<Client>::new(below, self.settings))
@@ -61,18 +61,18 @@ impl Sessions for Http2Clients {
 /// HTTP/2 sessions of servers.
 #[derive(Debug)]
 pub struct Http2Servers {
-    below: Option<Arc<dyn Sessions>>,
+    below: Option<Arc<dyn SessionFactory>>,
     settings: Http2Settings,
 }
 
 impl Http2Servers {
     /// Creates server sessions over TLS sessions that negotiate `h2`, or over plain TCP.
-    pub fn new(below: Option<Arc<dyn Sessions>>, settings: Http2Settings) -> Self {
+    pub fn new(below: Option<Arc<dyn SessionFactory>>, settings: Http2Settings) -> Self {
         Self { below, settings }
     }
 }
 
-impl Sessions for Http2Servers {
+impl SessionFactory for Http2Servers {
     fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
         let below = self.below.as_ref().map(|below| below.begin(own, peer));
         Box::new(Http2Session::<Server>::new(below, self.settings))

@@ -75,7 +75,7 @@ impl AsyncWrite for Pipe {
 
 /// Flag that a polled future sets to request another poll.
 #[derive(Debug)]
-pub(crate) struct Woken {
+pub(crate) struct WakeFlag {
     flag: Arc<Flag>,
     waker: Waker,
 }
@@ -89,14 +89,14 @@ impl Wake for Flag {
     }
 }
 
-impl Default for Woken {
+impl Default for WakeFlag {
     fn default() -> Self {
         let flag = Arc::new(Flag::default());
         Self { waker: Waker::from(Arc::clone(&flag)), flag }
     }
 }
 
-impl Woken {
+impl WakeFlag {
     /// Returns the context to poll with.
     pub(crate) fn context(&self) -> Context<'_> {
         Context::from_waker(&self.waker)

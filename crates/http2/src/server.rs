@@ -14,21 +14,21 @@ use wirestorm_stack::content::MessageCounters;
 
 use crate::cause::Cause;
 use crate::head;
-use crate::heard::Heard;
-use crate::pipe::{Pipe, Woken};
+use crate::heard::IncomingMessage;
+use crate::pipe::{Pipe, WakeFlag};
 use crate::session::End;
 use crate::settings::Http2Settings;
-use crate::speaker::{Speaker, Step};
+use crate::speaker::{MessageWriter, Step};
 
 /// HTTP/2 connection of one server.
 #[derive(Debug)]
 pub(crate) struct Server {
     stage: Stage,
-    woken: Woken,
+    woken: WakeFlag,
     unanswered_max: usize,
-    speaker: Speaker,
+    speaker: MessageWriter,
     /// Requests that the program has not received completely, in the order of arrival.
-    requests: VecDeque<Heard>,
+    requests: VecDeque<IncomingMessage>,
     /// Requests without a response, in the order of arrival.
     unanswered: VecDeque<Unanswered>,
     counters: MessageCounters,
@@ -78,7 +78,7 @@ impl Server {
                     let is_of_head = request.method() == Method::HEAD;
                     let id = respond.stream_id();
                     self.unanswered.push_back(Unanswered { id, respond, is_of_head });
-                    self.requests.push_back(Heard::request(request));
+                    self.requests.push_back(IncomingMessage::request(request));
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Server {
             return Err(cause);
         }
         while let Some(first) = self.requests.front_mut() {
-            if !first.hand_on(plaintext) {
+            if !first.deliver(plaintext) {
                 break;
             }
             self.requests.pop_front();
@@ -116,7 +116,9 @@ impl Server {
 
     /// Sends a response with this head to the oldest request.
     fn answer(&mut self, head: &[u8], has_body: bool) -> Result<(), Cause> {
-        let Some(oldest) = self.unanswered.front_mut() else { return Err(Cause::NOT_ASKED) };
+        let Some(oldest) = self.unanswered.front_mut() else {
+            return Err(Cause::NO_PENDING_REQUEST);
+        };
         let response = head::response(head)?;
         let status = response.status();
         if status.is_informational() {
@@ -131,7 +133,7 @@ impl Server {
             self.counters.count_response(status.as_u16());
         }
         if has_body && oldest.is_of_head {
-            self.speaker.pass_over_body();
+            self.speaker.skip_body();
         } else {
             self.speaker.begin_body(sent.ok().filter(|_| has_content));
         }
@@ -153,9 +155,9 @@ impl End for Server {
             .max_header_list_size(Http2Settings::HEADER_LIST_MAX);
         let mut server = Self {
             stage: Stage::Beginning(builder.handshake(pipe)),
-            woken: Woken::default(),
+            woken: WakeFlag::default(),
             unanswered_max: settings.streams as usize * UNANSWERED,
-            speaker: Speaker::default(),
+            speaker: MessageWriter::default(),
             requests: VecDeque::new(),
             unanswered: VecDeque::new(),
             counters: MessageCounters::default(),
@@ -164,7 +166,7 @@ impl End for Server {
         Ok(server)
     }
 
-    fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
+    fn receive_data(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
         loop {
             self.woken.take();
             let advanced = self.advance();
@@ -176,7 +178,7 @@ impl End for Server {
         }
     }
 
-    fn say(&mut self, bytes: &[u8]) -> Result<usize, Cause> {
+    fn send_data(&mut self, bytes: &[u8]) -> Result<usize, Cause> {
         let mut done = 0;
         while done < bytes.len() {
             match self.speaker.step(&bytes[done..], &mut self.woken.context())? {

@@ -16,10 +16,10 @@ pub(crate) trait End: Debug + Send + Sized {
     fn begin(pipe: Pipe, settings: Http2Settings, scheme: Scheme) -> Result<Self, Cause>;
 
     /// Processes received bytes; passes data for the program to `plaintext`.
-    fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause>;
+    fn receive_data(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause>;
 
     /// Takes data from the program; returns the number of bytes taken.
-    fn say(&mut self, bytes: &[u8]) -> Result<usize, Cause>;
+    fn send_data(&mut self, bytes: &[u8]) -> Result<usize, Cause>;
 
     /// Ends the program's sending direction.
     fn close(&mut self);
@@ -50,7 +50,7 @@ const PROTOCOL: &[u8] = b"h2";
 
 /// Limit on bytes queued for the peer. It exceeds any window: only a peer that triggers replies,
 /// such as to PING, without reading them can reach it.
-const WAITING_MAX: usize = 64 << 20;
+const PENDING_BYTES_MAX: usize = 64 << 20;
 
 impl<E: End> Http2Session<E> {
     pub(crate) fn new(below: Option<Box<dyn Session>>, settings: Http2Settings) -> Self {
@@ -82,7 +82,7 @@ impl<E: End> Http2Session<E> {
         }
         let scheme = match &self.below {
             None => Scheme::HTTP,
-            Some(below) if below.protocol() != Some(PROTOCOL) => return Err(Cause::NOT_AGREED),
+            Some(below) if below.protocol() != Some(PROTOCOL) => return Err(Cause::ALPN_MISMATCH),
             Some(_) => Scheme::HTTPS,
         };
         self.end = Some(E::begin(self.pipe.clone(), self.settings, scheme)?);
@@ -100,7 +100,7 @@ impl<E: End> Http2Session<E> {
             SessionState::Open | SessionState::PeerClosed => {
                 let began = self.begin();
                 let heard = began.and_then(|()| match &mut self.end {
-                    Some(end) if !self.closes => end.hear(plaintext),
+                    Some(end) if !self.closes => end.receive_data(plaintext),
                     _ => Ok(()),
                 });
                 if let Err(cause) = heard {
@@ -116,20 +116,20 @@ impl<E: End> Http2Session<E> {
 }
 
 impl<E: End> Session for Http2Session<E> {
-    fn gathers(&self) -> bool {
+    fn may_coalesce(&self) -> bool {
         true
     }
 
-    fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
+    fn receive_data(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
         match &mut self.below {
-            Some(below) => below.hear(bytes, &mut |bytes| self.pipe.hear(bytes)),
+            Some(below) => below.receive_data(bytes, &mut |bytes| self.pipe.hear(bytes)),
             None => self.pipe.hear(bytes),
         }
         self.go_on(plaintext);
     }
 
-    fn say(&mut self, plaintext: &[u8]) -> usize {
-        let said = self.end.as_mut().map_or(Ok(0), |end| end.say(plaintext));
+    fn send_data(&mut self, plaintext: &[u8]) -> usize {
+        let said = self.end.as_mut().map_or(Ok(0), |end| end.send_data(plaintext));
         said.unwrap_or_else(|cause| {
             self.fail(cause);
             0
@@ -153,7 +153,7 @@ impl<E: End> Session for Http2Session<E> {
         if let Some(below) = &mut self.below {
             below.depart(to);
             while !due.is_empty() {
-                let taken = below.say(due.as_slices().0);
+                let taken = below.send_data(due.as_slices().0);
                 if taken == 0 {
                     break;
                 }
@@ -167,8 +167,8 @@ impl<E: End> Session for Http2Session<E> {
         } else {
             to.append(due);
         }
-        if to.len() > WAITING_MAX && matches!(self.state, SessionState::Open) {
-            self.state = SessionState::Failed(Cause::NOT_TAKEN.0);
+        if to.len() > PENDING_BYTES_MAX && matches!(self.state, SessionState::Open) {
+            self.state = SessionState::Failed(Cause::UNREAD_REPLIES.0);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::cause::Cause;
 
 /// Reads the program's messages and sends their bodies as flow control permits.
 #[derive(Debug, Default)]
-pub(crate) struct Speaker {
+pub(crate) struct MessageWriter {
     reader: MessageReader,
     /// Incomplete head.
     head: Vec<u8>,
@@ -41,16 +41,16 @@ pub(crate) enum Step {
 /// Maximum length of a head in bytes.
 const HEAD_MAX: usize = 64 << 10;
 
-impl Speaker {
+impl MessageWriter {
     /// Processes bytes, of which there must be at least one.
     pub(crate) fn step(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<Step, Cause> {
         if std::mem::take(&mut self.may_lack_body) && may_be_response(bytes) {
-            self.reader.leave_out_body();
+            self.reader.skip_body();
         }
         let (length, piece) = self.reader.next(bytes);
         match piece {
             Piece::Nothing => Ok(Step::Took(length)),
-            Piece::Wrong(_) => Err(Cause::NO_MESSAGE),
+            Piece::Invalid(_) => Err(Cause::NO_MESSAGE),
             Piece::Head(part) => {
                 self.add(part)?;
                 Ok(Step::Took(length))
@@ -91,7 +91,7 @@ impl Speaker {
 
     /// Marks the last head as a response to HEAD, which has no body (RFC 9110 section 9.3.2). A
     /// program that does not track methods may send one; it is discarded.
-    pub(crate) fn pass_over_body(&mut self) {
+    pub(crate) fn skip_body(&mut self) {
         self.stream = None;
         self.may_lack_body = true;
     }

@@ -41,7 +41,7 @@ pub enum LockError {
     /// Another Wirestorm process holds a conflicting lock.
     #[error(
         "interface {interface} is in use by another Wirestorm, {holder}; wait for it to end{}",
-        .holder.or_end_it()
+        .holder.kill_hint()
     )]
     Held {
         /// Interface to transmit on.
@@ -51,7 +51,7 @@ pub enum LockError {
     },
     /// 64 processes already share the interface.
     #[error("interface {interface} is in use by {SHARED_MAX} others; wait for one to end")]
-    Crowded {
+    TooManyShared {
         /// Interface to transmit on.
         interface: InterfaceName,
     },
@@ -80,7 +80,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    fn or_end_it(&self) -> String {
+    fn kill_hint(&self) -> String {
         self.process.map_or_else(String::new, |it| format!(", or end it with: kill -INT {it}"))
     }
 }
@@ -121,10 +121,10 @@ fn acquire_here(
     let taken = match access {
         Access::Exclusive => take(&exclusive).map_err(system)?,
         Access::Shared => {
-            let mut taken = Taken::ByOther(None);
+            let mut taken = BindOutcome::HeldByOther(None);
             for number in 0..SHARED_MAX {
                 taken = take(&shared(number)).map_err(system)?;
-                if matches!(taken, Taken::Here(_)) {
+                if matches!(taken, BindOutcome::Bound(_)) {
                     break;
                 }
             }
@@ -132,9 +132,13 @@ fn acquire_here(
         }
     };
     let socket = match taken {
-        Taken::Here(socket) => socket,
-        Taken::ByOther(process) if access == Access::Exclusive => return Err(held(process)),
-        Taken::ByOther(_) => return Err(LockError::Crowded { interface: interface.clone() }),
+        BindOutcome::Bound(socket) => socket,
+        BindOutcome::HeldByOther(process) if access == Access::Exclusive => {
+            return Err(held(process));
+        }
+        BindOutcome::HeldByOther(_) => {
+            return Err(LockError::TooManyShared { interface: interface.clone() });
+        }
     };
     let excluded = match access {
         Access::Exclusive => (0..SHARED_MAX).find_map(|number| holder(&shared(number))),
@@ -147,27 +151,27 @@ fn acquire_here(
 }
 
 /// Result of an attempt to bind a name.
-enum Taken {
+enum BindOutcome {
     /// This process bound the name.
-    Here(Socket),
+    Bound(Socket),
     /// Another process holds the name; its process ID if known.
-    ByOther(Option<u32>),
+    HeldByOther(Option<u32>),
 }
 
 /// Binds an abstract name and listens on it.
-fn take(name: &str) -> io::Result<Taken> {
+fn take(name: &str) -> io::Result<BindOutcome> {
     let (address, length) = abstract_address(name);
     let socket = Socket::open(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
     match socket.bind(&address, length) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            Ok(Taken::ByOther(holder(name).flatten()))
+            Ok(BindOutcome::HeldByOther(holder(name).flatten()))
         }
         Err(error) => Err(error),
         Ok(()) => {
             // A listening socket lets other processes connect and so read the holder's process ID.
             // Connections are never accepted: if the backlog is full, the process ID is unknown.
             socket.listen(CONNECTIONS_MAX)?;
-            Ok(Taken::Here(socket))
+            Ok(BindOutcome::Bound(socket))
         }
     }
 }

@@ -121,7 +121,7 @@ impl InterfaceName {
     }
 
     /// Returns the error for an interface that went down while a port was open on it.
-    pub fn went_down(&self) -> PortError {
+    pub fn down_error(&self) -> PortError {
         PortError::Down { interface: self.to_string(), command: self.up_command() }
     }
 
@@ -133,7 +133,7 @@ impl InterfaceName {
     /// Maps the error of a system call on an open socket to a port error.
     pub(crate) fn port_error(&self, operation: &'static str, reason: &io::Error) -> PortError {
         match reason.raw_os_error() {
-            Some(libc::ENETDOWN) => self.went_down(),
+            Some(libc::ENETDOWN) => self.down_error(),
             // The socket is no longer bound after its interface was removed.
             Some(libc::ENXIO | libc::ENODEV) => self.is_gone(),
             _ => PortError::System {

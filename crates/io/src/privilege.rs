@@ -72,7 +72,7 @@ impl Capabilities {
     }
 
     /// Returns the capabilities in `needed` that the set lacks.
-    pub fn lacking(self, needed: &[Capability]) -> Vec<Capability> {
+    pub fn missing(self, needed: &[Capability]) -> Vec<Capability> {
         needed.iter().copied().filter(|capability| !self.has(*capability)).collect()
     }
 }
@@ -84,21 +84,21 @@ pub fn names(capabilities: &[Capability]) -> String {
 }
 
 /// Returns the `setcap` command that grants capabilities to the program.
-pub fn grant(capabilities: &[Capability]) -> String {
+pub fn setcap_command(capabilities: &[Capability]) -> String {
     let names = names(capabilities).to_lowercase().replace(' ', "");
     format!("setcap {names}=ep $(command -v wirestorm)")
 }
 
 /// Explains a permission error: the capabilities in `needed` that the process lacks, and the
 /// command that grants them.
-pub(crate) fn refused(needed: &[Capability]) -> String {
-    let lacking = Capabilities::effective().lacking(needed);
+pub(crate) fn permission_hint(needed: &[Capability]) -> String {
+    let lacking = Capabilities::effective().missing(needed);
     let found = if lacking.is_empty() {
         format!("it has {}, but the system does not let it use them here", names(needed))
     } else {
         format!("it lacks {}", names(&lacking))
     };
-    format!("{found}; run as root, or: {}", grant(needed))
+    format!("{found}; run as root, or: {}", setcap_command(needed))
 }
 
 #[cfg(test)]
@@ -108,25 +108,25 @@ mod tests {
     #[test]
     fn lacking_lists_the_missing_capabilities() {
         let nobody = Capabilities::parse("CapEff:\t0000000000000000\n");
-        assert_eq!(names(&nobody.lacking(AF_XDP)), "CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF");
+        assert_eq!(names(&nobody.missing(AF_XDP)), "CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF");
         let raw = Capabilities::parse("Name:\tx\nCapEff:\t0000000000002000\n");
-        assert_eq!(raw.lacking(AF_PACKET), []);
-        assert_eq!(names(&raw.lacking(XDP)), "CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON");
+        assert_eq!(raw.missing(AF_PACKET), []);
+        assert_eq!(names(&raw.missing(XDP)), "CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON");
         let root = Capabilities::parse("CapEff:\t000001ffffffffff\n");
-        assert_eq!(root.lacking(ALL), []);
-        assert_eq!(Capabilities::parse("").lacking(ALL), ALL);
+        assert_eq!(root.missing(ALL), []);
+        assert_eq!(Capabilities::parse("").missing(ALL), ALL);
     }
 
     #[test]
     fn sys_admin_implies_bpf_and_perfmon() {
         let administrator = Capabilities::parse("CapEff:\t0000000000200000\n");
-        assert_eq!(names(&administrator.lacking(XDP)), "CAP_NET_ADMIN");
+        assert_eq!(names(&administrator.missing(XDP)), "CAP_NET_ADMIN");
     }
 
     #[test]
     fn grant_command_lists_the_needed_capabilities() {
         assert_eq!(
-            grant(XDP),
+            setcap_command(XDP),
             "setcap cap_net_admin,cap_bpf,cap_perfmon=ep $(command -v wirestorm)"
         );
     }

@@ -15,12 +15,12 @@ impl AddressRange {
     /// Returns whether the range contains an address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
-        self.place_of(address).is_some()
+        self.offset_of(address).is_some()
     }
 
     /// Returns the index of an address in the range, from 0.
     #[inline]
-    pub fn place_of(&self, address: IpAddr) -> Option<u32> {
+    pub fn offset_of(&self, address: IpAddr) -> Option<u32> {
         let offset = match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 address.to_bits().wrapping_sub(first.to_bits()).into()
@@ -74,14 +74,14 @@ impl AddressRange {
                 within.map(|[from, _]| first.max(from).into())
             }
             IpAddr::V6(first) => {
-                let goes_round = first.to_bits().checked_add(more.into()).is_none();
-                (first.is_unspecified() || goes_round).then_some(Ipv6Addr::UNSPECIFIED.into())
+                let wraps = first.to_bits().checked_add(more.into()).is_none();
+                (first.is_unspecified() || wraps).then_some(Ipv6Addr::UNSPECIFIED.into())
             }
         }
     }
 
     /// Returns the range without its first `skipped` addresses.
-    pub fn behind(self, skipped: u32) -> Self {
+    pub fn skip(self, skipped: u32) -> Self {
         let skipped = skipped.min(self.count);
         let first = match self.first {
             IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(skipped)).into(),
@@ -93,13 +93,13 @@ impl AddressRange {
     }
 
     /// Returns whether the ranges have an address in common.
-    pub fn meets(&self, other: &Self) -> bool {
-        self.place_of(other.first).is_some() || other.place_of(self.first).is_some()
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.offset_of(other.first).is_some() || other.offset_of(self.first).is_some()
     }
 
     /// Returns whether the range contains all of the other one.
-    pub fn has(&self, other: &Self) -> bool {
-        let place = self.place_of(other.first);
+    pub fn contains_range(&self, other: &Self) -> bool {
+        let place = self.offset_of(other.first);
         place.is_some_and(|place| other.count <= self.count - place)
     }
 }

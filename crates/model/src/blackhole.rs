@@ -8,7 +8,7 @@
 pub enum Blackhole {
     /// None: the port answers segments with RST and datagrams with ICMP Port Unreachable.
     #[default]
-    Nothing,
+    None,
     /// SYNs to ports without a server.
     Syn,
     /// All packets.

@@ -33,20 +33,20 @@ pub struct EditOptions {
     /// Edit of the IPv4 time to live and the IPv6 hop limit.
     pub time_to_live: Option<TimeToLiveEdit>,
     /// New source and destination ports for TCP and UDP; the first match applies.
-    pub port_map: Vec<PortMapping>,
+    pub port_map: Vec<PortReplacement>,
     /// Seed of an offset for TCP sequence and acknowledgement numbers.
     pub tcp_sequence_seed: Option<u32>,
     /// Random damage of payloads.
     pub fuzz: Option<Fuzz>,
     /// Action on frames that the capture truncated.
-    pub captured_short: Option<CapturedShort>,
+    pub truncated_frames: Option<TruncatedFrameAction>,
     /// Truncates the data behind the Ethernet header and an optional first VLAN tag to this many
     /// bytes, the MTU of an interface. Further tags count as data.
     pub mtu_truncate: Option<u32>,
     /// New source addresses in IP and ARP, per side; the first match applies.
-    pub source_addresses: [Vec<PrefixMapping>; 2],
+    pub source_addresses: [Vec<PrefixReplacement>; 2],
     /// New destination addresses in IP and ARP, per side; the first match applies.
-    pub destination_addresses: [Vec<PrefixMapping>; 2],
+    pub destination_addresses: [Vec<PrefixReplacement>; 2],
     /// Seed that replaces each address in IP and ARP by a pseudo-random one, consistently.
     pub address_seed: Option<u32>,
     /// Keeps broadcast and multicast IP addresses.
@@ -142,7 +142,7 @@ pub enum TimeToLiveEdit {
 
 /// A new port for a range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortMapping {
+pub struct PortReplacement {
     /// First port of the range.
     pub first: u16,
     /// Last port of the range.
@@ -162,7 +162,7 @@ pub struct Fuzz {
 
 /// Action on a frame that the capture truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CapturedShort {
+pub enum TruncatedFrameAction {
     /// Pads with zeros to the length on the wire.
     Pad,
     /// Sets the length in the IP header to the captured length.
@@ -173,7 +173,7 @@ pub enum CapturedShort {
 
 /// A new prefix for addresses; the host bits stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PrefixMapping {
+pub struct PrefixReplacement {
     /// Addresses to replace.
     pub from: Prefix,
     /// New prefix. If it has another IP version than `from`, the mapping has no effect.

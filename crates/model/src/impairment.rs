@@ -9,10 +9,10 @@ pub struct Impairment {
     /// Loss model.
     pub loss: Loss,
     /// Probability that a frame is duplicated.
-    pub duplication: Share,
+    pub duplication: Probability,
     /// Share of frames in which one bit behind the Ethernet header is flipped, so that checksums of
     /// the receiver detect it.
-    pub corruption: Share,
+    pub corruption: Probability,
     /// Rate limit and queue of the link; `None` means no limit.
     pub bottleneck: Option<Bottleneck>,
     /// Delay from the end of a frame's transmission to its arrival.
@@ -25,9 +25,9 @@ pub struct Impairment {
 
 /// A share of frames, or a probability per frame, in billionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Share(u32);
+pub struct Probability(u32);
 
-impl Share {
+impl Probability {
     /// All frames.
     pub const ALL: Self = Self(1_000_000_000);
     /// No frame.
@@ -44,7 +44,7 @@ impl Share {
     }
 
     /// Returns whether the 64 random bits `drawn` select a frame.
-    pub const fn has(self, drawn: u64) -> bool {
+    pub const fn selects(self, drawn: u64) -> bool {
         ((drawn >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
     }
 }
@@ -56,9 +56,9 @@ pub enum Loss {
     #[default]
     None,
     /// Each frame is lost independently with the same probability.
-    Random(Share),
+    Random(Probability),
     /// Loss in bursts.
-    Bursts(Bursts),
+    GilbertElliott(GilbertElliott),
 }
 
 /// Loss in bursts, after E. N. Gilbert, "Capacity of a Burst-Noise Channel" (Bell System Technical
@@ -69,15 +69,15 @@ pub enum Loss {
 /// is lost; then the state may change. The bad state lasts 1/r frames on average. The share of
 /// frames that arrive in the bad state is `p / (p + r)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bursts {
+pub struct GilbertElliott {
     /// Probability of a change from good to bad, per frame.
-    pub p: Share,
+    pub p: Probability,
     /// Probability of a change from bad to good, per frame.
-    pub r: Share,
+    pub r: Probability,
     /// Share of frames that pass in the bad state.
-    pub h: Share,
+    pub h: Probability,
     /// Share of frames that pass in the good state; all in Gilbert's model.
-    pub k: Share,
+    pub k: Probability,
 }
 
 /// A rate limit with the queue in front of it.
@@ -131,7 +131,7 @@ pub enum Jitter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
     /// Share of frames with the extra delay.
-    pub share: Share,
+    pub share: Probability,
     /// Extra delay.
-    pub by: Duration,
+    pub extra_delay: Duration,
 }

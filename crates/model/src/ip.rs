@@ -79,7 +79,7 @@ pub enum FlowLabel {
     Zero,
     /// A hash of addresses, ports and protocol. It differs between flows as far as 20 bits allow
     /// and is never zero.
-    OfFlow,
+    PerFlow,
     /// This fixed value; only the lower 20 bits are used.
     Value(u32),
 }
@@ -92,7 +92,7 @@ impl FlowLabel {
     pub fn of(self, key: &FlowKey) -> u32 {
         match self {
             Self::Zero => 0,
-            Self::OfFlow => ((key.hash64(0) >> (u64::BITS - Self::BITS)) as u32).max(1),
+            Self::PerFlow => ((key.hash64(0) >> (u64::BITS - Self::BITS)) as u32).max(1),
             Self::Value(label) => label & ((1 << Self::BITS) - 1),
         }
     }
@@ -110,7 +110,7 @@ mod tests {
             [FlowLabel::Zero, FlowLabel::Value(u32::MAX)].map(|it| it.of(&key)),
             [0, 0xf_ffff]
         );
-        let labels = (1..=1_000).map(|port| FlowLabel::OfFlow.of(&key.with_ports(port, 80)));
+        let labels = (1..=1_000).map(|port| FlowLabel::PerFlow.of(&key.with_ports(port, 80)));
         let labels: BTreeSet<u32> = labels.collect();
         assert!(labels.len() > 990 && labels.iter().all(|label| (1..1 << 20).contains(label)));
     }

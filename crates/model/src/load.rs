@@ -39,13 +39,13 @@ pub enum Load {
         /// Number of users.
         users: u64,
         /// Time between the end of a flow and the start of the next one.
-        think: Think,
+        think: ThinkTime,
     },
 }
 
 /// Think time of a user: from the end of a flow to the start of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Think {
+pub enum ThinkTime {
     /// Uniform distribution.
     Uniform {
         /// Minimum.

@@ -2,7 +2,7 @@
 
 /// Order in which the clients of a template connect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum ClientOrder {
     /// Round robin.
     #[default]
     RoundRobin,

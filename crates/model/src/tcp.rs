@@ -4,7 +4,7 @@
 pub const WINDOW_SCALE_MAX: u8 = 14;
 
 /// Default maximum number of out-of-order ranges that a connection keeps.
-pub const RANGES_MAX: usize = 256;
+pub const REASSEMBLY_RANGES_DEFAULT: usize = 256;
 
 /// Minimum segment size, for our own MSS and for the peer's, in bytes of data; the same as TRex.
 /// Options never reduce the data of a segment below it.
@@ -18,9 +18,9 @@ pub enum EcnUse {
     Never,
     /// Accepted if the peer offers it: "If a host has received an ECN-setup SYN packet, then it MAY
     /// send an ECN-setup SYN-ACK packet."
-    Answer,
+    Accept,
     /// Offered and accepted.
-    Ask,
+    Offer,
 }
 
 /// Congestion control algorithm.
@@ -154,7 +154,7 @@ impl Default for Settings {
             sack: true,
             rack: true,
             dupack_threshold: 3,
-            reassembly_max: RANGES_MAX as u16,
+            reassembly_max: REASSEMBLY_RANGES_DEFAULT as u16,
             ecn: EcnUse::Never,
             fast_open: false,
             congestion: Algorithm::Cubic,

@@ -59,23 +59,23 @@ pub struct NoFiles;
 
 impl Files for NoFiles {
     fn open(&self, _: &Path) -> io::Result<Box<dyn Read + Send>> {
-        Err(refused())
+        Err(permission_denied())
     }
 
     fn open_capture(&self, _: &Path) -> io::Result<Box<dyn Read + Send>> {
-        Err(refused())
+        Err(permission_denied())
     }
 
     fn entry(&self, _: &Path) -> io::Result<Entry> {
-        Err(refused())
+        Err(permission_denied())
     }
 
     fn output(&self, _: &Path) -> io::Result<PathBuf> {
-        Err(refused())
+        Err(permission_denied())
     }
 }
 
-fn refused() -> io::Error {
+fn permission_denied() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, "this plan may not use files")
 }
 

@@ -3,22 +3,22 @@
 use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_base::time::Duration;
 use wirestorm_model::impairment::{
-    Bottleneck, Bursts, Impairment, Jitter, Loss, Queue, Reordering, Share,
+    Bottleneck, GilbertElliott, Impairment, Jitter, Loss, Probability, Queue, Reordering,
 };
 use wirestorm_model::stream::Speed;
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
-use crate::document::rate::{AskedRate, parse as parse_rate};
+use crate::document::place::ValueAt;
+use crate::document::rate::{RequestedRate, parse as parse_rate};
 use crate::document::time::parse_time;
 
 /// Impairment settings of one direction of a link, one field per key. `None`: not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AskedImpairment {
-    loss: Option<Share>,
-    burst_loss: Option<Bursts>,
-    duplicate: Option<Share>,
-    corrupt: Option<Share>,
+pub struct ImpairmentSettings {
+    loss: Option<Probability>,
+    burst_loss: Option<GilbertElliott>,
+    duplicate: Option<Probability>,
+    corrupt: Option<Probability>,
     rate: Option<(Rate, Layer)>,
     queue: Option<Queue>,
     delay: Option<Duration>,
@@ -30,16 +30,16 @@ pub struct AskedImpairment {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImpairmentError {
     /// An unknown key.
-    #[error("found {0:?}, expected one of {words}", words = AskedImpairment::WORDS.join(", "))]
-    Word(String),
+    #[error("found {0:?}, expected one of {words}", words = ImpairmentSettings::KEYS.join(", "))]
+    UnknownKey(String),
     /// A key without a value.
     #[error("found {0:?}, expected key=value pairs, such as delay=5ms,loss=1%")]
     NoValue(String),
     /// A value that is invalid for its key.
-    #[error("{word}: found {found:?}, expected {expected}")]
+    #[error("{key}: found {found:?}, expected {expected}")]
     Value {
         /// The key.
-        word: &'static str,
+        key: &'static str,
         /// The value found.
         found: String,
         /// The accepted notation.
@@ -47,15 +47,15 @@ pub enum ImpairmentError {
     },
     /// Two loss models at once.
     #[error("both loss and burst_loss: expected one of them")]
-    TwoLosses,
+    ConflictingLoss,
     /// A queue without a rate that fills it.
     #[error("a queue without a rate: expected a rate too, such as rate=100M-l2")]
     QueueAlone,
 }
 
-impl AskedImpairment {
+impl ImpairmentSettings {
     /// All keys.
-    pub const WORDS: [&str; 9] = [
+    pub const KEYS: [&str; 9] = [
         "loss",
         "burst_loss",
         "duplicate",
@@ -74,10 +74,11 @@ impl AskedImpairment {
     pub fn set(&mut self, word: &str, value: &str) -> Result<(), ImpairmentError> {
         const SHARE: &str = "a share of frames, such as 1% or 0.05%";
         let normal = word.replace('-', "_");
-        let word = Self::WORDS.into_iter().find(|known| *known == normal);
-        let word = word.ok_or(ImpairmentError::Word(normal))?;
+        let word = Self::KEYS.into_iter().find(|known| *known == normal);
+        let word = word.ok_or(ImpairmentError::UnknownKey(normal))?;
         let value = value.trim();
-        let wrong = |expected| ImpairmentError::Value { word, found: value.to_owned(), expected };
+        let wrong =
+            |expected| ImpairmentError::Value { key: word, found: value.to_owned(), expected };
         let share = || parse_share(value).ok_or_else(|| wrong(SHARE));
         match word {
             "loss" => self.loss = Some(share()?),
@@ -92,7 +93,7 @@ impl AskedImpairment {
                 let expected = "bits a second: 100M-l2 (frames with FCS) or 100M-l1 (all of the \
                                 wire)";
                 self.rate = match parse_rate(value) {
-                    Some(AskedRate::Speed(Speed::Bits(rate, layer))) => Some((rate, layer)),
+                    Some(RequestedRate::Speed(Speed::Bits(rate, layer))) => Some((rate, layer)),
                     _ => return Err(wrong(expected)),
                 };
             }
@@ -152,12 +153,12 @@ impl AskedImpairment {
     ///
     /// # Errors
     /// [`ImpairmentError::TwoLosses`], [`ImpairmentError::QueueAlone`].
-    pub fn understood(self) -> Result<Impairment, ImpairmentError> {
+    pub fn resolve(self) -> Result<Impairment, ImpairmentError> {
         let loss = match (self.loss, self.burst_loss) {
             (None, None) => Loss::None,
             (Some(share), None) => Loss::Random(share),
-            (None, Some(bursts)) => Loss::Bursts(bursts),
-            (Some(_), Some(_)) => return Err(ImpairmentError::TwoLosses),
+            (None, Some(bursts)) => Loss::GilbertElliott(bursts),
+            (Some(_), Some(_)) => return Err(ImpairmentError::ConflictingLoss),
         };
         let bottleneck = match (self.rate, self.queue) {
             (None, Some(_)) => return Err(ImpairmentError::QueueAlone),
@@ -179,19 +180,20 @@ impl AskedImpairment {
 }
 
 /// Reads an object such as `{delay: 5ms, loss: 1%}`.
-pub(crate) fn read(place: &Place<'_>) -> Result<Impairment, PlanError> {
-    let mut asked = AskedImpairment::default();
-    for (word, value) in place.fields(&AskedImpairment::WORDS)?.all() {
-        let text = value.number_text().ok_or_else(|| value.wrong("a value such as 5ms or 1%"))?;
+pub(crate) fn read(place: &ValueAt<'_>) -> Result<Impairment, PlanError> {
+    let mut asked = ImpairmentSettings::default();
+    for (word, value) in place.fields(&ImpairmentSettings::KEYS)?.all() {
+        let text =
+            value.number_text().ok_or_else(|| value.unexpected("a value such as 5ms or 1%"))?;
         asked.set(word, &text).map_err(|error| match error {
-            ImpairmentError::Value { expected, .. } => value.wrong(expected),
-            other => value.says(other.to_string()),
+            ImpairmentError::Value { expected, .. } => value.unexpected(expected),
+            other => value.message_error(other.to_string()),
         })?;
     }
-    asked.understood().map_err(|error| place.says(error.to_string()))
+    asked.resolve().map_err(|error| place.message_error(error.to_string()))
 }
 
-pub(crate) fn parse_share(text: &str) -> Option<Share> {
+pub(crate) fn parse_share(text: &str) -> Option<Probability> {
     /// Billionths per percent.
     const PERCENT: u64 = 10_000_000;
     let decimal = Decimal::parse(text.trim().strip_suffix('%')?.trim_end()).ok()?;
@@ -199,15 +201,15 @@ pub(crate) fn parse_share(text: &str) -> Option<Share> {
     if !scaled.is_multiple_of(decimal.denominator) {
         return None;
     }
-    Share::from_billionths(u32::try_from(scaled / decimal.denominator).ok()?)
+    Probability::from_billionths(u32::try_from(scaled / decimal.denominator).ok()?)
 }
 
-fn parse_bursts(text: &str) -> Option<Bursts> {
+fn parse_bursts(text: &str) -> Option<GilbertElliott> {
     let shares: Vec<_> = text.split('/').map(parse_share).collect::<Option<_>>()?;
     match *shares.as_slice() {
-        [p, r] => Some(Bursts { p, r, h: Share::NONE, k: Share::ALL }),
-        [p, r, h] => Some(Bursts { p, r, h, k: Share::ALL }),
-        [p, r, h, k] => Some(Bursts { p, r, h, k }),
+        [p, r] => Some(GilbertElliott { p, r, h: Probability::NONE, k: Probability::ALL }),
+        [p, r, h] => Some(GilbertElliott { p, r, h, k: Probability::ALL }),
+        [p, r, h, k] => Some(GilbertElliott { p, r, h, k }),
         _ => None,
     }
 }
@@ -235,7 +237,7 @@ fn parse_jitter(text: &str) -> Option<Jitter> {
 
 fn parse_reordering(text: &str) -> Option<Reordering> {
     let (share, by) = text.split_once('/')?;
-    Some(Reordering { share: parse_share(share)?, by: parse_time(by)? })
+    Some(Reordering { share: parse_share(share)?, extra_delay: parse_time(by)? })
 }
 
 #[cfg(test)]
@@ -243,13 +245,13 @@ mod tests {
     use super::*;
 
     fn asked(text: &str) -> Result<Impairment, String> {
-        let mut asked = AskedImpairment::default();
-        let outcome = asked.set_all(text).and_then(|()| asked.understood());
+        let mut asked = ImpairmentSettings::default();
+        let outcome = asked.set_all(text).and_then(|()| asked.resolve());
         outcome.map_err(|error| error.to_string())
     }
 
-    fn share(millionths: u32) -> Share {
-        Share::from_billionths(millionths * 1_000).unwrap()
+    fn share(millionths: u32) -> Probability {
+        Probability::from_billionths(millionths * 1_000).unwrap()
     }
 
     #[test]
@@ -260,7 +262,7 @@ mod tests {
         let expected = Impairment {
             loss: Loss::Random(share(15_000)),
             duplication: share(100),
-            corruption: Share::ALL,
+            corruption: Probability::ALL,
             bottleneck: Some(Bottleneck {
                 rate,
                 layer: Layer::FrameWithFcs,
@@ -268,13 +270,18 @@ mod tests {
             }),
             delay: Duration::from_millis(5),
             jitter: Jitter::Normal(Duration::from_millis(1)),
-            reordering: Reordering { share: share(20_000), by: Duration::from_micros(1_500) },
+            reordering: Reordering {
+                share: share(20_000),
+                extra_delay: Duration::from_micros(1_500),
+            },
         };
         assert_eq!(asked(text), Ok(expected));
-        let bursts = |h, k| Loss::Bursts(Bursts { p: share(5_000), r: share(300_000), h, k });
+        let bursts = |h, k| {
+            Loss::GilbertElliott(GilbertElliott { p: share(5_000), r: share(300_000), h, k })
+        };
         for (text, h, k) in [
-            ("burst_loss=0.5%/30%", Share::NONE, Share::ALL),
-            ("burst-loss=0.5%/30%/10%", share(100_000), Share::ALL),
+            ("burst_loss=0.5%/30%", Probability::NONE, Probability::ALL),
+            ("burst-loss=0.5%/30%/10%", share(100_000), Probability::ALL),
             ("burst-loss=0.5%/30%/10%/99%", share(100_000), share(990_000)),
         ] {
             assert_eq!(asked(text).unwrap().loss, bursts(h, k), "{text}");
@@ -312,15 +319,15 @@ mod tests {
     #[test]
     fn settings_of_a_direction_override_those_of_both() {
         let words = |text| {
-            let mut asked = AskedImpairment::default();
+            let mut asked = ImpairmentSettings::default();
             asked.set_all(text).unwrap();
             asked
         };
         let both = words("loss=1%,delay=5ms");
-        let one = words("burst_loss=1%/50%,rate=1G-l1").or(both).understood().unwrap();
+        let one = words("burst_loss=1%/50%,rate=1G-l1").or(both).resolve().unwrap();
         assert_eq!(one.delay, Duration::from_millis(5));
-        assert!(matches!(one.loss, Loss::Bursts(_)) && one.bottleneck.is_some());
-        let other = AskedImpairment::default().or(both).understood().unwrap();
+        assert!(matches!(one.loss, Loss::GilbertElliott(_)) && one.bottleneck.is_some());
+        let other = ImpairmentSettings::default().or(both).resolve().unwrap();
         assert_eq!(other.loss, Loss::Random(share(10_000)));
     }
 }

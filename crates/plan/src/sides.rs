@@ -25,11 +25,11 @@ pub fn parse_side_rule(text: &str) -> Result<SideRule, EditError> {
             "port" => Ok(SideRule::Port(vec![0..=1023])),
             _ => Err(unknown(text)),
         },
-        Some(("port", list)) => entries(list, parse_ports).map(SideRule::Port),
+        Some(("port", list)) => parse_list(list, parse_ports).map(SideRule::Port),
         Some(("cidr", list)) => {
-            entries(list, |entry| parse_prefix(OPTION, entry)).map(SideRule::SourceAddress)
+            parse_list(list, |entry| parse_prefix(OPTION, entry)).map(SideRule::SourceAddress)
         }
-        Some(("mac", list)) => entries(list, parse_mac).map(SideRule::SourceMac),
+        Some(("mac", list)) => parse_list(list, parse_mac).map(SideRule::SourceMac),
         Some(_) => Err(unknown(text)),
     }
 }
@@ -45,7 +45,7 @@ fn unknown(text: &str) -> EditError {
     )
 }
 
-fn entries<T>(
+fn parse_list<T>(
     list: &str,
     parse: impl Fn(&str) -> Result<T, EditError>,
 ) -> Result<Vec<T>, EditError> {

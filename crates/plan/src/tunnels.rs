@@ -9,14 +9,14 @@ use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_wire::prefix::Prefix;
 
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::range::read_range;
 
 pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "from", "to", "source_port"];
 
 /// Reads the tunnels of a port. A missing tunnel end defaults to the port's own address of the same
 /// family in `own`.
-pub(crate) fn read(place: &Place<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnels>, PlanError> {
+pub(crate) fn read(place: &ValueAt<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnels>, PlanError> {
     let mut all = Vec::new();
     // Client ranges so far: first address to last address.
     let mut taken: BTreeMap<IpAddr, IpAddr> = BTreeMap::new();
@@ -25,9 +25,9 @@ pub(crate) fn read(place: &Place<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnel
         let tunnels = read_one(&item, &fields, own)?;
         let before = taken.range(..=tunnels.last).next_back();
         if let Some((first, _)) = before.filter(|(_, last)| **last >= tunnels.first) {
-            let clients = fields.need("clients", "addresses of clients")?;
+            let clients = fields.required("clients", "addresses of clients")?;
             let message = format!("{} already has a tunnel", (*first).max(tunnels.first));
-            return Err(clients.says(message));
+            return Err(clients.message_error(message));
         }
         taken.insert(tunnels.first, tunnels.last);
         all.push(tunnels);
@@ -36,17 +36,17 @@ pub(crate) fn read(place: &Place<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnel
 }
 
 fn read_one(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     fields: &Fields<'_>,
     own: &[Prefix],
 ) -> Result<ClientTunnels, PlanError> {
-    let clients = read_range(&fields.need("clients", "addresses of clients")?)?;
-    let number = |place: &Place<'_>| Ok(place.integer(0, u32::MAX.into())? as u32);
-    let teid_place = fields.need("teid", "a tunnel endpoint identifier")?;
+    let clients = read_range(&fields.required("clients", "addresses of clients")?)?;
+    let number = |place: &ValueAt<'_>| Ok(place.integer(0, u32::MAX.into())? as u32);
+    let teid_place = fields.required("teid", "a tunnel endpoint identifier")?;
     let teid = number(&teid_place)?;
     let teid_step = fields.get("teid_step").map_or(Ok(1), |it| number(&it))?;
     let port = fields.get("source_port").map(|it| it.integer(1, u16::MAX.into())).transpose()?;
-    let (from, to) = ends(place, fields, own)?;
+    let (from, to) = read_endpoints(place, fields, own)?;
     let tunnels = ClientTunnels {
         first: clients.first,
         last: last(&clients),
@@ -56,14 +56,14 @@ fn read_one(
         to,
         source_port: port.and_then(|port| NonZeroU16::new(port as u16)),
     };
-    check_identifiers(&teid_place, &tunnels, clients.count)?;
+    check_teid_range(&teid_place, &tunnels, clients.count)?;
     Ok(tunnels)
 }
 
 /// Checks that the last client's tunnel endpoint identifier fits 32 bits. `place` is that of the
 /// first client's identifier.
-fn check_identifiers(
-    place: &Place<'_>,
+fn check_teid_range(
+    place: &ValueAt<'_>,
     tunnels: &ClientTunnels,
     count: u32,
 ) -> Result<(), PlanError> {
@@ -71,7 +71,7 @@ fn check_identifiers(
     if last <= u32::MAX.into() {
         return Ok(());
     }
-    Err(place.says(format!(
+    Err(place.message_error(format!(
         "found {}: with a step of {} the last of {count} clients gets {last}, expected at most {}",
         tunnels.teid,
         tunnels.teid_step,
@@ -79,15 +79,16 @@ fn check_identifiers(
     )))
 }
 
-fn ends(
-    place: &Place<'_>,
+fn read_endpoints(
+    place: &ValueAt<'_>,
     fields: &Fields<'_>,
     own: &[Prefix],
 ) -> Result<(IpAddr, IpAddr), PlanError> {
     const ADDRESS: &str = "an IP address";
     let address = |name: &str| -> Result<_, PlanError> {
         let Some(place) = fields.get(name) else { return Ok(None) };
-        let address = place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.wrong(ADDRESS))?;
+        let address =
+            place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.unexpected(ADDRESS))?;
         Ok(Some((place, address)))
     };
     let own = |other: IpAddr| {
@@ -101,7 +102,7 @@ fn ends(
     };
     match (address("from")?, address("to")?) {
         (Some((_, from)), Some((place, to))) if from.is_ipv4() != to.is_ipv4() => {
-            Err(place.wrong(format!("an address of the family of {from}")))
+            Err(place.unexpected(format!("an address of the family of {from}")))
         }
         (Some((_, from)), Some((_, to))) => Ok((from, to)),
         (None, Some((_, to))) => Ok((own(to)?, to)),

@@ -89,7 +89,7 @@ impl Background {
         match self.run.outcome() {
             None => Err(run_error(py, "the run has not ended; wait for it or stop it")),
             Some(Err(error)) => Err(not_begun(py, &error)),
-            Some(Ok(result)) => written(py, serde_json::to_string(&*result)),
+            Some(Ok(result)) => to_json(py, serde_json::to_string(&*result)),
         }
     }
 }
@@ -105,6 +105,6 @@ fn has_started(snapshot: &Snapshot) -> bool {
     snapshot.state.is_some_and(|state| state >= RunState::Running)
 }
 
-pub(crate) fn written(py: Python<'_>, document: serde_json::Result<String>) -> PyResult<String> {
+pub(crate) fn to_json(py: Python<'_>, document: serde_json::Result<String>) -> PyResult<String> {
     document.map_err(|error| run_error(py, &format!("cannot write the result as JSON: {error}")))
 }

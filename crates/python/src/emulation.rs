@@ -23,7 +23,7 @@ use wirestorm_control::run::Plan;
 use wirestorm_control::wire::packet::MacAddress;
 use wirestorm_control::{Command, Detail, LoadFactor};
 
-use crate::background::{Background, written};
+use crate::background::{Background, to_json};
 use crate::errors::{plan_error, run_failure, value_error};
 use crate::read_duration;
 use crate::run::{bind, read_backend};
@@ -53,7 +53,7 @@ fn client_command(ranges: &[Clients], networks: &[Ipv6Addr], on: bool) -> PyResu
             )));
         }
         all.push((first, last));
-        all.extend(networks.iter().map(|it| (within(*it, first), within(*it, last))));
+        all.extend(networks.iter().map(|it| (in_network(*it, first), in_network(*it, last))));
     }
     Ok(Command::Clients { ranges: all, on })
 }
@@ -68,7 +68,7 @@ type Clients = (String, String);
 /// finish.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct EmulationHow {
+pub(crate) struct EmulationArguments {
     duration: Option<String>,
     drain_timeout: Option<String>,
     drain_timeout_flag: Option<String>,
@@ -92,7 +92,7 @@ const FLOWS_MAX: u32 = 16_000_000;
 /// Minimum interval of time series.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
-impl EmulationHow {
+impl EmulationArguments {
     fn options(&self, ports: usize, folder: PathBuf) -> PyResult<EmulationOptions> {
         let flows_max = self.flows_max;
         if !(1..=FLOWS_MAX).contains(&flows_max) {
@@ -141,7 +141,7 @@ impl Emulation {
         plan: &str,
         folder: PathBuf,
         interfaces: BTreeMap<String, String>,
-        how: EmulationHow,
+        how: EmulationArguments,
     ) -> PyResult<Self> {
         let plan = py.detach(|| load::emulation(plan, &folder, &HostFiles));
         let mut plan = plan.map_err(|errors| plan_error(py, &errors))?;
@@ -175,7 +175,7 @@ impl Emulation {
         let decimal = read_factor(factor)?;
         let mut plan = (*self.plan).clone();
         plan.multiply(decimal).map_err(|error| plan_error(py, &error.into()))?;
-        let known = LoadFactor::new(decimal).ok_or_else(|| no_factor(factor))?;
+        let known = LoadFactor::new(decimal).ok_or_else(|| factor_error(factor))?;
         self.run.command(Command::ScaleLoad(known))
     }
 
@@ -192,7 +192,7 @@ impl Emulation {
     /// both endpoints, and the UDP source port. Port 0 copies the source port of the inner packet.
     fn change_tunnels(&self, tunnels: Vec<Tunnels>) -> PyResult<()> {
         let tunnels = read_tunnels(&tunnels, &self.networks())?;
-        if let Some(port) = without_room(&self.plan.ports, &tunnels) {
+        if let Some(port) = port_over_mtu(&self.plan.ports, &tunnels) {
             return Err(value_error(format!(
                 "port {:?}: tunnels over IPv6 need 20 bytes more than the run's initial tunnels; \
                  start the run with a tunnel over IPv6 or without tunnels",
@@ -209,9 +209,9 @@ impl Emulation {
         let (ranges, networks) = (self.ranges(), self.networks());
         let is_on = |text: &String| {
             let address = read_address(text)?;
-            let others = networks.iter().map(|network| within(*network, address));
+            let others = networks.iter().map(|network| in_network(*network, address));
             let mut known = std::iter::once(address).chain(others);
-            let client = known.find(|it| ranges.iter().any(|range| holds(range, *it)));
+            let client = known.find(|it| ranges.iter().any(|range| range_contains(range, *it)));
             Ok(client.map(|it| !off.contains(it)))
         };
         addresses.iter().map(is_on).collect()
@@ -253,7 +253,7 @@ impl Emulation {
             }
         };
         let reports = py.detach(|| self.run.handle().port_reports(detail));
-        reports.map(|reports| written(py, serde_json::to_string(&reports))).transpose()
+        reports.map(|reports| to_json(py, serde_json::to_string(&reports))).transpose()
     }
 
     /// Returns the result as a wirestorm.result/2 document.
@@ -270,7 +270,7 @@ impl Emulation {
         py: Python<'_>,
         mut plan: EmulationPlan,
         folder: PathBuf,
-        how: &EmulationHow,
+        how: &EmulationArguments,
         knows_last_bits: bool,
         off: Option<Command>,
     ) -> PyResult<Self> {
@@ -359,7 +359,7 @@ pub(crate) fn trex_emulate(
     ipv6: bool,
     client_mask: u32,
     off: Vec<Clients>,
-    how: EmulationHow,
+    how: EmulationArguments,
 ) -> PyResult<Emulation> {
     let wrong = |errors: PlanErrors| plan_error(py, &errors);
     let options = StatefulOptions { ipv6, pairs: ports.len().div_ceil(2) as u32 };
@@ -376,7 +376,7 @@ pub(crate) fn trex_emulate(
         if let Some(client) = &mut template.client
             && let Some(port) = port(client.transmit)
         {
-            reach(client, port)?;
+            set_next_hop(client, port)?;
         }
     }
     plan.templates.retain(|it| it.client.is_some() || it.server.is_some());
@@ -390,11 +390,11 @@ pub(crate) fn trex_emulate(
 }
 
 /// Sets the next hop and VLANs of clients from their port and its gateways.
-fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
+fn set_next_hop(client: &mut Client, port: &TrexPort) -> PyResult<()> {
     client.destination = port.destination.as_deref().map(read_mac).transpose()?;
     let Some(clients) = client.addresses else { return Ok(()) };
     for gateway in &port.gateways {
-        client.devices.push(behind(gateway, clients.first)?);
+        client.devices.push(gateway_devices(gateway, clients.first)?);
     }
     if !port.vlan.is_empty() {
         client.devices.push(Devices {
@@ -424,7 +424,7 @@ fn vlans(vlans: &[u16]) -> PyResult<Option<Vlans>> {
 /// Returns the devices of a gateway, in the address family of `client`.
 ///
 /// The last 32 bits of the IPv6 addresses are the IPv4 addresses of the gateway's clients.
-fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
+fn gateway_devices(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
     let TrexGateway { vlan, source, destination, .. } = gateway;
     let address = |text: &str| {
         text.parse::<Ipv4Addr>()
@@ -437,7 +437,7 @@ fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
     })?;
     let first = match client {
         IpAddr::V4(_) => first.into(),
-        IpAddr::V6(client) => within(client, first.into()),
+        IpAddr::V6(client) => in_network(client, first.into()),
     };
     Ok(Devices {
         clients: AddressRange { first, count: more.saturating_add(1) },
@@ -453,7 +453,7 @@ fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
 
 /// Combines an IPv6 network with an IPv4 address as the last 32 bits. Returns IPv6 addresses
 /// unchanged.
-fn within(network: Ipv6Addr, address: IpAddr) -> IpAddr {
+fn in_network(network: Ipv6Addr, address: IpAddr) -> IpAddr {
     let IpAddr::V4(address) = address else { return address };
     stateful::in_network(network, address).into()
 }
@@ -483,8 +483,8 @@ fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<Clie
         }
         all.push(one);
         all.extend(networks.iter().filter(|_| first.is_ipv4()).map(|network| ClientTunnels {
-            first: within(*network, first),
-            last: within(*network, last),
+            first: in_network(*network, first),
+            last: in_network(*network, last),
             ..one
         }));
     }
@@ -495,7 +495,7 @@ fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<Clie
 ///
 /// A run reserves room for the headers of its initial tunnels, or for IPv6 if it starts without
 /// tunnels.
-fn without_room<'a>(ports: &'a [Port], tunnels: &[ClientTunnels]) -> Option<&'a Port> {
+fn port_over_mtu<'a>(ports: &'a [Port], tunnels: &[ClientTunnels]) -> Option<&'a Port> {
     let is_over_ipv6 = |it: &ClientTunnels| it.to.is_ipv6();
     let is_over_ipv4 = |port: &&Port| {
         let begun = port.tunnels.as_deref().unwrap_or_default();
@@ -505,7 +505,7 @@ fn without_room<'a>(ports: &'a [Port], tunnels: &[ClientTunnels]) -> Option<&'a 
 }
 
 /// Returns whether a range contains an address.
-fn holds(range: &AddressRange, address: IpAddr) -> bool {
+fn range_contains(range: &AddressRange, address: IpAddr) -> bool {
     let offset = match (range.first, address) {
         (IpAddr::V4(first), IpAddr::V4(it)) => {
             it.to_bits().checked_sub(first.to_bits()).map(u128::from)
@@ -527,10 +527,10 @@ fn read_mac(text: &str) -> PyResult<MacAddress> {
 fn read_factor(text: &str) -> PyResult<Decimal> {
     match Multiplier::parse(text) {
         Some(Multiplier::Factor(factor)) => Ok(factor),
-        _ => Err(no_factor(text)),
+        _ => Err(factor_error(text)),
     }
 }
 
-fn no_factor(text: &str) -> PyErr {
+fn factor_error(text: &str) -> PyErr {
     value_error(format!("factor {text:?}: expected a number greater than 0, such as 2 or 0.5"))
 }

@@ -52,7 +52,7 @@ pub(crate) fn run_failure(py: Python<'_>, error: &Arc<RunError>) -> PyErr {
     if let Some(EmulationError::Unbound(port)) = error.downcast_ref() {
         return unbound(py, port);
     }
-    run_error(py, &in_python(&error.to_string()))
+    run_error(py, &with_python_names(&error.to_string()))
 }
 
 fn unbound(py: Python<'_>, port: &str) -> PyErr {
@@ -64,7 +64,7 @@ fn unbound(py: Python<'_>, port: &str) -> PyErr {
 }
 
 /// Replaces flags of the command line by the Python arguments.
-fn in_python(message: &str) -> String {
+fn with_python_names(message: &str) -> String {
     message.replace("--force-interface", "force_interface=True")
 }
 

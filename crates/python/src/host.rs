@@ -34,8 +34,8 @@ impl Host {
 
     /// Returns the answer to a frame, None if it needs no answer. Frames are without FCS.
     fn answer<'py>(&self, py: Python<'py>, frame: &[u8]) -> Option<Bound<'py, PyBytes>> {
-        match self.0.hear(frame) {
-            stack::Heard::Question(answer) => Some(PyBytes::new(py, &answer)),
+        match self.0.handle_frame(frame) {
+            stack::HostEvent::Reply(answer) => Some(PyBytes::new(py, &answer)),
             _ => None,
         }
     }

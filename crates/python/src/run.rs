@@ -10,12 +10,12 @@ use wirestorm_control::backend::{Backend, UnknownBackend};
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::replay::parse_catch_up;
-use wirestorm_control::plan::traffic::{AskedRate, Port, TrafficPlan, parse_rate};
+use wirestorm_control::plan::traffic::{Port, RequestedRate, TrafficPlan, parse_rate};
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::StreamOptions;
 use wirestorm_control::{Command, FlowCommand, MeasuredSnapshot, Snapshot, Subscription};
 
-use crate::background::{Background, written};
+use crate::background::{Background, to_json};
 use crate::errors::{run_error, run_failure, value_error};
 use crate::{parse, read_duration, read_multiplier};
 
@@ -33,7 +33,7 @@ pub(crate) struct Run {
 /// Options of a run, as strings in the syntax of the command line.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct How {
+pub(crate) struct SendOptions {
     duration: Option<String>,
     backend: String,
     workers: u16,
@@ -49,7 +49,7 @@ pub(crate) struct How {
 /// Maximum number of worker threads, as on the command line.
 const WORKERS_MAX: u16 = 64;
 
-impl How {
+impl SendOptions {
     fn options(&self, ports: usize) -> PyResult<StreamOptions> {
         let Self { duration, backend, workers, catch_up, multiplier, .. } = self;
         let workers = *workers;
@@ -120,7 +120,7 @@ impl Run {
         plan: &str,
         folder: PathBuf,
         interfaces: BTreeMap<String, String>,
-        how: How,
+        how: SendOptions,
     ) -> PyResult<Self> {
         let mut plan = parse(py, plan, &folder)?;
         bind(&mut plan.ports, interfaces)?;
@@ -152,7 +152,7 @@ impl Run {
     /// Sends a command to flows by name: `pause`, `resume`, `start` or `stop`; `rate` with a rate
     /// such as 1Mpps; `scale` with a factor of the plan's rate. It takes effect after 25 ms.
     #[pyo3(signature = (flows, order, value=None))]
-    fn give(&self, flows: Vec<String>, order: &str, value: Option<&str>) -> PyResult<()> {
+    fn send_command(&self, flows: Vec<String>, order: &str, value: Option<&str>) -> PyResult<()> {
         self.command(&flows, read_command(order, value.unwrap_or_default())?)
     }
 
@@ -194,7 +194,7 @@ impl Run {
     fn measured(&self, py: Python<'_>, flow: &str) -> PyResult<Option<String>> {
         let place = self.place(flow)?;
         let measured = py.detach(|| self.run.handle().measured(place));
-        measured.map(|measured| written(py, serde_json::to_string(&measured))).transpose()
+        measured.map(|measured| to_json(py, serde_json::to_string(&measured))).transpose()
     }
 
     /// Returns the result as a wirestorm.result/2 document.
@@ -218,7 +218,7 @@ impl Run {
     }
 
     /// Starts to send a plan whose ports have interfaces.
-    pub(crate) fn start(py: Python<'_>, plan: TrafficPlan, how: How) -> PyResult<Self> {
+    pub(crate) fn start(py: Python<'_>, plan: TrafficPlan, how: SendOptions) -> PyResult<Self> {
         let options = how.options(plan.ports.len())?;
         let flows = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
         let plan = Plan::Streams { plan: Arc::new(plan), options };
@@ -259,8 +259,8 @@ fn read_command(name: &str, value: &str) -> PyResult<FlowCommand> {
         "start" => Ok(FlowCommand::Start),
         "stop" => Ok(FlowCommand::Stop),
         "rate" => match parse_rate(value) {
-            Some(AskedRate::Speed(speed)) => Ok(FlowCommand::SetSpeed(speed)),
-            Some(AskedRate::Percentage(_)) => Err(value_error(format!(
+            Some(RequestedRate::Speed(speed)) => Ok(FlowCommand::SetSpeed(speed)),
+            Some(RequestedRate::Percentage(_)) => Err(value_error(format!(
                 "rate {value:?}: found a percentage, expected 1Mpps, 10G-l1, 10G-l2 or max"
             ))),
             None => Err(value_error(format!(

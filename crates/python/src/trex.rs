@@ -11,7 +11,7 @@ use wirestorm_control::plan::trex::{self, Addresses, LowerOptions, Marking};
 use wirestorm_control::wire::packet::MacAddress;
 
 use crate::errors::{plan_error_of, value_error};
-use crate::run::{How, Run};
+use crate::run::{Run, SendOptions};
 use crate::{read_multiplier, read_speed};
 
 /// Names of the two ports of a run.
@@ -22,14 +22,14 @@ const RECEIVE: &str = "rx";
 /// MAC address.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Terms {
+pub(crate) struct StreamParameters {
     multiplier: String,
     speed: String,
     source: String,
     destination: String,
 }
 
-impl Terms {
+impl StreamParameters {
     fn line_rate(&self) -> PyResult<Rate> {
         read_speed(&self.speed)
     }
@@ -59,7 +59,11 @@ impl Terms {
 /// Returns the maximum load of TRex streams together: frames/s, bit/s at layer 2 and bit/s at layer
 /// 1.
 #[pyfunction]
-pub(crate) fn trex_load(py: Python<'_>, streams: &str, terms: Terms) -> PyResult<(f64, f64, f64)> {
+pub(crate) fn trex_load(
+    py: Python<'_>,
+    streams: &str,
+    terms: StreamParameters,
+) -> PyResult<(f64, f64, f64)> {
     let load = trex::load(streams, &terms.options()?);
     let load = load.map_err(|error| plan_error_of(py, &error))?;
     Ok((load.frames, load.bits_l2, load.bits_l1))
@@ -72,18 +76,18 @@ pub(crate) fn trex_load(py: Python<'_>, streams: &str, terms: Terms) -> PyResult
 pub(crate) fn trex_start(
     py: Python<'_>,
     streams: &str,
-    terms: Terms,
+    terms: StreamParameters,
     interface: String,
     receive: Option<String>,
-    how: How,
+    how: SendOptions,
 ) -> PyResult<Run> {
     let streams = terms.lower(py, streams)?;
     let speed = Some(terms.line_rate()?);
-    let mut ports = vec![Port::on(interface, TRANSMIT.into(), speed)];
-    ports.extend(receive.map(|interface| Port::on(interface, RECEIVE.into(), speed)));
+    let mut ports = vec![Port::on_interface(interface, TRANSMIT.into(), speed)];
+    ports.extend(receive.map(|interface| Port::on_interface(interface, RECEIVE.into(), speed)));
     let receive: Vec<usize> = (1..ports.len()).collect();
     let flow = |(index, stream): (usize, Stream)| {
-        Flow::of(stream, 0, receive.clone(), format!("[{index}]"))
+        Flow::from_stream(stream, 0, receive.clone(), format!("[{index}]"))
     };
     let flows = streams.into_iter().enumerate().map(flow).collect();
     let plan = TrafficPlan { ports, flows };
@@ -94,7 +98,12 @@ pub(crate) fn trex_start(
 ///
 /// The new rates are those of the document with this multiplier.
 #[pyfunction]
-pub(crate) fn trex_update(py: Python<'_>, run: &Run, streams: &str, terms: Terms) -> PyResult<()> {
+pub(crate) fn trex_update(
+    py: Python<'_>,
+    run: &Run,
+    streams: &str,
+    terms: StreamParameters,
+) -> PyResult<()> {
     for stream in terms.lower(py, streams)? {
         run.command(&[stream.name], FlowCommand::SetSpeed(stream.transmission.speed))?;
     }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{
     Capabilities, FrameId, Offloads, PortError, Receive, ReceiveCounters, Received, StampPoint,
-    Stored, Transmit, TransmitCounters,
+    StoredBytes, Transmit, TransmitCounters,
 };
 use wirestorm_base::time::Instant;
 
@@ -137,7 +137,7 @@ impl Transmit for MemorySink {
         self.counters.sent_bytes += self.queued_bytes;
         self.queued_bytes = 0;
         self.free.append(&mut self.queued);
-        self.departures.note_exact(self.queued_departures.drain(..));
+        self.departures.record_exact(self.queued_departures.drain(..));
         Ok(())
     }
 
@@ -262,15 +262,15 @@ impl Transmit for MemoryTransmit {
         self.queue(buffer, length, departure);
     }
 
-    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
+    fn store(&mut self, bytes: &[u8]) -> Option<StoredBytes> {
         self.store.push(bytes.into());
-        Some(Stored::from_index(self.store.len() as u32 - 1))
+        Some(StoredBytes::from_index(self.store.len() as u32 - 1))
     }
 
     fn send_stored(
         &mut self,
         frame: FrameId,
-        stored: Stored,
+        stored: StoredBytes,
         range: Range<usize>,
         departure: Instant,
     ) {
@@ -296,7 +296,7 @@ impl Transmit for MemoryTransmit {
         for frame in &mut self.queued {
             self.left = self.left.max(frame.departure);
             if frame.departure != Instant::ZERO {
-                self.departures.note_exact([self.left]);
+                self.departures.record_exact([self.left]);
             }
             frame.departure = self.left;
         }

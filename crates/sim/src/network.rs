@@ -6,7 +6,7 @@ use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Transmit, Transm
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::{Impaired, ImpairmentCounters};
 use wirestorm_model::impairment::Impairment;
-use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, FollowOptions};
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, SampleOptions};
 use wirestorm_wire::packet::MacAddress;
 
 use crate::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
@@ -24,7 +24,7 @@ pub struct NodeOptions {
     /// Impairment of the frames it sends, seeded with the endpoint's seed; `None` for none.
     pub impairment: Option<Impairment>,
     /// Selection of the flows to follow.
-    pub followed: FollowOptions,
+    pub followed: SampleOptions,
 }
 
 /// Times of a run.
@@ -51,7 +51,7 @@ pub struct Seen<'a> {
 
 /// Final state of an endpoint.
 #[derive(Debug)]
-pub struct Ended {
+pub struct NodeResult {
     /// The endpoint with its counters.
     pub endpoint: Endpoint,
     /// Impairment counters, if its frames were impaired.
@@ -81,7 +81,7 @@ pub fn run(
     options: &NetworkOptions,
     mut look: impl FnMut(usize, Instant, &Endpoint),
     mut see: impl FnMut(Seen<'_>) -> Result<(), PortError>,
-) -> Result<(Vec<Ended>, Duration), PortError> {
+) -> Result<(Vec<NodeResult>, Duration), PortError> {
     let macs: Vec<MacAddress> = nodes.iter().map(|node| node.mac).collect();
     let mut nodes: Vec<Node> = nodes.into_iter().map(Node::new).collect();
     let mut now = Instant::ZERO;
@@ -114,7 +114,7 @@ pub fn run(
             look(place, now, &node.endpoint);
         }
     }
-    let ended = nodes.into_iter().map(|node| Ended {
+    let ended = nodes.into_iter().map(|node| NodeResult {
         endpoint: node.endpoint,
         impairment: node.transmit.counters(),
         transmitted: node.transmit.transmitted(),

@@ -65,7 +65,7 @@ pub fn simulate(streams: &[Stream], options: &SimulationOptions) -> Result<Simul
             frames_max: (options.frames_max / workers).max(1) + left_over,
             virtual_time: true,
             horizon: Duration::MAX,
-            numbered_from: 0,
+            first_number: 0,
         };
         run(streams, generator_options, &mut simulation)?;
     }

@@ -13,7 +13,7 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
@@ -107,7 +107,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 255 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
-        order: Order::RoundRobin,
+        order: ClientOrder::RoundRobin,
         servers: range([48, 0, 0, 1]),
         pairing: Pairing::RoundRobin,
         server_port: 80,
@@ -129,7 +129,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
                 transport,
                 ip: IpSettings::default(),
                 sessions: None,
-                meets_resets: false,
+                expects_resets: false,
                 role,
             }],
             groups: Vec::new(),
@@ -138,7 +138,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
             flows_max: 4_000_000,
             host: Host::default(),
             seed,
-            blackhole: Blackhole::Nothing,
+            blackhole: Blackhole::None,
             verifies_checksums: false,
         };
         Endpoint::new(options, START)

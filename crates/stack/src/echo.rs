@@ -15,7 +15,7 @@ use wirestorm_wire::packet::{
 };
 
 use crate::frame::network_header;
-use crate::heard::{EchoReply, Heard};
+use crate::heard::{EchoReply, HostEvent};
 
 /// ICMP or ICMPv6 echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl EchoRequest {
 }
 
 /// Handles an ICMP message in a frame that holds a complete IPv4 packet for this host.
-pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
+pub(crate) fn handle_ipv4(mac: MacAddress, frame: &[u8]) -> Option<HostEvent> {
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv4::Packet::new(outer.payload()).ok()?;
     let message = icmpv4::Packet::new(packet.payload()).ok()?;
@@ -102,7 +102,7 @@ pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
 
 /// Handles an ICMPv6 message in a frame. The answer to a request for all nodes comes from the
 /// host's address `own` (RFC 4443 section 4.2).
-pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<Heard> {
+pub(crate) fn handle_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<HostEvent> {
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv6::Packet::new(outer.payload()).ok()?;
     let message = icmpv6::Packet::new(packet.payload()).ok()?;
@@ -115,7 +115,7 @@ pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<
         identifier: message.identifier(),
         sequence: message.sequence(),
         payload: message.payload(),
-        is_right: is_icmpv6_sum_good(&packet),
+        is_right: is_icmpv6_checksum_valid(&packet),
     };
     match message.kind() {
         icmpv6::ECHO_REPLY if own == packet.destination() => echo.reply(),
@@ -125,7 +125,7 @@ pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<
 }
 
 /// Whether the checksum of the ICMPv6 message in a packet is correct.
-pub(crate) fn is_icmpv6_sum_good(packet: &ipv6::Packet<&[u8]>) -> bool {
+pub(crate) fn is_icmpv6_checksum_valid(packet: &ipv6::Packet<&[u8]>) -> bool {
     // The payload length has 16 bits, so the cast loses nothing.
     let length = packet.payload().len() as u32;
     let addresses = packet.pseudo_header_sum(protocol::ICMPV6, length);
@@ -166,9 +166,9 @@ struct Echo<'a> {
 }
 
 impl Echo<'_> {
-    fn reply(&self) -> Option<Heard> {
+    fn reply(&self) -> Option<HostEvent> {
         self.is_right.then(|| {
-            Heard::Echo(EchoReply {
+            HostEvent::EchoReply(EchoReply {
                 source: self.source,
                 identifier: self.identifier,
                 sequence: self.sequence,
@@ -183,7 +183,7 @@ impl Echo<'_> {
     /// RFC 1349 section 5.1: "An ICMP reply message is sent with the same value in the TOS field as
     /// was used in the corresponding ICMP request message." The answer does the same with the IPv6
     /// traffic class.
-    fn answer(&self) -> Option<Heard> {
+    fn answer(&self) -> Option<HostEvent> {
         if !self.is_right || self.source.is_multicast() {
             return None;
         }
@@ -196,7 +196,7 @@ impl Echo<'_> {
             payload: self.payload.to_vec(),
         };
         let kinds = [icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY];
-        answer.message(kinds, self.traffic_class).map(Heard::Question)
+        answer.message(kinds, self.traffic_class).map(HostEvent::Reply)
     }
 }
 
@@ -231,19 +231,21 @@ mod tests {
                     payload: payload.clone(),
                 };
                 let frame = request.frame().unwrap();
-                let Heard::Question(answer) = b.hear(&frame) else { panic!("no answer") };
-                let Heard::Echo(reply) = a.hear(&answer) else { panic!("no reply") };
+                let HostEvent::Reply(answer) = b.handle_frame(&frame) else { panic!("no answer") };
+                let HostEvent::EchoReply(reply) = a.handle_frame(&answer) else {
+                    panic!("no reply")
+                };
                 assert_eq!((reply.source, reply.identifier), (request.destination, 7));
                 assert_eq!((reply.sequence, reply.payload), (65_535, payload));
                 // The host ignores damaged frames and frames for other hosts.
                 let mut damaged = frame.clone();
                 *damaged.last_mut().unwrap() ^= 1;
-                assert_eq!(b.hear(&damaged), Heard::Nothing);
+                assert_eq!(b.handle_frame(&damaged), HostEvent::Ignored);
                 // The hop limit: only the IPv4 header has a checksum that covers it.
                 let mut damaged = frame.clone();
                 damaged[[22, 21][place]] ^= 1;
-                assert_eq!(b.hear(&damaged) == Heard::Nothing, place == 0);
-                assert_eq!(a.hear(&frame), Heard::Nothing);
+                assert_eq!(b.handle_frame(&damaged) == HostEvent::Ignored, place == 0);
+                assert_eq!(a.handle_frame(&frame), HostEvent::Ignored);
             }
         }
     }
@@ -261,7 +263,8 @@ mod tests {
                 payload: vec![1, 2, 3],
             };
             for class in [0, 0xb8, 0x2e] {
-                let Heard::Question(answer) = b.hear(&request.message([kind; 2], class).unwrap())
+                let HostEvent::Reply(answer) =
+                    b.handle_frame(&request.message([kind; 2], class).unwrap())
                 else {
                     panic!("no answer")
                 };
@@ -288,10 +291,10 @@ mod tests {
         };
         let answer_to = |b: &Host, source: &str| {
             let a = host(1, ["10.0.0.1", source]);
-            let Heard::Question(answer) = b.hear(&to_all(source).frame().unwrap()) else {
+            let HostEvent::Reply(answer) = b.handle_frame(&to_all(source).frame().unwrap()) else {
                 panic!("no answer")
             };
-            let Heard::Echo(reply) = a.hear(&answer) else { panic!("no reply") };
+            let HostEvent::EchoReply(reply) = a.handle_frame(&answer) else { panic!("no reply") };
             reply.source
         };
         assert_eq!(answer_to(&b, "fe80::1"), b.addresses[1].address);
@@ -302,8 +305,8 @@ mod tests {
         // A reply to all nodes is no reply to this host. Without an IPv6 address there is no
         // answer.
         let all = to_all("fe80::1").message([icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY], 0).unwrap();
-        assert_eq!(b.hear(&all), Heard::Nothing);
+        assert_eq!(b.handle_frame(&all), HostEvent::Ignored);
         b.addresses.truncate(1);
-        assert_eq!(b.hear(&to_all("fe80::1").frame().unwrap()), Heard::Nothing);
+        assert_eq!(b.handle_frame(&to_all("fe80::1").frame().unwrap()), HostEvent::Ignored);
     }
 }

@@ -11,7 +11,7 @@ use wirestorm_wire::packet::{
     tcp, udp, vlan,
 };
 
-use crate::icmp_error::Message;
+use crate::icmp_error::IcmpErrorMessage;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::{Ecn, Outgoing};
 use wirestorm_model::ip::IpSettings;
@@ -54,7 +54,7 @@ impl LinkHeader {
     }
 
     /// Adds `steps` to the destination and the source address, modulo 2^48.
-    pub(crate) fn with_addresses_moved(mut self, steps: [u64; 2]) -> Self {
+    pub(crate) fn with_address_offsets(mut self, steps: [u64; 2]) -> Self {
         for (address, step) in self.bytes.chunks_exact_mut(6).zip(steps) {
             let mut number = [0; 8];
             number[2..].copy_from_slice(address);
@@ -161,13 +161,13 @@ pub(crate) struct Packet<'a> {
 
 /// Reason why a frame carries no TCP segment or UDP datagram for an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Other {
+pub(crate) enum DissectError {
     /// A fragment of a packet.
     Fragment,
     /// A truncated packet or a wrong checksum.
     Damaged,
     /// A TCP segment with a wrong checksum.
-    BadSum,
+    BadChecksum,
     /// A TCP segment with an invalid data offset.
     BadOffset,
     /// A TCP segment that is shorter than its header.
@@ -176,14 +176,14 @@ pub(crate) enum Other {
     Protocol,
 }
 
-impl Other {
+impl DissectError {
     /// Returns `of_tcp` for TCP and `Damaged` for other protocols.
     const fn damaged(protocol: u8, of_tcp: Self) -> Self {
         if protocol == protocol::TCP { of_tcp } else { Self::Damaged }
     }
 }
 
-impl From<PacketError> for Other {
+impl From<PacketError> for DissectError {
     /// Maps a parse error of a TCP segment.
     fn from(error: PacketError) -> Self {
         match error {
@@ -209,13 +209,13 @@ pub(crate) fn has_damaged_header(frame: &[u8]) -> bool {
 
 /// Parses the transport packet in a frame; with `verifies`, also checks the checksums.
 #[inline(always)]
-pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other> {
-    let (start, ethertype) = network_header(frame).ok_or(Other::Protocol)?;
+pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, DissectError> {
+    let (start, ethertype) = network_header(frame).ok_or(DissectError::Protocol)?;
     let (link, network) = frame.split_at(start);
     match ethertype {
         ethertype::IPV4 => dissect_ipv4(link, network, verifies),
         ethertype::IPV6 => dissect_ipv6(link, network, verifies),
-        _ => Err(Other::Protocol),
+        _ => Err(DissectError::Protocol),
     }
 }
 
@@ -224,28 +224,28 @@ fn dissect_ipv4<'a>(
     link: &'a [u8],
     network: &'a [u8],
     verifies: bool,
-) -> Result<Packet<'a>, Other> {
-    let packet = ipv4::Packet::new(network).map_err(|_| Other::Damaged)?;
+) -> Result<Packet<'a>, DissectError> {
+    let packet = ipv4::Packet::new(network).map_err(|_| DissectError::Damaged)?;
     if packet.is_fragment() {
-        return Err(Other::Fragment);
+        return Err(DissectError::Fragment);
     }
     // Other protocols define their own checksums.
     if !matches!(packet.protocol(), protocol::TCP | protocol::UDP) {
-        return Err(Other::Protocol);
+        return Err(DissectError::Protocol);
     }
     let (start, end) = (packet.header_length(), usize::from(packet.total_length()));
-    let transport = network.get(start..end).ok_or(Other::Damaged)?;
+    let transport = network.get(start..end).ok_or(DissectError::Damaged)?;
     let key =
         FlowKey::ipv4(packet.source().octets(), packet.destination().octets(), packet.protocol());
     if verifies {
         let length = transport.len() as u16;
         if checksum::sum(&network[..start]) != 0xffff {
-            return Err(Other::Damaged);
+            return Err(DissectError::Damaged);
         }
         // RFC 768: a UDP datagram may have no checksum.
-        let has_none = packet.protocol() == protocol::UDP && is_without_sum(transport);
-        if !has_none && !is_sum_good(packet.pseudo_header_sum(length), transport) {
-            return Err(Other::damaged(packet.protocol(), Other::BadSum));
+        let has_none = packet.protocol() == protocol::UDP && has_no_checksum(transport);
+        if !has_none && !is_checksum_valid(packet.pseudo_header_sum(length), transport) {
+            return Err(DissectError::damaged(packet.protocol(), DissectError::BadChecksum));
         }
     }
     let ecn = Ecn::of(packet.type_of_service());
@@ -257,53 +257,54 @@ fn dissect_ipv6<'a>(
     link: &'a [u8],
     network: &'a [u8],
     verifies: bool,
-) -> Result<Packet<'a>, Other> {
-    let packet = ipv6::Packet::new(network).map_err(|_| Other::Damaged)?;
+) -> Result<Packet<'a>, DissectError> {
+    let packet = ipv6::Packet::new(network).map_err(|_| DissectError::Damaged)?;
     if !packet.is_whole() {
-        return Err(Other::Damaged);
+        return Err(DissectError::Damaged);
     }
-    let extensions = packet.extensions().ok_or(Other::Damaged)?;
+    let extensions = packet.extensions().ok_or(DissectError::Damaged)?;
     if extensions.is_fragment {
-        return Err(Other::Fragment);
+        return Err(DissectError::Fragment);
     }
     // RFC 8200 section 4.4: discard a packet with a routing type that this host does not know. RFC
     // 5095 section 3 makes type 0 unknown.
     let is_understood = !extensions.is_refused && !extensions.is_routed;
     if !matches!(extensions.protocol, protocol::TCP | protocol::UDP) || !is_understood {
-        return Err(Other::Protocol);
+        return Err(DissectError::Protocol);
     }
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());
-    let transport = network.get(extensions.end..end).ok_or(Other::Damaged)?;
+    let transport = network.get(extensions.end..end).ok_or(DissectError::Damaged)?;
     let key =
         FlowKey::ipv6(packet.source().octets(), packet.destination().octets(), extensions.protocol);
     // RFC 8200 section 8.1: "IPv6 receivers must discard UDP packets containing a zero checksum".
-    if extensions.protocol == protocol::UDP && is_without_sum(transport) {
-        return Err(Other::Damaged);
+    if extensions.protocol == protocol::UDP && has_no_checksum(transport) {
+        return Err(DissectError::Damaged);
     }
     if verifies {
         let sum = packet.pseudo_header_sum(extensions.protocol, transport.len() as u32);
-        if !is_sum_good(sum, transport) {
-            return Err(Other::damaged(extensions.protocol, Other::BadSum));
+        if !is_checksum_valid(sum, transport) {
+            return Err(DissectError::damaged(extensions.protocol, DissectError::BadChecksum));
         }
     }
     let ecn = Ecn::of(packet.traffic_class());
     with_ports(Packet { link, key, transport, ecn })
 }
 
-fn is_sum_good(pseudo_header: u16, transport: &[u8]) -> bool {
+fn is_checksum_valid(pseudo_header: u16, transport: &[u8]) -> bool {
     checksum::combine(pseudo_header, checksum::sum(transport)) == 0xffff
 }
 
 /// Whether a datagram has no checksum.
-fn is_without_sum(datagram: &[u8]) -> bool {
+fn has_no_checksum(datagram: &[u8]) -> bool {
     datagram.get(6..8) == Some(&[0, 0])
 }
 
 #[inline(always)]
-fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
+fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, DissectError> {
     // TCP and UDP have their ports at the same offset.
     let ports = packet.transport.first_chunk::<4>();
-    let ports = ports.ok_or_else(|| Other::damaged(packet.key.protocol(), Other::Short))?;
+    let ports =
+        ports.ok_or_else(|| DissectError::damaged(packet.key.protocol(), DissectError::Short))?;
     let [a, b, c, d] = *ports;
     let key = packet.key.with_ports(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     Ok(Packet { key, ..packet })
@@ -340,7 +341,7 @@ pub(crate) fn write_segment(
     sack: &[SequenceRange],
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<usize> {
-    let WrittenHeaders { frame_length, head, of_head, data, pseudo_header } =
+    let WrittenHeaders { frame_length, head, header_sum: of_head, data, pseudo_header } =
         write_headers(frame, headers, outgoing, sack)?;
     let sums = [of_head, fill(data), pseudo_header];
     let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
@@ -377,7 +378,7 @@ struct WrittenHeaders<'a> {
     frame_length: usize,
     /// TCP header, and its checksum sum.
     head: &'a mut [u8],
-    of_head: u16,
+    header_sum: u16,
     data: &'a mut [u8],
     /// Checksum sum of the pseudo header.
     pseudo_header: u16,
@@ -395,11 +396,11 @@ fn write_headers<'a>(
     let length = header + outgoing.length as usize;
     let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
     let (frame_length, transport, pseudo_header) =
-        write_below(frame, headers, protocol::TCP, ecn, length)?;
+        write_lower_headers(frame, headers, protocol::TCP, ecn, length)?;
     let (head, data) = transport.split_at_mut(header);
     let (from, to) = (key.destination_port(), key.source_port());
     let of_head = outgoing.write_header(from, to, sack, headers.cookie, head);
-    Some(WrittenHeaders { frame_length, head, of_head, data, pseudo_header })
+    Some(WrittenHeaders { frame_length, head, header_sum: of_head, data, pseudo_header })
 }
 
 /// Writes a datagram that answers packets with `headers.key`, with `data` bytes of data. `fill`
@@ -417,7 +418,7 @@ pub(crate) fn write_datagram(
         return None;
     }
     let (frame_length, transport, pseudo_header) =
-        write_below(frame, headers, protocol::UDP, 0, length.into())?;
+        write_lower_headers(frame, headers, protocol::UDP, 0, length.into())?;
     let (head, data) = transport.split_at_mut(udp::HEADER_LENGTH);
     let fields = [headers.key.destination_port(), headers.key.source_port(), length, 0];
     for (bytes, value) in head.as_chunks_mut().0.iter_mut().zip(fields) {
@@ -434,14 +435,14 @@ pub(crate) fn write_datagram(
 /// Whether a packet goes from one host to one host.
 ///
 /// RFC 1122 section 3.2.2: an error "MUST NOT be sent as the result of receiving" any other packet.
-pub(crate) fn is_to_one(frame: &[u8], key: &FlowKey) -> bool {
+pub(crate) fn is_unicast(frame: &[u8], key: &FlowKey) -> bool {
     // The lowest bit of the first byte marks a group address (IEEE 802.3 section 3.2.3).
     let is_to_group = frame.first().is_none_or(|first| first & 1 != 0);
-    !is_to_group && is_one(key.source()) && is_one(key.destination())
+    !is_to_group && is_unicast_address(key.source()) && is_unicast_address(key.destination())
 }
 
 /// Whether an address can belong to a single host. It does not detect subnet broadcast addresses.
-pub(crate) fn is_one(address: IpAddr) -> bool {
+pub(crate) fn is_unicast_address(address: IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
     !address.is_multicast() && !address.is_unspecified() && !is_broadcast
 }
@@ -451,7 +452,7 @@ pub(crate) fn is_one(address: IpAddr) -> bool {
 pub(crate) fn write_icmp_error(
     frame: &mut [u8],
     headers: &Headers<'_>,
-    message: Message,
+    message: IcmpErrorMessage,
     original: &[u8],
 ) -> Option<usize> {
     let is_ipv4 = headers.key.version() == 4;
@@ -471,7 +472,8 @@ pub(crate) fn write_icmp_error(
         }
     };
     let length = room.min(icmpv4::HEADER_LENGTH + packet_length);
-    let (frame_length, message, pseudo_header) = write_below(frame, headers, protocol, 0, length)?;
+    let (frame_length, message, pseudo_header) =
+        write_lower_headers(frame, headers, protocol, 0, length)?;
     let (head, quoted) = message.split_at_mut(icmpv4::HEADER_LENGTH);
     head[..4].copy_from_slice(&[kind, code, 0, 0]);
     head[4..].copy_from_slice(&pointer.to_be_bytes());
@@ -486,7 +488,7 @@ pub(crate) fn write_icmp_error(
 /// Writes the link and IP headers. Returns the frame's length, the `length` bytes for the
 /// transport, and the checksum sum of its pseudo header. Returns `None` if it does not fit.
 #[inline(always)]
-fn write_below<'a>(
+fn write_lower_headers<'a>(
     frame: &'a mut [u8],
     headers: &Headers<'_>,
     protocol: u8,

@@ -7,11 +7,11 @@ use wirestorm_wire::packet::MacAddress;
 
 /// What a received frame means to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum HostEvent {
     /// The frame needs no action from the host.
-    Nothing,
+    Ignored,
     /// A request; the value is the frame that answers it.
-    Question(Vec<u8>),
+    Reply(Vec<u8>),
     /// The Ethernet address of a neighbour, from an ARP or neighbour discovery message.
     Neighbour {
         /// IP address of the neighbour.
@@ -20,7 +20,7 @@ pub enum Heard {
         mac: MacAddress,
     },
     /// A reply to an echo request.
-    Echo(EchoReply),
+    EchoReply(EchoReply),
 }
 
 /// Reply to an echo request.

@@ -9,7 +9,7 @@ use wirestorm_wire::packet::{ipv4, ipv6};
 use wirestorm_wire::prefix::Prefix;
 
 use crate::echo;
-use crate::heard::Heard;
+use crate::heard::HostEvent;
 use crate::neighbour::{self, ALL_NODES, Told};
 use wirestorm_model::address_range::AddressRange;
 
@@ -21,7 +21,7 @@ pub struct Host {
     /// IP addresses of the host, each with the prefix length of its network.
     pub addresses: Vec<Prefix>,
     /// Further addresses for which the host answers.
-    pub guests: Vec<Guests>,
+    pub proxied: Vec<ProxiedAddresses>,
     /// Routers for destinations outside these networks; the host uses the first one of each family.
     pub gateways: Vec<IpAddr>,
     /// VLAN tags of the host's frames as on the wire, four bytes each. The host accepts only frames
@@ -32,14 +32,14 @@ pub struct Host {
 
 /// Addresses for which a host answers besides its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guests {
+pub struct ProxiedAddresses {
     /// Range of the addresses.
     pub range: AddressRange,
     /// Takes every Nth address of the range, starting with the first; at least 1.
     pub every: u32,
 }
 
-impl Guests {
+impl ProxiedAddresses {
     /// Maximum number of announced addresses; neighbours resolve the others.
     const ANNOUNCED_MAX: usize = 256;
 
@@ -54,7 +54,7 @@ impl Guests {
     }
 
     fn have(&self, address: IpAddr) -> bool {
-        let place = self.range.place_of(address);
+        let place = self.range.offset_of(address);
         place.is_some_and(|place| place.is_multiple_of(self.every.max(1)))
     }
 }
@@ -81,12 +81,12 @@ impl Host {
     /// Whether an address is one of the host's own or one for which it answers.
     pub fn owns(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|own| own.address == address)
-            || self.guests.iter().any(|guests| guests.have(address))
+            || self.proxied.iter().any(|guests| guests.have(address))
     }
 
     /// Returns the source address of the answer to a packet. It is the destination if the host owns
     /// it. For the all-nodes address it is an address of the sender's scope, if there is one.
-    pub(crate) fn answers_as(&self, destination: Ipv6Addr, asker: Ipv6Addr) -> Option<Ipv6Addr> {
+    pub(crate) fn reply_source(&self, destination: Ipv6Addr, asker: Ipv6Addr) -> Option<Ipv6Addr> {
         if destination != ALL_NODES {
             return self.owns(destination.into()).then_some(destination);
         }
@@ -155,7 +155,7 @@ impl Host {
             IpAddr::V6(address) => neighbour::unsolicited_advertisement(self.mac, address),
         };
         let own = self.addresses.iter().map(|own| own.address);
-        let all = own.chain(self.guests.iter().flat_map(Guests::announced));
+        let all = own.chain(self.proxied.iter().flat_map(ProxiedAddresses::announced));
         all.filter_map(announcement).map(|frame| self.tagged(frame)).collect()
     }
 
@@ -167,11 +167,12 @@ impl Host {
     /// addresses assigned to the interface."
     pub fn listener_reports(&self) -> Vec<Vec<u8>> {
         let own = self.addresses.iter().map(|own| own.address);
-        let guests = self.guests.iter().filter(|it| it.range.first.is_ipv6());
-        let groups = own.chain(guests.flat_map(Guests::all)).filter_map(|address| match address {
-            IpAddr::V6(address) => Some(neighbour::solicited_node(address)),
-            IpAddr::V4(_) => None,
-        });
+        let guests = self.proxied.iter().filter(|it| it.range.first.is_ipv6());
+        let groups =
+            own.chain(guests.flat_map(ProxiedAddresses::all)).filter_map(|address| match address {
+                IpAddr::V6(address) => Some(neighbour::solicited_node(address)),
+                IpAddr::V4(_) => None,
+            });
         let mut groups: Vec<_> = groups.take(GROUPS_MAX).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -181,18 +182,18 @@ impl Host {
     }
 
     /// Handles a received frame without FCS. Frames for other hosts give [`Heard::Nothing`].
-    pub fn hear(&self, frame: &[u8]) -> Heard {
-        let Some(frame) = self.untagged(frame) else { return Heard::Nothing };
-        match self.try_hear(&frame) {
-            Some(Heard::Question(answer)) => Heard::Question(self.tagged(answer)),
+    pub fn handle_frame(&self, frame: &[u8]) -> HostEvent {
+        let Some(frame) = self.untagged(frame) else { return HostEvent::Ignored };
+        match self.try_handle_frame(&frame) {
+            Some(HostEvent::Reply(answer)) => HostEvent::Reply(self.tagged(answer)),
             Some(heard) => heard,
-            None => Heard::Nothing,
+            None => HostEvent::Ignored,
         }
     }
 
     /// Returns the sender's addresses from an ARP or neighbour discovery message, whether a
     /// request, a reply or an announcement.
-    pub fn told_by(&self, frame: &[u8]) -> Option<Told> {
+    pub fn neighbour_of(&self, frame: &[u8]) -> Option<Told> {
         let frame = self.untagged(frame)?;
         let outer = ethernet::Frame::new(&*frame).ok()?;
         let destination = outer.destination();
@@ -200,10 +201,10 @@ impl Host {
             return None;
         }
         let told = match outer.ethertype() {
-            ethertype::ARP => neighbour::told_by_arp(outer.payload()),
+            ethertype::ARP => neighbour::neighbour_of_arp(outer.payload()),
             ethertype::IPV6 => {
                 let packet = ipv6::Packet::new(outer.payload()).ok()?;
-                neighbour::told_by_icmpv6(outer.source(), &packet)
+                neighbour::neighbour_of_discovery(outer.source(), &packet)
             }
             _ => None,
         };
@@ -226,7 +227,7 @@ impl Host {
         is_own.then(|| [addresses, rest].concat().into())
     }
 
-    fn try_hear(&self, frame: &[u8]) -> Option<Heard> {
+    fn try_handle_frame(&self, frame: &[u8]) -> Option<HostEvent> {
         let outer = ethernet::Frame::new(frame).ok()?;
         let destination = outer.destination();
         if destination != self.mac && !destination.is_multicast() {
@@ -234,22 +235,23 @@ impl Host {
         }
         let owns = |address| self.owns(address);
         match outer.ethertype() {
-            ethertype::ARP => neighbour::hear_arp(self.mac, owns, outer.payload()),
+            ethertype::ARP => neighbour::handle_arp(self.mac, owns, outer.payload()),
             ethertype::IPV4 => {
                 let packet = ipv4::Packet::new(outer.payload()).ok()?;
                 let is_mine = self.owns(packet.destination().into());
                 let is_echo = is_mine && packet.is_whole() && packet.protocol() == protocol::ICMP;
-                if is_echo { echo::hear_ipv4(self.mac, frame) } else { None }
+                if is_echo { echo::handle_ipv4(self.mac, frame) } else { None }
             }
             ethertype::IPV6 => {
                 let packet = ipv6::Packet::new(outer.payload()).ok()?;
                 if packet.next_header() != protocol::ICMPV6 {
                     return None;
                 }
-                let discovery = neighbour::hear_icmpv6(self.mac, owns, outer.source(), &packet);
+                let discovery =
+                    neighbour::handle_neighbour_discovery(self.mac, owns, outer.source(), &packet);
                 discovery.or_else(|| {
-                    let own = self.answers_as(packet.destination(), packet.source())?;
-                    echo::hear_ipv6(self.mac, own, frame)
+                    let own = self.reply_source(packet.destination(), packet.source())?;
+                    echo::handle_ipv6(self.mac, own, frame)
                 })
             }
             _ => None,
@@ -291,26 +293,32 @@ mod tests {
         const TAGS: [u8; 8] = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7];
         let asker = Host { mac: MacAddress([2, 0, 0, 0, 0, 2]), ..host() };
         let range = AddressRange { first: ip("10.0.0.10"), count: 4 };
-        let guests = vec![Guests { range, every: 2 }];
-        let tagged = Host { tags: TAGS.to_vec(), guests, ..host() };
+        let guests = vec![ProxiedAddresses { range, every: 2 }];
+        let tagged = Host { tags: TAGS.to_vec(), proxied: guests, ..host() };
         let asks = |target: &str| asker.solicitation(ip("10.0.0.2"), ip(target)).unwrap();
         let with = |tags: &[u8], frame: &[u8]| [&frame[..12], tags, &frame[12..]].concat();
         let question = asks("10.0.0.1");
-        let Heard::Question(expected) = host().hear(&question) else { panic!("no answer") };
+        let HostEvent::Reply(expected) = host().handle_frame(&question) else {
+            panic!("no answer")
+        };
         // Priority and drop eligibility do not select the VLAN.
         let prior = [0x88, 0xa8, 0xf0, 5, 0x81, 0, 0x20, 7];
         for tags in [TAGS, prior] {
-            let answer = Heard::Question(with(&TAGS, &expected));
-            assert_eq!(tagged.hear(&with(&tags, &question)), answer);
-            assert_eq!(host().hear(&with(&tags, &question)), Heard::Nothing);
+            let answer = HostEvent::Reply(with(&TAGS, &expected));
+            assert_eq!(tagged.handle_frame(&with(&tags, &question)), answer);
+            assert_eq!(host().handle_frame(&with(&tags, &question)), HostEvent::Ignored);
         }
         for others in [&TAGS[..4], &TAGS[4..], &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 8], &[]] {
-            assert_eq!(tagged.hear(&with(others, &question)), Heard::Nothing, "{others:?}");
+            assert_eq!(
+                tagged.handle_frame(&with(others, &question)),
+                HostEvent::Ignored,
+                "{others:?}"
+            );
         }
         for (guest, is_answered) in [(10, true), (11, false), (12, true), (13, false), (14, false)]
         {
-            let heard = tagged.hear(&with(&TAGS, &asks(&alloc::format!("10.0.0.{guest}"))));
-            assert_eq!(matches!(heard, Heard::Question(_)), is_answered, "{guest}");
+            let heard = tagged.handle_frame(&with(&TAGS, &asks(&alloc::format!("10.0.0.{guest}"))));
+            assert_eq!(matches!(heard, HostEvent::Reply(_)), is_answered, "{guest}");
         }
         let guests = ["10.0.0.10", "10.0.0.12"].map(|it| Prefix { address: ip(it), length: 32 });
         let announced = Host { addresses: [host().addresses, guests.into()].concat(), ..host() };
@@ -318,7 +326,7 @@ mod tests {
         let announced: Vec<_> = announced.iter().map(|frame| with(&TAGS, frame)).collect();
         assert_eq!(tagged.announcements(), announced);
         for length in 0..30 {
-            assert_eq!(tagged.hear(&with(&TAGS, &question)[..length]), Heard::Nothing);
+            assert_eq!(tagged.handle_frame(&with(&TAGS, &question)[..length]), HostEvent::Ignored);
         }
     }
 
@@ -328,9 +336,9 @@ mod tests {
             let prefix = |it: &&str| Prefix { address: ip(it), length: 64 };
             let range = AddressRange { first: ip("2001:db8:1::"), count: guests };
             let others = AddressRange { first: ip("10.0.0.1"), count: u32::MAX };
-            let guests = [range, others].map(|range| Guests { range, every: 1 });
+            let guests = [range, others].map(|range| ProxiedAddresses { range, every: 1 });
             let host = Host { addresses: addresses.iter().map(prefix).collect(), ..host() };
-            let host = Host { guests: guests.into(), tags: vec![0x81, 0, 0, 7], ..host };
+            let host = Host { proxied: guests.into(), tags: vec![0x81, 0, 0, 7], ..host };
             let reports = host.listener_reports();
             assert!(reports.iter().all(|frame| frame[12..18] == [0x81, 0, 0, 7, 0x86, 0xdd]));
             // Subtracts the tagged Ethernet header, the IPv6 header, the hop-by-hop header and the
@@ -381,10 +389,10 @@ mod tests {
         let mut frame = host.solicitation(ip("2001:db8::1"), ip("2001:db8::1")).unwrap();
         frame.extend(host.solicitation(ip("10.0.0.1"), ip("10.0.0.1")).unwrap());
         for length in 0..frame.len() {
-            let _ = host.hear(&frame[..length]);
+            let _ = host.handle_frame(&frame[..length]);
             for bit in 0..8 {
                 frame[length] ^= 1 << bit;
-                let _ = host.hear(&frame);
+                let _ = host.handle_frame(&frame);
                 frame[length] ^= 1 << bit;
             }
         }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 /// Parser for the byte stream of one side of a connection, one message after the other.
 #[derive(Clone, Debug)]
 pub struct MessageReader {
-    part: Part,
+    part: Expected,
     /// Received start of a line whose end is still missing.
     line: Vec<u8>,
     /// Status code of a response; `None` for a request.
@@ -17,7 +17,7 @@ pub struct MessageReader {
 
 /// Part of a message that the parser expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum Expected {
     StartLine,
     Header,
     /// Remaining bytes of the body, at least 1.
@@ -44,7 +44,7 @@ pub enum Piece<'a> {
     /// The end of a chunked body, and of its message.
     End,
     /// Invalid input; the bytes are those of the head, or empty.
-    Wrong(&'a [u8]),
+    Invalid(&'a [u8]),
 }
 
 /// What follows a message head.
@@ -80,32 +80,40 @@ pub(crate) const LINE_MAX: usize = 64 << 10;
 
 impl Default for MessageReader {
     fn default() -> Self {
-        Self { part: Part::StartLine, line: Vec::new(), status: None, length: None, encoding: None }
+        Self {
+            part: Expected::StartLine,
+            line: Vec::new(),
+            status: None,
+            length: None,
+            encoding: None,
+        }
     }
 }
 
 impl MessageReader {
     /// Whether only the end of the connection ends the message.
     pub fn ends_with_connection(&self) -> bool {
-        self.part == Part::BodyUntilClose
+        self.part == Expected::BodyUntilClose
     }
 
     /// Parses the start of `bytes`, which must not be empty. Returns the number of consumed bytes
     /// and their meaning.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> (usize, Piece<'a>) {
         match self.part {
-            Part::Body(left) | Part::Chunk(left) => {
+            Expected::Body(left) | Expected::Chunk(left) => {
                 let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 (0, Piece::Body(&bytes[..length]))
             }
-            Part::BodyUntilClose => (0, Piece::Body(bytes)),
+            Expected::BodyUntilClose => (0, Piece::Body(bytes)),
             // Section 2.2: ignore empty lines before a message.
-            Part::StartLine if self.line.is_empty() && matches!(bytes, [b'\r' | b'\n', ..]) => {
+            Expected::StartLine if self.line.is_empty() && matches!(bytes, [b'\r' | b'\n', ..]) => {
                 (1, Piece::Nothing)
             }
-            Part::StartLine | Part::Header | Part::ChunkSize | Part::ChunkEnd | Part::Trailer => {
-                self.line(bytes)
-            }
+            Expected::StartLine
+            | Expected::Header
+            | Expected::ChunkSize
+            | Expected::ChunkEnd
+            | Expected::Trailer => self.line(bytes),
         }
     }
 
@@ -114,20 +122,20 @@ impl MessageReader {
     pub fn advance(&mut self, length: usize) -> bool {
         let length = length as u64;
         match self.part {
-            Part::Body(left) if left <= length => {
+            Expected::Body(left) if left <= length => {
                 *self = Self::default();
                 return true;
             }
-            Part::Body(left) => self.part = Part::Body(left - length),
-            Part::Chunk(left) if left <= length => self.part = Part::ChunkEnd,
-            Part::Chunk(left) => self.part = Part::Chunk(left - length),
+            Expected::Body(left) => self.part = Expected::Body(left - length),
+            Expected::Chunk(left) if left <= length => self.part = Expected::ChunkEnd,
+            Expected::Chunk(left) => self.part = Expected::Chunk(left - length),
             _ => {}
         }
         false
     }
 
     /// Skips the body, whatever the head announces, because the message is a response to HEAD.
-    pub fn leave_out_body(&mut self) {
+    pub fn skip_body(&mut self) {
         *self = Self::default();
     }
 
@@ -135,10 +143,10 @@ impl MessageReader {
     fn line<'a>(&mut self, bytes: &'a [u8]) -> (usize, Piece<'a>) {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let length = end.map_or(bytes.len(), |end| end + 1);
-        let is_of_head = matches!(self.part, Part::StartLine | Part::Header);
+        let is_of_head = matches!(self.part, Expected::StartLine | Expected::Header);
         let piece = if is_of_head { &bytes[..length] } else { &[] };
         if self.line.len() + length > LINE_MAX {
-            return (length, Piece::Wrong(piece));
+            return (length, Piece::Invalid(piece));
         }
         let Some(end) = end else {
             self.line.extend_from_slice(bytes);
@@ -152,50 +160,55 @@ impl MessageReader {
                 &begun
             }
         };
-        let understood = self.understand(without_return(line), piece);
-        (length, understood.unwrap_or(Piece::Wrong(piece)))
+        let understood = self.interpret_line(without_cr(line), piece);
+        (length, understood.unwrap_or(Piece::Invalid(piece)))
     }
 
     /// Interprets a complete line, whose last bytes are `piece` if it belongs to a head. Returns
     /// `None` if the line is invalid.
-    fn understand<'a>(&mut self, line: &[u8], piece: &'a [u8]) -> Option<Piece<'a>> {
+    fn interpret_line<'a>(&mut self, line: &[u8], piece: &'a [u8]) -> Option<Piece<'a>> {
         match self.part {
-            Part::StartLine => {
+            Expected::StartLine => {
                 self.status = match start_line(line)? {
                     StartLine::Request { .. } => None,
                     StartLine::Response { status } => Some(status),
                 };
-                self.part = Part::Header;
+                self.part = Expected::Header;
                 Some(Piece::Head(piece))
             }
-            Part::Header if line.is_empty() => Some(Piece::HeadEnd(piece, self.begin_body()?)),
-            Part::Header => {
-                self.note(line)?;
+            Expected::Header if line.is_empty() => {
+                Some(Piece::HeadEnd(piece, self.determine_body()?))
+            }
+            Expected::Header => {
+                self.record_field(line)?;
                 Some(Piece::Head(piece))
             }
-            Part::ChunkSize => {
+            Expected::ChunkSize => {
                 self.part = match chunk_size(line)? {
-                    0 => Part::Trailer,
-                    size => Part::Chunk(size),
+                    0 => Expected::Trailer,
+                    size => Expected::Chunk(size),
                 };
                 Some(Piece::Nothing)
             }
-            Part::ChunkEnd if line.is_empty() => {
-                self.part = Part::ChunkSize;
+            Expected::ChunkEnd if line.is_empty() => {
+                self.part = Expected::ChunkSize;
                 Some(Piece::Nothing)
             }
-            Part::Trailer if line.is_empty() => {
+            Expected::Trailer if line.is_empty() => {
                 *self = Self::default();
                 Some(Piece::End)
             }
-            Part::Trailer => Some(Piece::Nothing),
+            Expected::Trailer => Some(Piece::Nothing),
             // The other parts have no lines.
-            Part::ChunkEnd | Part::Body(_) | Part::BodyUntilClose | Part::Chunk(_) => None,
+            Expected::ChunkEnd
+            | Expected::Body(_)
+            | Expected::BodyUntilClose
+            | Expected::Chunk(_) => None,
         }
     }
 
     /// Records a header field that defines the body length; `None` if the field is invalid.
-    fn note(&mut self, line: &[u8]) -> Option<()> {
+    fn record_field(&mut self, line: &[u8]) -> Option<()> {
         let (name, value) = field(line)?;
         if name.eq_ignore_ascii_case(b"content-length") {
             let length = number(value, 10)?;
@@ -213,7 +226,7 @@ impl MessageReader {
 
     /// Determines the body length at the end of the header (section 6.3); `None` if it is
     /// undefined.
-    fn begin_body(&mut self) -> Option<Follows> {
+    fn determine_body(&mut self) -> Option<Follows> {
         let is_request = self.status.is_none();
         self.part = match (self.status, self.encoding, self.length) {
             // RFC 9110 section 15.2: a final response follows an interim one.
@@ -221,14 +234,14 @@ impl MessageReader {
                 *self = Self::default();
                 return Some(Follows::Response);
             }
-            (Some(101 | 204 | 304), ..) | (_, None, Some(0)) => Part::StartLine,
-            (_, Some(true), _) => Part::ChunkSize,
+            (Some(101 | 204 | 304), ..) | (_, None, Some(0)) => Expected::StartLine,
+            (_, Some(true), _) => Expected::ChunkSize,
             (_, Some(false), _) if is_request => return None,
-            (_, None, None) if is_request => Part::StartLine,
-            (_, Some(false), _) | (_, None, None) => Part::BodyUntilClose,
-            (_, None, Some(length)) => Part::Body(length),
+            (_, None, None) if is_request => Expected::StartLine,
+            (_, Some(false), _) | (_, None, None) => Expected::BodyUntilClose,
+            (_, None, Some(length)) => Expected::Body(length),
         };
-        if self.part == Part::StartLine {
+        if self.part == Expected::StartLine {
             *self = Self::default();
             return Some(Follows::Message);
         }
@@ -238,7 +251,7 @@ impl MessageReader {
 
 /// Whether the connection persists after a message with this head (section 9.3).
 pub fn keeps_connection(message: &[u8]) -> bool {
-    let mut lines = message.split(|byte| *byte == b'\n').map(without_return);
+    let mut lines = message.split(|byte| *byte == b'\n').map(without_cr);
     // The version is the first word of a response and the last one of a request.
     let mut words = lines.next().unwrap_or_default().split(|byte| *byte == b' ');
     let version = words.next().filter(|it| it.starts_with(b"HTTP/")).or_else(|| words.next_back());
@@ -259,11 +272,11 @@ pub fn keeps_connection(message: &[u8]) -> bool {
 
 /// Returns the lines of a complete head, without the empty line.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    head.split(|byte| *byte == b'\n').map(without_return).filter(|line| !line.is_empty())
+    head.split(|byte| *byte == b'\n').map(without_cr).filter(|line| !line.is_empty())
 }
 
 /// Strips the CR of a line end. Section 2.2: a single LF may also end a line.
-fn without_return(line: &[u8]) -> &[u8] {
+fn without_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 

@@ -57,7 +57,7 @@ const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
 
 /// ICMP error that an endpoint sends about a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum IcmpErrorMessage {
     /// The port has no listener.
     PortUnreachable,
     /// This host does not support the protocol.
@@ -69,7 +69,7 @@ pub(crate) enum Message {
     ReassemblyTimeExceeded,
 }
 
-impl Message {
+impl IcmpErrorMessage {
     pub(crate) const fn type_and_code(self, is_ipv4: bool) -> (u8, u8) {
         match (self, is_ipv4) {
             (Self::PortUnreachable, true) => (icmpv4::DESTINATION_UNREACHABLE, PORT_UNREACHABLE),
@@ -103,7 +103,7 @@ impl Message {
 /// Returns the error for a packet of an unsupported protocol; `packet` starts at its IP header.
 /// Returns `None` if the protocol is supported, if no protocol follows, or if an earlier header is
 /// invalid.
-pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, Message)> {
+pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, IcmpErrorMessage)> {
     let (key, at) = if packet.first()? >> 4 == 4 {
         let view = ipv4::Packet::new(packet).ok().filter(ipv4::Packet::is_whole)?;
         let (source, destination) = (view.source().octets(), view.destination().octets());
@@ -121,7 +121,7 @@ pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, Message)> {
         protocol::ICMPV6 | protocol::NO_NEXT_HEADER => key.version() == 6,
         _ => false,
     };
-    (!is_known).then_some((key, Message::ProtocolUnknown { at: at as u32 }))
+    (!is_known).then_some((key, IcmpErrorMessage::ProtocolUnknown { at: at as u32 }))
 }
 
 /// Returns the flow key of a packet about which an ICMP error is allowed, or `None`; `packet`
@@ -129,7 +129,7 @@ pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, Message)> {
 ///
 /// RFC 1122 section 3.2.2 and RFC 4443 section 2.4 forbid errors about errors. Of ICMP packets,
 /// this accepts only echo requests, so that no error type can be missed.
-pub(crate) fn may_be_told_of(packet: &[u8]) -> Option<FlowKey> {
+pub(crate) fn flow_for_icmp_error(packet: &[u8]) -> Option<FlowKey> {
     let (key, kind) = if packet.first()? >> 4 == 4 {
         let view = ipv4::Packet::new(packet).ok()?;
         let (source, destination) = (view.source().octets(), view.destination().octets());

@@ -22,7 +22,7 @@ pub mod tcp;
 mod udp_echo;
 
 pub use echo::EchoRequest;
-pub use heard::{EchoReply, Heard};
-pub use host::{Guests, Host, Route};
+pub use heard::{EchoReply, HostEvent};
+pub use host::{Host, ProxiedAddresses, Route};
 pub use neighbour::Told;
 pub use udp_echo::Datagram;

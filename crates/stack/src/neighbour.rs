@@ -13,8 +13,8 @@ use wirestorm_wire::packet::{
     MacAddress, arp, ethernet, ethertype, icmpv6, ipv6, network_header, protocol,
 };
 
-use crate::echo::is_icmpv6_sum_good;
-use crate::heard::Heard;
+use crate::echo::is_icmpv6_checksum_valid;
+use crate::heard::HostEvent;
 
 /// Address of a neighbour, from one of its own messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,21 +69,21 @@ fn arp_frame(
     frame
 }
 
-pub(crate) fn hear_arp(
+pub(crate) fn handle_arp(
     mac: MacAddress,
     owns: impl Fn(IpAddr) -> bool,
     packet: &[u8],
-) -> Option<Heard> {
+) -> Option<HostEvent> {
     let packet = arp::Packet::new(packet).ok()?;
     let sender = packet.sender_address();
     if packet.operation() == arp::REQUEST && owns(packet.target_address().into()) {
         let asker = (packet.sender_hardware(), sender);
         let own = (mac, packet.target_address());
-        return Some(Heard::Question(arp_frame(asker.0, arp::REPLY, own, asker)));
+        return Some(HostEvent::Reply(arp_frame(asker.0, arp::REPLY, own, asker)));
     }
     // Announcements and replies carry the sender's address; a probe has no address yet.
     let is_known = !sender.is_unspecified() && !owns(sender.into());
-    is_known.then(|| Heard::Neighbour { address: sender.into(), mac: packet.sender_hardware() })
+    is_known.then(|| HostEvent::Neighbour { address: sender.into(), mac: packet.sender_hardware() })
 }
 
 /// Returns a neighbour solicitation to the target's solicited-node address (RFC 4291 section
@@ -189,12 +189,12 @@ fn number(mac: MacAddress) -> u128 {
     mac.0.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-pub(crate) fn hear_icmpv6(
+pub(crate) fn handle_neighbour_discovery(
     mac: MacAddress,
     owns: impl Fn(IpAddr) -> bool,
     from: MacAddress,
     packet: &ipv6::Packet<&[u8]>,
-) -> Option<Heard> {
+) -> Option<HostEvent> {
     let (message, options) = message_and_options(packet)?;
     let target = message.target();
     match message.kind() {
@@ -207,7 +207,7 @@ pub(crate) fn hear_icmpv6(
             } else {
                 advertisement(mac, (from, source), target, true)
             };
-            answer.map(Heard::Question)
+            answer.map(HostEvent::Reply)
         }
         icmpv6::NEIGHBOR_ADVERTISEMENT if !owns(target.into()) => {
             // Type 2 is the target's address, in one unit of eight bytes.
@@ -215,7 +215,7 @@ pub(crate) fn hear_icmpv6(
                 [2, 1, a, b, c, d, e, f, ..] => MacAddress([*a, *b, *c, *d, *e, *f]),
                 _ => from,
             };
-            Some(Heard::Neighbour { address: IpAddr::V6(target), mac })
+            Some(HostEvent::Neighbour { address: IpAddr::V6(target), mac })
         }
         _ => None,
     }
@@ -226,7 +226,7 @@ pub(crate) fn hear_icmpv6(
 /// RFC 826: "If the pair <protocol type, sender protocol address> is already in my translation
 /// table, update the sender hardware address field of the entry with the new information in the
 /// packet". The RFC does this before it checks the opcode.
-pub(crate) fn told_by_arp(packet: &[u8]) -> Option<Told> {
+pub(crate) fn neighbour_of_arp(packet: &[u8]) -> Option<Told> {
     let packet = arp::Packet::new(packet).ok()?;
     let (address, mac) = (packet.sender_address(), packet.sender_hardware());
     // A probe has no address yet (RFC 5227 section 2.1.1).
@@ -235,7 +235,10 @@ pub(crate) fn told_by_arp(packet: &[u8]) -> Option<Told> {
 
 /// Returns the addresses that a neighbour discovery message from the Ethernet address `from`
 /// announces.
-pub(crate) fn told_by_icmpv6(from: MacAddress, packet: &ipv6::Packet<&[u8]>) -> Option<Told> {
+pub(crate) fn neighbour_of_discovery(
+    from: MacAddress,
+    packet: &ipv6::Packet<&[u8]>,
+) -> Option<Told> {
     /// Override flag of an advertisement (RFC 4861 section 4.4).
     const OVERRIDE: u8 = 0x20;
     let (message, options) = message_and_options(packet)?;
@@ -272,9 +275,11 @@ fn message_and_options<'a>(
 ) -> Option<(icmpv6::Packet<&'a [u8]>, &'a [u8])> {
     let payload = packet.payload();
     let message = icmpv6::Packet::new(payload).ok()?;
-    let options = payload.get(icmpv6::HEADER_LENGTH + 16..).filter(|options| are_whole(options))?;
+    let options = payload
+        .get(icmpv6::HEADER_LENGTH + 16..)
+        .filter(|options| are_options_complete(options))?;
     let is_valid =
-        packet.hop_limit() == HOP_LIMIT && message.code() == 0 && is_icmpv6_sum_good(packet);
+        packet.hop_limit() == HOP_LIMIT && message.code() == 0 && is_icmpv6_checksum_valid(packet);
     is_valid.then_some((message, options))
 }
 
@@ -282,7 +287,7 @@ fn message_and_options<'a>(
 ///
 /// RFC 4861 section 7.1.1, and likewise 7.1.2: "All included options have a length that is greater
 /// than zero." Lengths are in units of 8 bytes.
-fn are_whole(mut options: &[u8]) -> bool {
+fn are_options_complete(mut options: &[u8]) -> bool {
     while let [_, length, ..] = options {
         let behind = options.get(usize::from(*length) * 8..).filter(|_| *length > 0);
         let Some(behind) = behind else { return false };
@@ -323,7 +328,7 @@ mod tests {
     }
 
     /// Recomputes the checksum of an ICMPv6 message behind Ethernet and IPv6 headers.
-    fn mend_sum(frame: &mut [u8]) {
+    fn fix_checksum(frame: &mut [u8]) {
         const SUM: core::ops::Range<usize> = 14 + 40 + 2..14 + 40 + 4;
         frame[SUM].fill(0);
         let packet = ipv6::Packet::new(&frame[14..]).unwrap();
@@ -338,19 +343,19 @@ mod tests {
         let (a, b) = (host(1), host(2));
         let (source, target) = (a.addresses[1].address, b.addresses[1].address);
         let question = a.solicitation(source, target).unwrap();
-        let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
+        let HostEvent::Reply(answer) = b.handle_frame(&question) else { panic!("no answer") };
         // Each byte after the hop limit: both addresses and the message.
         for place in 14 + 8..question.len() {
             let mut damaged = question.clone();
             damaged[place] ^= 0x40;
-            assert_eq!(b.hear(&damaged), Heard::Nothing, "{place}");
-            assert_eq!(b.told_by(&damaged), None, "{place}");
+            assert_eq!(b.handle_frame(&damaged), HostEvent::Ignored, "{place}");
+            assert_eq!(b.neighbour_of(&damaged), None, "{place}");
         }
         for place in 14 + 8..answer.len() {
             let mut damaged = answer.clone();
             damaged[place] ^= 0x40;
-            assert_eq!(a.hear(&damaged), Heard::Nothing, "{place}");
-            assert_eq!(a.told_by(&damaged), None, "{place}");
+            assert_eq!(a.handle_frame(&damaged), HostEvent::Ignored, "{place}");
+            assert_eq!(a.neighbour_of(&damaged), None, "{place}");
         }
     }
 
@@ -360,10 +365,13 @@ mod tests {
         for place in 0..2 {
             let (source, target) = (a.addresses[place].address, b.addresses[place].address);
             let question = a.solicitation(source, target).unwrap();
-            let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
-            assert_eq!(a.hear(&answer), Heard::Neighbour { address: target, mac: b.mac });
+            let HostEvent::Reply(answer) = b.handle_frame(&question) else { panic!("no answer") };
+            assert_eq!(
+                a.handle_frame(&answer),
+                HostEvent::Neighbour { address: target, mac: b.mac }
+            );
             // A third host must not answer the request.
-            assert!(!matches!(host(1).hear(&question), Heard::Question(_)));
+            assert!(!matches!(host(1).handle_frame(&question), HostEvent::Reply(_)));
         }
     }
 
@@ -371,8 +379,8 @@ mod tests {
     fn announcements_update_all_neighbours() {
         let (a, b) = (host(1), host(2));
         for (own, announcement) in a.addresses.iter().zip(a.announcements()) {
-            let expected = Heard::Neighbour { address: own.address, mac: a.mac };
-            assert_eq!(b.hear(&announcement), expected);
+            let expected = HostEvent::Neighbour { address: own.address, mac: a.mac };
+            assert_eq!(b.handle_frame(&announcement), expected);
         }
     }
 
@@ -382,24 +390,24 @@ mod tests {
         for place in 0..2 {
             let (own, other) = (a.addresses[place].address, b.addresses[place].address);
             let question = a.solicitation(own, other).unwrap();
-            let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
+            let HostEvent::Reply(answer) = b.handle_frame(&question) else { panic!("no answer") };
             let told = |address, mac| Some(Told { address, mac, overrides: true });
-            assert_eq!(b.told_by(&question), told(own, a.mac));
-            assert_eq!(a.told_by(&answer), told(other, b.mac));
-            assert_eq!(b.told_by(&a.announcements()[place]), told(own, a.mac));
-            assert_eq!(a.told_by(&question), None, "of itself");
+            assert_eq!(b.neighbour_of(&question), told(own, a.mac));
+            assert_eq!(a.neighbour_of(&answer), told(other, b.mac));
+            assert_eq!(b.neighbour_of(&a.announcements()[place]), told(own, a.mac));
+            assert_eq!(a.neighbour_of(&question), None, "of itself");
             for length in 0..answer.len() {
-                let _ = a.told_by(&answer[..length]);
-                let _ = b.told_by(&question[..length.min(question.len())]);
+                let _ = a.neighbour_of(&answer[..length]);
+                let _ = b.neighbour_of(&question[..length.min(question.len())]);
             }
         }
         // An advertisement without the override flag, whose byte follows Ethernet, IPv6 and 4
         // bytes.
         let mut timid = a.announcements().remove(1);
         timid[14 + 40 + 4] &= !0x20;
-        assert_eq!(b.told_by(&timid), None, "its checksum no longer matches");
-        mend_sum(&mut timid);
-        assert_eq!(b.told_by(&timid).map(|told| told.overrides), Some(false));
+        assert_eq!(b.neighbour_of(&timid), None, "its checksum no longer matches");
+        fix_checksum(&mut timid);
+        assert_eq!(b.neighbour_of(&timid).map(|told| told.overrides), Some(false));
     }
 
     #[test]
@@ -408,7 +416,7 @@ mod tests {
         let (source, target) = (a.addresses[1].address, b.addresses[1].address);
         let mut question = a.solicitation(source, target).unwrap();
         question[21] = 254;
-        assert_eq!(b.hear(&question), Heard::Nothing);
+        assert_eq!(b.handle_frame(&question), HostEvent::Ignored);
     }
 
     #[test]
@@ -423,10 +431,10 @@ mod tests {
         for length in [0, 2, 255] {
             let mut question = question.clone();
             question[LENGTH] = length;
-            mend_sum(&mut question);
-            assert_eq!(b.hear(&question), Heard::Nothing, "{length}");
+            fix_checksum(&mut question);
+            assert_eq!(b.handle_frame(&question), HostEvent::Ignored, "{length}");
         }
-        assert!(matches!(b.hear(&question), Heard::Question(_)));
+        assert!(matches!(b.handle_frame(&question), HostEvent::Reply(_)));
     }
 
     #[test]
@@ -434,7 +442,7 @@ mod tests {
         let b = host(2);
         let IpAddr::V6(target) = b.addresses[1].address else { panic!("IPv6") };
         let probe = solicitation(host(1).mac, Ipv6Addr::UNSPECIFIED, target).unwrap();
-        let Heard::Question(answer) = b.hear(&probe) else { panic!("no answer") };
+        let HostEvent::Reply(answer) = b.handle_frame(&probe) else { panic!("no answer") };
         assert_eq!(answer[..6], [0x33, 0x33, 0, 0, 0, 1]);
     }
 

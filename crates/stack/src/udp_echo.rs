@@ -74,7 +74,7 @@ impl<'a> Datagram<'a> {
     /// RFC 862: "When a datagram is received, the data from it is sent back in an answering
     /// datagram."
     #[must_use]
-    pub fn answer(self) -> Self {
+    pub fn reply(self) -> Self {
         Self {
             macs: (self.macs.1, self.macs.0),
             source: self.destination,
@@ -137,7 +137,7 @@ mod tests {
                 let frame = sent.frame().unwrap();
                 let heard = Datagram::read(&frame, true).unwrap();
                 assert_eq!(heard, sent);
-                let frame = heard.answer().frame().unwrap();
+                let frame = heard.reply().frame().unwrap();
                 let answer = Datagram::read(&frame, true).unwrap();
                 assert_eq!((answer.source, answer.destination), (sent.destination, sent.source));
                 assert_eq!((answer.macs.0, answer.macs.1), (sent.macs.1, sent.macs.0));

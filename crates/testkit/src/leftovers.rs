@@ -22,12 +22,12 @@ const PREFIX: &str = "ws-";
 const FOREGROUND_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Leftover {
+pub(crate) enum CleanupItem {
     Namespace(String),
     Folder(PathBuf),
 }
 
-impl Leftover {
+impl CleanupItem {
     fn remove(&self) {
         match self {
             Self::Namespace(name) => remove_namespace(name),
@@ -36,7 +36,7 @@ impl Leftover {
     }
 }
 
-static REGISTERED: Mutex<BTreeSet<Leftover>> = Mutex::new(BTreeSet::new());
+static REGISTERED: Mutex<BTreeSet<CleanupItem>> = Mutex::new(BTreeSet::new());
 static FOREGROUND: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns a name unique among processes and calls: `ws-PID-N`.
@@ -44,19 +44,19 @@ pub(crate) fn unique_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     static PREPARE: Once = Once::new();
     PREPARE.call_once(|| {
-        sweep();
+        remove_orphans();
         remove_on_signal();
     });
     format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Registers an item before it is created, so that a signal in between removes it too.
-pub(crate) fn register(leftover: Leftover) {
+pub(crate) fn register(leftover: CleanupItem) {
     registered().insert(leftover);
 }
 
 /// Removes a registered item.
-pub(crate) fn remove(leftover: &Leftover) {
+pub(crate) fn remove(leftover: &CleanupItem) {
     leftover.remove();
     registered().remove(leftover);
 }
@@ -73,7 +73,7 @@ pub(crate) fn foreground() -> impl Drop {
     Foreground
 }
 
-fn registered() -> MutexGuard<'static, BTreeSet<Leftover>> {
+fn registered() -> MutexGuard<'static, BTreeSet<CleanupItem>> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -85,7 +85,7 @@ fn remove_on_signal() {
             while FOREGROUND.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            registered().iter().for_each(Leftover::remove);
+            registered().iter().for_each(CleanupItem::remove);
             // Ends the process as the signal would have.
             drop(signal_hook::low_level::emulate_default_handler(signal));
         }
@@ -94,7 +94,7 @@ fn remove_on_signal() {
 }
 
 /// Removes items of processes that no longer exist.
-fn sweep() {
+fn remove_orphans() {
     for name in names_in(Path::new(NAMESPACES)).filter(|name| is_orphan(name)) {
         remove_namespace(&name);
     }

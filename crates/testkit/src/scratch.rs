@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::leftovers::{self, Leftover};
+use crate::leftovers::{self, CleanupItem};
 
 /// A unique folder in the system's temporary directory, removed on drop.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ impl Scratch {
     /// The error of `mkdir(2)`.
     pub fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(leftovers::unique_name());
-        leftovers::register(Leftover::Folder(path.clone()));
+        leftovers::register(CleanupItem::Folder(path.clone()));
         let scratch = Self { path };
         std::fs::create_dir(&scratch.path)?;
         Ok(scratch)
@@ -37,7 +37,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        leftovers::remove(&Leftover::Folder(self.path.clone()));
+        leftovers::remove(&CleanupItem::Folder(self.path.clone()));
     }
 }
 

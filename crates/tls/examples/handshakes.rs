@@ -16,7 +16,7 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
@@ -102,7 +102,7 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
         client_ports: 1_024..=65_535,
         turn: 1,
         reuse_after: None,
-        order: Order::default(),
+        order: ClientOrder::default(),
         pairing: Pairing::default(),
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
@@ -120,7 +120,7 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
                 transport,
                 ip,
                 sessions: Some(sessions),
-                meets_resets: false,
+                expects_resets: false,
                 role,
             }],
             groups: Vec::new(),
@@ -129,7 +129,7 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
             flows_max: 4_000_000,
             host: Host::default(),
             seed,
-            blackhole: Blackhole::Nothing,
+            blackhole: Blackhole::None,
             verifies_checksums: false,
         };
         Endpoint::new(options, START)

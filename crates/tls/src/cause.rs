@@ -70,7 +70,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
             "certificate is for another name"
         }
-        error if trusted::is_of_an_authority(error) => "untrusted CA certificate",
+        error if trusted::is_ca_used_as_end_entity(error) => "untrusted CA certificate",
         _ => "certificate is not accepted",
     }
 }

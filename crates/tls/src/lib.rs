@@ -22,14 +22,14 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::ServerName;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
-use wirestorm_stack::content::{Session, Sessions};
+use wirestorm_stack::content::{Session, SessionFactory};
 
 pub use error::TlsError;
 pub use identity::Identity;
 use identity::certificates;
-use session::{Stillborn, TlsSession};
+use session::{FailedSession, TlsSession};
 pub use settings::{Resume, TlsSettings, Version};
-use tickets::{OfClient, Tickets};
+use tickets::{ClientTickets, Tickets};
 use trusted::Trusted;
 use unverified::Anybody;
 
@@ -86,13 +86,13 @@ impl TlsClients {
     }
 }
 
-impl Sessions for TlsClients {
+impl SessionFactory for TlsClients {
     fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
         let name = self.name.clone().unwrap_or_else(|| ServerName::from(peer));
         let config = match &self.tickets {
             None => Arc::clone(&self.config),
             Some(tickets) => {
-                let of_client = Arc::new(OfClient::new(Arc::clone(tickets), own));
+                let of_client = Arc::new(ClientTickets::new(Arc::clone(tickets), own));
                 let mut config = ClientConfig::clone(&self.config);
                 config.resumption = Resumption::store(of_client);
                 Arc::new(config)
@@ -158,7 +158,7 @@ impl TlsServers {
     }
 }
 
-impl Sessions for TlsServers {
+impl SessionFactory for TlsServers {
     fn begin(&self, _: IpAddr, _: IpAddr) -> Box<dyn Session> {
         session(ServerConnection::new(Arc::clone(&self.config)).map(Connection::from))
     }
@@ -167,6 +167,6 @@ impl Sessions for TlsServers {
 fn session(connection: Result<Connection, rustls::Error>) -> Box<dyn Session> {
     match connection {
         Ok(connection) => Box::new(TlsSession::new(connection)),
-        Err(error) => Box::new(Stillborn(cause::of(&error))),
+        Err(error) => Box::new(FailedSession(cause::of(&error))),
     }
 }

@@ -36,7 +36,7 @@ impl TlsSession {
     /// Returns whether only session tickets are pending; they wait until the program sends data. An
     /// FTP client that stores a file may send and close right after its handshake. Linux answers
     /// tickets that arrive then with RST, and discards the unsent rest of the file.
-    fn has_time(&self) -> bool {
+    fn tickets_wait(&self) -> bool {
         // In TLS 1.3 the server completes its handshake messages before the client (RFC 8446
         // section 2).
         let is_server = matches!(self.connection, Connection::Server(_));
@@ -68,7 +68,7 @@ impl TlsSession {
 }
 
 impl Session for TlsSession {
-    fn hear(&mut self, mut bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
+    fn receive_data(&mut self, mut bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
         while !bytes.is_empty() && !self.has_failed() {
             match self.connection.read_tls(&mut bytes) {
                 Ok(0) => break,
@@ -79,7 +79,7 @@ impl Session for TlsSession {
         }
     }
 
-    fn say(&mut self, plaintext: &[u8]) -> usize {
+    fn send_data(&mut self, plaintext: &[u8]) -> usize {
         self.has_said = true;
         match self.connection.writer().write(plaintext) {
             Ok(taken @ 1..) => taken,
@@ -98,7 +98,7 @@ impl Session for TlsSession {
     }
 
     fn depart(&mut self, to: &mut VecDeque<u8>) {
-        if self.has_time() {
+        if self.tickets_wait() {
             return;
         }
         while self.connection.wants_write() {
@@ -129,12 +129,12 @@ impl Session for TlsSession {
 
 /// Session that failed before it began, with its cause.
 #[derive(Debug)]
-pub(crate) struct Stillborn(pub(crate) &'static str);
+pub(crate) struct FailedSession(pub(crate) &'static str);
 
-impl Session for Stillborn {
-    fn hear(&mut self, _: &[u8], _: &mut dyn FnMut(&[u8])) {}
+impl Session for FailedSession {
+    fn receive_data(&mut self, _: &[u8], _: &mut dyn FnMut(&[u8])) {}
 
-    fn say(&mut self, _: &[u8]) -> usize {
+    fn send_data(&mut self, _: &[u8]) -> usize {
         0
     }
 

@@ -85,14 +85,14 @@ impl Pairs {
 
 /// Session cache of one connection, limited to its client's address.
 #[derive(Debug)]
-pub(crate) struct OfClient {
+pub(crate) struct ClientTickets {
     tickets: Arc<Tickets>,
     client: IpAddr,
     /// Whether this connection tries to resume. It stores new tickets in any case.
     tries: bool,
 }
 
-impl OfClient {
+impl ClientTickets {
     pub(crate) fn new(tickets: Arc<Tickets>, client: IpAddr) -> Self {
         let tries = tickets.draw();
         Self { tickets, client, tries }
@@ -117,7 +117,7 @@ impl OfClient {
     }
 }
 
-impl ClientSessionStore for OfClient {
+impl ClientSessionStore for ClientTickets {
     fn set_kx_hint(&self, server: ServerName<'static>, group: NamedGroup) {
         self.change(&server, |it| it.group = Some(group));
     }

@@ -46,7 +46,7 @@ pub(crate) fn roots(certificates: &[CertificateDer<'static>]) -> Result<RootCert
 
 /// Returns whether the error rejects a CA certificate as an end entity, such as one of `openssl req
 /// -x509`. The error type is not part of rustls's public interface.
-pub(crate) fn is_of_an_authority(error: &CertificateError) -> bool {
+pub(crate) fn is_ca_used_as_end_entity(error: &CertificateError) -> bool {
     let CertificateError::Other(error) = error else { return false };
     format!("{error:?}").contains("CaUsedAsEndEntity")
 }
@@ -64,7 +64,7 @@ impl ServerCertVerifier for Trusted {
             // The verifier has already checked the validity period. The CA flag is irrelevant: the
             // settings list this certificate as trusted.
             Err(Error::InvalidCertificate(error))
-                if is_of_an_authority(&error) && self.own.contains(certificate) =>
+                if is_ca_used_as_end_entity(&error) && self.own.contains(certificate) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())

@@ -5,7 +5,7 @@
 
 mod repair;
 
-pub use repair::{Left, Outcome, Repair, repair};
+pub use repair::{Outcome, Repair, UnchangedReason, repair};
 
 /// Returns the sum over `data`; an odd last byte is the upper half of a word.
 ///

@@ -108,15 +108,15 @@ fn plain(key: FlowKey) -> Dissection {
 /// Dissects IP behind at most one tag directly and passes other frames to the loop.
 #[inline(never)]
 fn ethernet(data: &[u8]) -> Dissection {
-    let mut pass = Pass { data, vlan: 0 };
+    let mut pass = Dissector { data, vlan: 0 };
     let Some(mut kind) = u16_at(data, ETHERNET_LENGTH - 2) else {
-        return stopped(0, 0, Class::Invalid);
+        return without_flow(0, 0, Class::Invalid);
     };
     let mut at = ETHERNET_LENGTH;
     if kind == ethertype::VLAN {
         match pass.vlan_tag(at) {
-            Inside::Type(next, inner) => (at, kind) = (next, inner),
-            _ => return stopped(at, kind, Class::Invalid),
+            NextHeader::Type(next, inner) => (at, kind) = (next, inner),
+            _ => return without_flow(at, kind, Class::Invalid),
         }
     }
     match kind {
@@ -128,24 +128,24 @@ fn ethernet(data: &[u8]) -> Dissection {
 
 #[inline(never)]
 fn other_link(link: LinkType, data: &[u8]) -> Dissection {
-    let pass = Pass { data, vlan: 0 };
+    let pass = Dissector { data, vlan: 0 };
     match ethernet_conversion(link, data) {
         Ok(conversion) => match conversion.ethertype {
             Some(kind) => pass.encapsulated(conversion.strip, kind),
             None => match pass.ethernet_at(conversion.strip) {
                 Some((at, kind)) => pass.encapsulated(at, kind),
-                None => stopped(0, 0, Class::Invalid),
+                None => without_flow(0, 0, Class::Invalid),
             },
         },
         // Control protocols of PPP and HDLC, or an address family other than IP.
-        Err(LinkError::UnknownProtocol { .. }) => stopped(0, 0, Class::NonFlow),
-        Err(_) => stopped(0, 0, Class::Invalid),
+        Err(LinkError::UnknownProtocol { .. }) => without_flow(0, 0, Class::NonFlow),
+        Err(_) => without_flow(0, 0, Class::Invalid),
     }
 }
 
 /// Returns the dissection of a frame that was parsed up to `at`. An offset above 65,535 clears the
 /// type, since offset 0 must not be taken for that header.
-fn stopped(at: usize, ethertype: u16, class: Class) -> Dissection {
+fn without_flow(at: usize, ethertype: u16, class: Class) -> Dissection {
     let (network_offset, ethertype) = match u16::try_from(at) {
         Ok(offset) => (offset, ethertype),
         Err(_) => (0, 0),
@@ -160,23 +160,23 @@ fn u16_at(data: &[u8], at: usize) -> Option<u16> {
 
 /// State of the pass.
 #[derive(Clone, Copy)]
-struct Pass<'a> {
+struct Dissector<'a> {
     data: &'a [u8],
     /// Outermost VLAN so far, unless 0.
     vlan: u16,
 }
 
 /// Content of a tag, label stack or link header.
-enum Inside {
+enum NextHeader {
     /// Offset and Ethernet type of the next header.
     Type(usize, u16),
     /// A protocol that does not carry IP.
-    Other,
+    NotIp,
     /// The frame ends too early.
     Truncated,
 }
 
-impl Pass<'_> {
+impl Dissector<'_> {
     /// Parses headers from type `kind` at offset `at` until a network header.
     #[inline(never)]
     fn encapsulated(mut self, mut at: usize, mut kind: u16) -> Dissection {
@@ -190,15 +190,15 @@ impl Pass<'_> {
                 ethertype::MPLS | ethertype::MPLS_UPSTREAM => self.mpls(at),
                 ethertype::PPPOE_SESSION => self.pppoe(at),
                 0..=ethertype::LENGTH_MAX => self.logical_link(at),
-                _ => Inside::Other,
+                _ => NextHeader::NotIp,
             };
             match inside {
-                Inside::Type(next, inner) => (at, kind) = (next, inner),
-                Inside::Other => return stopped(at, kind, Class::NonFlow),
-                Inside::Truncated => return stopped(at, kind, Class::Invalid),
+                NextHeader::Type(next, inner) => (at, kind) = (next, inner),
+                NextHeader::NotIp => return without_flow(at, kind, Class::NonFlow),
+                NextHeader::Truncated => return without_flow(at, kind, Class::Invalid),
             }
         }
-        stopped(at, kind, Class::Invalid)
+        without_flow(at, kind, Class::Invalid)
     }
 
     /// Reads an Ethernet header at `at`. Returns the offset behind it and its type.
@@ -209,69 +209,69 @@ impl Pass<'_> {
 
     /// IEEE 802.1Q section 9.6: priority, drop eligibility and identifier; then a type.
     #[inline]
-    fn vlan_tag(&mut self, at: usize) -> Inside {
+    fn vlan_tag(&mut self, at: usize) -> NextHeader {
         let (Some(control), Some(kind)) = (u16_at(self.data, at), u16_at(self.data, at + 2)) else {
-            return Inside::Truncated;
+            return NextHeader::Truncated;
         };
         if self.vlan == 0 {
             self.vlan = control & 0x0fff;
         }
-        Inside::Type(at + 4, kind)
+        NextHeader::Type(at + 4, kind)
     }
 
     /// RFC 3032 section 2.1: label, class, bottom-of-stack bit, time to live. No field names the
     /// payload; its first four bits identify IP (RFC 4928 section 3).
-    fn mpls(&self, mut at: usize) -> Inside {
+    fn mpls(&self, mut at: usize) -> NextHeader {
         for _ in 0..LABELS_MAX {
             let Some(bottom) = self.data.get(at + 2).map(|byte| byte & 1 != 0) else {
-                return Inside::Truncated;
+                return NextHeader::Truncated;
             };
             at += 4;
             if bottom {
                 return match self.data.get(at).map(|byte| byte >> 4) {
-                    Some(4) => Inside::Type(at, ethertype::IPV4),
-                    Some(6) => Inside::Type(at, ethertype::IPV6),
+                    Some(4) => NextHeader::Type(at, ethertype::IPV4),
+                    Some(6) => NextHeader::Type(at, ethertype::IPV6),
                     Some(_) => self.ethernet_over_mpls(at),
-                    None => Inside::Truncated,
+                    None => NextHeader::Truncated,
                 };
             }
         }
-        Inside::Other
+        NextHeader::NotIp
     }
 
     /// RFC 4448 section 4.6: the control word is optional; its first 16 bits are sent as zero. An
     /// address may begin with zeros too, so the first position with a plausible type is used.
-    fn ethernet_over_mpls(&self, at: usize) -> Inside {
+    fn ethernet_over_mpls(&self, at: usize) -> NextHeader {
         let control_word = self.data.get(at..at + 2) == Some(&[0, 0]);
         let starts = [control_word.then_some(at + 4), Some(at)];
         for start in starts.into_iter().flatten() {
             if let Some((inner, kind)) = self.ethernet_at(start)
-                && leads_on(kind, self.data.len() - inner)
+                && is_plausible_type(kind, self.data.len() - inner)
             {
-                return Inside::Type(inner, kind);
+                return NextHeader::Type(inner, kind);
             }
         }
-        Inside::Other
+        NextHeader::NotIp
     }
 
     /// RFC 2516 section 4: version and type, code, session, length; then a PPP protocol.
-    fn pppoe(&self, at: usize) -> Inside {
+    fn pppoe(&self, at: usize) -> NextHeader {
         match (self.data.get(at..at + 2), u16_at(self.data, at + 6)) {
-            (Some([0x11, 0]), Some(0x0021)) => Inside::Type(at + 8, ethertype::IPV4),
-            (Some([0x11, 0]), Some(0x0057)) => Inside::Type(at + 8, ethertype::IPV6),
-            (Some(_), Some(_)) => Inside::Other,
-            _ => Inside::Truncated,
+            (Some([0x11, 0]), Some(0x0021)) => NextHeader::Type(at + 8, ethertype::IPV4),
+            (Some([0x11, 0]), Some(0x0057)) => NextHeader::Type(at + 8, ethertype::IPV6),
+            (Some(_), Some(_)) => NextHeader::NotIp,
+            _ => NextHeader::Truncated,
         }
     }
 
     /// IEEE 802.2: only SNAP with the Ethernet organisation code carries IP.
-    fn logical_link(&self, at: usize) -> Inside {
+    fn logical_link(&self, at: usize) -> NextHeader {
         match self.data.get(at..at + 6) {
             Some([0xaa, 0xaa, 0x03, 0, 0, 0]) => match u16_at(self.data, at + 6) {
-                Some(kind) => Inside::Type(at + 8, kind),
-                None => Inside::Truncated,
+                Some(kind) => NextHeader::Type(at + 8, kind),
+                None => NextHeader::Truncated,
             },
-            _ => Inside::Other,
+            _ => NextHeader::NotIp,
         }
     }
 
@@ -355,12 +355,12 @@ impl Pass<'_> {
                 class: Class::Flow(key.with_vlan(self.vlan)),
             };
         }
-        stopped(at, ethertype, Class::Invalid)
+        without_flow(at, ethertype, Class::Invalid)
     }
 }
 
 /// Returns whether the pass knows the type `kind`, or `kind` is an IEEE 802.3 length within `room`.
-const fn leads_on(kind: u16, room: usize) -> bool {
+const fn is_plausible_type(kind: u16, room: usize) -> bool {
     use ethertype::{ARP, IPV4, IPV6, LENGTH_MAX, MPLS, MPLS_UPSTREAM, PPPOE_DISCOVERY};
     ethertype::is_vlan(kind)
         || (3 <= kind && kind <= LENGTH_MAX && kind as usize <= room)

@@ -40,7 +40,7 @@ impl Network {
 
     /// Returns whether a write to bytes `start` to `end` (exclusive) of the frame would change a
     /// mark.
-    pub const fn is_marked_in(self, start: usize, end: usize) -> bool {
+    pub const fn overlaps_mark(self, start: usize, end: usize) -> bool {
         let (from, to) = match self {
             // Type of service and identification, with the length between them.
             Self::V4(header) => (header + 1, header + 6),
@@ -55,7 +55,7 @@ impl Network {
 /// Writes mark `number`, below [`COUNT`]. Returns whether the frame has an IP header.
 pub fn write(frame: &mut [u8], number: u16) -> bool {
     let identification = u32::from(FIRST.saturating_add(number));
-    identify(frame, |_| identification, true)
+    set_identification(frame, |_| identification, true)
 }
 
 /// Returns the number of a frame's mark, or `None` if it has none.
@@ -77,7 +77,11 @@ pub fn read(frame: &[u8]) -> Option<u16> {
 
 /// Replaces the identification or flow label in a frame's IP header by `new(old)`. If `is_counted`,
 /// sets the lowest bit of the type of service. Returns whether there is a header.
-pub fn identify(frame: &mut [u8], new: impl FnOnce(u32) -> u32, is_counted: bool) -> bool {
+pub fn set_identification(
+    frame: &mut [u8],
+    new: impl FnOnce(u32) -> u32,
+    is_counted: bool,
+) -> bool {
     let Some(network) = Network::find(frame) else { return false };
     match network {
         Network::V4(header) => {
@@ -151,9 +155,9 @@ mod tests {
     #[test]
     fn unmarked_frames_have_no_mark() {
         let mut latency = ipv4(&[]);
-        identify(&mut latency, |_| 0xffff, true);
+        set_identification(&mut latency, |_| 0xffff, true);
         let mut unmarked = ipv4(&[]);
-        identify(&mut unmarked, |_| 0xfc00, false);
+        set_identification(&mut unmarked, |_| 0xfc00, false);
         for frame in [&latency[..], &unmarked, &ipv4(&[])[..33], &[], &[2; 60]] {
             assert_eq!(read(frame), None);
         }
@@ -167,8 +171,8 @@ mod tests {
         for (start, end, is_changed) in
             [(14, 15, false), (15, 16, true), (16, 18, false), (18, 20, true), (17, 19, true)]
         {
-            assert_eq!(v4.is_marked_in(start, end), is_changed, "{start} to {end}");
+            assert_eq!(v4.overlaps_mark(start, end), is_changed, "{start} to {end}");
         }
-        assert!(Network::V6(14).is_marked_in(17, 18) && !Network::V6(14).is_marked_in(18, 20));
+        assert!(Network::V6(14).overlaps_mark(17, 18) && !Network::V6(14).overlaps_mark(18, 20));
     }
 }

@@ -7,7 +7,7 @@ use crate::packet::{ethertype, protocol};
 
 /// Kind of a frame that receivers skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbour {
+pub enum KernelFrame {
     /// ARP.
     Arp,
     /// ICMPv6 neighbour discovery.
@@ -18,7 +18,7 @@ pub enum Neighbour {
     Ping,
 }
 
-impl Neighbour {
+impl KernelFrame {
     /// Classifies a frame; `None` for frames that receivers count.
     pub fn of(frame: &[u8]) -> Option<Self> {
         let dissection = dissect(LinkType::EN10MB, frame);
@@ -70,20 +70,20 @@ mod tests {
     #[test]
     fn frames_for_the_kernel_are_classified() {
         for (frame, expected) in [
-            ([&[2; 12][..], &[8, 6], &[0; 46]].concat(), Some(Neighbour::Arp)),
-            (ipv4(1, 0, 8), Some(Neighbour::Ping)),
+            ([&[2; 12][..], &[8, 6], &[0; 46]].concat(), Some(KernelFrame::Arp)),
+            (ipv4(1, 0, 8), Some(KernelFrame::Ping)),
             (ipv4(1, 0, 3), None),
-            (ipv4(1, 0x20, 3), Some(Neighbour::Fragment)),
+            (ipv4(1, 0x20, 3), Some(KernelFrame::Fragment)),
             (ipv4(17, 0x20, 8), None),
-            (ipv6(58, 255, 135), Some(Neighbour::Discovery)),
+            (ipv6(58, 255, 135), Some(KernelFrame::Discovery)),
             (ipv6(58, 64, 135), None),
-            (ipv6(58, 64, 128), Some(Neighbour::Ping)),
-            (ipv6(44, 64, 58), Some(Neighbour::Fragment)),
+            (ipv6(58, 64, 128), Some(KernelFrame::Ping)),
+            (ipv6(44, 64, 58), Some(KernelFrame::Fragment)),
             (ipv6(17, 255, 135), None),
             (Vec::new(), None),
             (ipv4(1, 0, 8)[..30].to_vec(), None),
         ] {
-            assert_eq!(Neighbour::of(&frame), expected, "{frame:02x?}");
+            assert_eq!(KernelFrame::of(&frame), expected, "{frame:02x?}");
         }
     }
 }

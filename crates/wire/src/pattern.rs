@@ -41,7 +41,7 @@ impl Pattern {
     }
 
     /// Returns whether the expression matches anywhere in `bytes`.
-    pub fn is_in(&self, bytes: &[u8]) -> bool {
+    pub fn is_match(&self, bytes: &[u8]) -> bool {
         self.0.is_match(bytes)
     }
 
@@ -61,7 +61,7 @@ mod tests {
         let pattern = Pattern::new(r#"(?i)token="([^"]*)"|(no)"#).unwrap();
         let bytes = b"\xff\xfe TOKEN=\"a\xffb\" token=\"c\"";
         assert_eq!(pattern.groups(), 2);
-        assert!(pattern.is_in(bytes) && !pattern.is_in(b"token"));
+        assert!(pattern.is_match(bytes) && !pattern.is_match(b"token"));
         assert_eq!(pattern.group(bytes, 1), Some(&b"a\xffb"[..]));
         assert_eq!(pattern.group(bytes, 0), Some(&b"TOKEN=\"a\xffb\""[..]));
         assert_eq!(pattern.group(bytes, 2), None);

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::wirestorm;
 
 /// Timeout of a run.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Result of a run.
 #[derive(Debug)]
@@ -94,12 +94,12 @@ impl Outcome {
     /// # Panics
     /// Panics with the complete output if a check fails.
     #[track_caller]
-    pub fn refused(self, status: i32, words: &[&str]) {
+    pub fn expect_error(self, status: i32, words: &[&str]) {
         let outcome = self.expect(status);
         for word in words {
             assert!(outcome.messages.contains(word), "{word:?} is not in the messages\n{outcome}");
         }
-        outcome.assert_calm();
+        outcome.assert_no_panic();
     }
 
     /// Checks that the run did not panic and no signal ended it.
@@ -107,7 +107,7 @@ impl Outcome {
     /// # Panics
     /// Panics with the complete output if a check fails.
     #[track_caller]
-    pub fn assert_calm(&self) {
+    pub fn assert_no_panic(&self) {
         assert!(!self.messages.contains("panicked") && self.status.signal().is_none(), "{self}");
     }
 }
@@ -155,7 +155,7 @@ impl Running {
     /// Panics if the process does not end within a minute.
     #[track_caller]
     pub fn wait(mut self) -> Outcome {
-        let in_time = self.ended.recv_timeout(PATIENCE).is_ok();
+        let in_time = self.ended.recv_timeout(TIMEOUT).is_ok();
         if !in_time {
             drop(self.child.kill());
         }
@@ -168,7 +168,7 @@ impl Running {
         let result = serde_json::from_str(&output).unwrap_or(Value::Null);
         let command = std::mem::take(&mut self.command);
         let outcome = Outcome { command, status, output, messages, result };
-        assert!(in_time, "did not end within {PATIENCE:?}\n{outcome}");
+        assert!(in_time, "did not end within {TIMEOUT:?}\n{outcome}");
         outcome
     }
 }

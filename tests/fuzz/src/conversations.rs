@@ -4,11 +4,11 @@
 use arbitrary::Arbitrary;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::{LinkType, RecordHeader};
-use wirestorm_wire::conversation::{Act, Bounds, Importer, Transport};
+use wirestorm_wire::conversation::{Action, ImportLimits, Importer, Transport};
 
 use crate::drawn;
 
-const BOUNDS: Bounds = Bounds { flows: 8, bytes: 20_000, segments: 16 };
+const BOUNDS: ImportLimits = ImportLimits { flows: 8, bytes: 20_000, segments: 16 };
 
 #[derive(Arbitrary, Debug)]
 struct Packet {
@@ -98,12 +98,12 @@ pub fn run(input: &[u8]) {
         for turn in conversation.turns {
             assert!(!is_reset && !is_over[turn.side as usize], "more behind the end");
             match turn.act {
-                Act::Says(bytes) => {
+                Action::Send(bytes) => {
                     said += bytes.len();
                     assert!(!bytes.is_empty() || conversation.transport == Transport::Udp);
                 }
-                Act::Closes => is_over[turn.side as usize] = true,
-                Act::Resets => is_reset = true,
+                Action::Close => is_over[turn.side as usize] = true,
+                Action::Reset => is_reset = true,
             }
         }
     }

@@ -3,8 +3,8 @@
 
 use arbitrary::Arbitrary;
 use wirestorm_engine::edit::{
-    CapturedShort, EditOptions, Edited, Editor, FrameFacts, Fuzz, MacSeed, MacSubstitution,
-    PortMapping, Prefix, PrefixMapping, TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
+    EditOptions, EditResult, Editor, FrameFacts, Fuzz, MacSeed, MacSubstitution, PortReplacement,
+    Prefix, PrefixReplacement, TimeToLiveEdit, TruncatedFrameAction, VlanChange, VlanEdit, VlanTag,
 };
 use wirestorm_wire::capture::LinkType;
 use wirestorm_wire::dissect::{Class, dissect};
@@ -83,7 +83,7 @@ impl Edits {
             drop_eligible,
         };
         let mappings = |pairs: &Vec<(Address, Address)>| {
-            let mapping = |(from, to): &(Address, Address)| PrefixMapping {
+            let mapping = |(from, to): &(Address, Address)| PrefixReplacement {
                 from: from.prefix(),
                 to: to.prefix(),
             };
@@ -120,14 +120,14 @@ impl Edits {
             port_map: self
                 .port_map
                 .iter()
-                .map(|&(first, last, to)| PortMapping { first, last, to })
+                .map(|&(first, last, to)| PortReplacement { first, last, to })
                 .collect(),
             tcp_sequence_seed: self.tcp_sequence_seed,
             fuzz: self.fuzz.map(|(seed, factor)| Fuzz { seed, factor: u32::from(factor).max(1) }),
-            captured_short: self.captured_short.map(|kind| match kind % 3 {
-                0 => CapturedShort::Pad,
-                1 => CapturedShort::Truncate,
-                _ => CapturedShort::Delete,
+            truncated_frames: self.captured_short.map(|kind| match kind % 3 {
+                0 => TruncatedFrameAction::Pad,
+                1 => TruncatedFrameAction::Truncate,
+                _ => TruncatedFrameAction::Delete,
             }),
             mtu_truncate: self.mtu_truncate.map(u32::from),
             source_addresses: self.source_addresses.each_ref().map(mappings),
@@ -156,12 +156,12 @@ pub fn run(input: &[u8]) {
         let mut buffer = input.frame.clone();
         buffer.resize(input.frame.len() + room, filler);
         match editor.apply(&mut buffer, input.frame.len(), original_length, facts) {
-            Edited::Length(length) => {
+            EditResult::Length(length) => {
                 assert!(length <= buffer.len(), "{length} bytes in a buffer of {}", buffer.len());
                 buffer.truncate(length);
                 Some(buffer)
             }
-            Edited::Drop => None,
+            EditResult::Drop => None,
         }
     };
     // The previous contents of the buffer must not affect the result.

@@ -5,11 +5,14 @@ use std::cell::Cell;
 
 use arbitrary::Arbitrary;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_wire::fragment::{Bounds, Cause, Fragments, GivenUp, Reassembler, Taken};
+use wirestorm_wire::fragment::{
+    DropReason, DroppedPacket, Fragments, Reassembler, ReassemblyLimits, Taken,
+};
 
 use crate::drawn;
 
-const BOUNDS: Bounds = Bounds { packets: 6, bytes: 200_000, time: Duration::from_secs(60) };
+const BOUNDS: ReassemblyLimits =
+    ReassemblyLimits { packets: 6, bytes: 200_000, time: Duration::from_secs(60) };
 
 /// Tags of the test's packet and of other packets.
 const OURS: u64 = 1;
@@ -83,7 +86,7 @@ pub fn run(input: &[u8]) {
     let mut arrived = vec![false; pieces.len()];
     // Reason why reassembly gave up on the packet.
     let lost = Cell::new(None);
-    let hear = |it: GivenUp| {
+    let hear = |it: DroppedPacket| {
         if it.tag == OURS {
             lost.set(Some(it.cause));
         }
@@ -114,33 +117,35 @@ pub fn run(input: &[u8]) {
                 match lost.take() {
                     None => {}
                     // The earlier fragments timed out; this one starts a new reassembly.
-                    Some(Cause::Time) => {
+                    Some(DropReason::Timeout) => {
                         arrived.fill(false);
                         arrived[place] = true;
                     }
-                    Some(Cause::Room) => arrived.fill(false),
-                    Some(Cause::Overlap) => panic!("it was cut so"),
+                    Some(DropReason::Limit) => arrived.fill(false),
+                    Some(DropReason::Overlap) => panic!("it was cut so"),
                 }
                 match taken {
-                    Taken::Whole(whole) => {
+                    Taken::Complete(whole) => {
                         assert!(arrived.iter().all(|it| *it), "not all of it has come");
                         assert_eq!(whole[packet.len() - data.len()..], data);
                         assert_eq!(whole.len(), packet.len());
                         arrived.fill(false);
                     }
-                    Taken::Waits => assert!(!arrived.iter().all(|it| *it), "all of it is there"),
-                    Taken::Damaged => panic!("it was cut so"),
+                    Taken::Incomplete => {
+                        assert!(!arrived.iter().all(|it| *it), "all of it is there")
+                    }
+                    Taken::Invalid => panic!("it was cut so"),
                 }
                 Vec::new()
             }
         };
-        if let Taken::Whole(whole) = reassembler.take(&others, OTHERS, now, hear) {
+        if let Taken::Complete(whole) = reassembler.take(&others, OTHERS, now, hear) {
             assert!(whole.len() <= 40 + 65_535);
         }
         if lost.take().is_some() {
             arrived.fill(false);
         }
         assert!(reassembler.bytes() <= BOUNDS.bytes);
-        assert!(reassembler.waiting() <= BOUNDS.packets);
+        assert!(reassembler.incomplete_packets() <= BOUNDS.packets);
     }
 }

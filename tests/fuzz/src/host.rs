@@ -1,6 +1,6 @@
 //! An arbitrary frame to a host: no panic, and an answer that another host parses.
 
-use wirestorm_stack::{Heard, Host};
+use wirestorm_stack::{Host, HostEvent};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
@@ -20,10 +20,13 @@ pub fn run(frame: &[u8]) {
     }
     let tagged = Host { tags: vec![0x88, 0xa8, 0, 5, 0x81, 0, 0, 7], ..host.clone() };
     for host in [host, tagged] {
-        if let Heard::Question(answer) = host.hear(frame) {
+        if let HostEvent::Reply(answer) = host.handle_frame(frame) {
             assert!(answer.len() >= 14 && answer.len() <= frame.len().max(60) + 40);
             assert_eq!(answer[6..12], host.mac.0, "the source is the host's MAC address");
-            assert!(!matches!(host.hear(&answer), Heard::Question(_)), "an answer needs no answer");
+            assert!(
+                !matches!(host.handle_frame(&answer), HostEvent::Reply(_)),
+                "an answer needs no answer"
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
-use wirestorm_stack::content::{SessionState, Sessions};
+use wirestorm_stack::content::{SessionFactory, SessionState};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -27,10 +27,10 @@ pub fn run(input: &[u8]) {
     let (mut heard, mut sent, mut unsaid) = (0, VecDeque::new(), words);
     let preface = if is_client || which & 2 != 0 { &[][..] } else { PREFACE };
     for part in [preface].into_iter().chain(said.chunks(usize::from(*segment) + 1)) {
-        session.hear(part, &mut |bytes| heard += bytes.len());
+        session.receive_data(part, &mut |bytes| heard += bytes.len());
         // Send like a program: when the session is open, and as a server only after a request.
         if session.state() == SessionState::Open && (is_client || heard > 0) {
-            let taken = session.say(unsaid);
+            let taken = session.send_data(unsaid);
             unsaid = &unsaid[taken..];
         }
         session.depart(&mut sent);

@@ -10,7 +10,7 @@ use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::replay::{
-    Chunk, Fed, Feed, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, SideSource,
+    Chunk, Feed, FeedItem, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, SideSource,
     Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_sim::memory::{WireOptions, wire};
@@ -41,11 +41,11 @@ impl Chunks {
 }
 
 impl Feed for Chunks {
-    fn next(&mut self) -> Fed {
+    fn next(&mut self) -> FeedItem {
         match self.left.pop_front() {
-            Some(Some(chunk)) => Fed::Chunk(chunk),
-            Some(None) => Fed::PassEnd,
-            None => Fed::End,
+            Some(Some(chunk)) => FeedItem::Chunk(chunk),
+            Some(None) => FeedItem::PassEnd,
+            None => FeedItem::End,
         }
     }
 }
@@ -109,7 +109,7 @@ pub fn run(input: &[u8]) {
     let sent = port.transmitted();
     assert_eq!(sent.sent + sent.failed + port.in_flight() as u64, counters.packets);
     let refused = counters.too_long + counters.too_short + counters.unconvertible;
-    let accounted = counters.packets + refused + counters.unsent + counters.left_out;
+    let accounted = counters.packets + refused + counters.unsent + counters.filtered;
     assert_eq!(accounted, records, "{counters:?}");
 }
 

@@ -8,9 +8,9 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::program::{
-    Composition, Delimiter, Form, Part, Piece, Rule, TextVariable, Value,
+    Composition, Delimiter, MessageFraming, MessagePart, Piece, TextVariable, Value, ValueFormat,
 };
 use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{WireOptions, wire};
@@ -44,7 +44,7 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 1 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
-        order: Order::RoundRobin,
+        order: ClientOrder::RoundRobin,
         servers: range([48, 0, 0, 1]),
         pairing: Pairing::RoundRobin,
         server_port: 80,
@@ -65,7 +65,7 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
                 transport,
                 ip: IpSettings::default(),
                 sessions: None,
-                meets_resets: false,
+                expects_resets: false,
                 role,
             }],
             groups: Vec::new(),
@@ -74,13 +74,13 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
             flows_max: 4,
             host: Host::default(),
             seed,
-            blackhole: Blackhole::Nothing,
+            blackhole: Blackhole::None,
             verifies_checksums: false,
         };
         Endpoint::new(options, Instant::ZERO)
     };
     let says = Program::new([Instruction::Send { buffer }]).expect("a program");
-    let mut ours = endpoint(looks(steps), client, 1);
+    let mut ours = endpoint(program(steps), client, 1);
     let mut theirs = endpoint(says, Role::Server { listen: Listen::at(80) }, 2);
     let memory = WireOptions { frames: 64, frame_length_max: FRAME_LENGTH_MAX };
     let (mut up, mut down) = (wire(memory), wire(memory));
@@ -108,21 +108,21 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
 }
 
 /// Builds a program with these steps.
-fn looks(steps: [u8; 4]) -> Program {
+fn program(steps: [u8; 4]) -> Program {
     let text = TextVariable::new(0).expect("one of several");
     let pattern = |text| Pattern::new(text).expect("a pattern");
     let contents = Contents {
         rules: vec![
-            Rule::Http,
-            Rule::Until(Delimiter::new(b"\r\n").expect("a delimiter")),
-            Rule::Until(Delimiter::new(b"aab").expect("a delimiter")),
-            Rule::Count(5),
-            Rule::HttpHead,
-            Rule::Reply,
-            Rule::Rtsp,
+            MessageFraming::Http,
+            MessageFraming::Until(Delimiter::new(b"\r\n").expect("a delimiter")),
+            MessageFraming::Until(Delimiter::new(b"aab").expect("a delimiter")),
+            MessageFraming::Count(5),
+            MessageFraming::HttpHead,
+            MessageFraming::Reply,
+            MessageFraming::Rtsp,
         ],
         compositions: vec![Composition {
-            pieces: vec![Piece::Value(Value::Text(text), Form::Plain)],
+            pieces: vec![Piece::Value(Value::Text(text), ValueFormat::Plain)],
             ..Composition::default()
         }],
         checks: vec![
@@ -134,16 +134,16 @@ fn looks(steps: [u8; 4]) -> Program {
             Check::DnsNoError,
         ],
         extractions: vec![
-            Extraction { text, part: Part::Group(pattern("id=([^&]*)|(.)"), 1) },
-            Extraction { text, part: Part::Between(b"<"[..].into(), b">"[..].into()) },
-            Extraction { text, part: Part::At { offset: 2, length: 2 } },
+            Extraction { text, part: MessagePart::Group(pattern("id=([^&]*)|(.)"), 1) },
+            Extraction { text, part: MessagePart::Between(b"<"[..].into(), b">"[..].into()) },
+            Extraction { text, part: MessagePart::Bytes { offset: 2, length: 2 } },
         ],
         ..Contents::default()
     };
     let step = |step: u8| {
         let which = u16::from(step >> 2);
         match step & 3 {
-            0 | 1 => Instruction::Take { rule: which % 7, is_awaited: step & 1 != 0 },
+            0 | 1 => Instruction::Take { rule: which % 7, is_required: step & 1 != 0 },
             2 => Instruction::Expect { check: which % 6 },
             _ => Instruction::Extract { extraction: which % 3 },
         }

@@ -12,19 +12,19 @@ pub fn run(input: &[u8]) {
     let Some(text) = drawn::<&str>(input) else { return };
     let link = Link { is_up: true, ..Link::default() };
     let mut pktgen = Pktgen::new(2, BTreeMap::from([("eth0".to_owned(), link)]));
-    told(pktgen.write("kpktgend_0", "add_device eth0"));
+    assert_message(pktgen.write("kpktgend_0", "add_device eth0"));
     let script = Script::parse(text);
-    for line in &script.not_understood {
+    for line in &script.unsupported {
         assert!(!line.to_string().is_empty());
     }
     for step in script.steps {
         if let Action::Write { file, text } = step.action {
-            told(pktgen.write(&file, &text));
+            assert_message(pktgen.write(&file, &text));
         }
     }
     for line in text.lines() {
         for file in ["pgctrl", "kpktgend_1", "eth0"] {
-            told(pktgen.write(file, line));
+            assert_message(pktgen.write(file, line));
         }
     }
     for file in pktgen.files() {
@@ -45,7 +45,7 @@ pub fn run(input: &[u8]) {
 }
 
 /// Checks that an error has a message.
-fn told<T, E: std::fmt::Display>(outcome: Result<T, E>) {
+fn assert_message<T, E: std::fmt::Display>(outcome: Result<T, E>) {
     if let Err(error) = outcome {
         assert!(!error.to_string().is_empty());
     }

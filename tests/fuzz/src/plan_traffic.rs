@@ -8,7 +8,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_sim::streams::{SimulationOptions, simulate};
-use wirestorm_wire::layout::Kind;
+use wirestorm_wire::layout::ValueKind;
 
 use crate::drawn;
 
@@ -22,7 +22,7 @@ const LENGTH_MIN: usize = 14;
 /// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(text) = drawn::<&str>(input) else { return };
-    let load = |file: &str, _| Kind::parse_bytes(file).map_err(|error| error.to_string());
+    let load = |file: &str, _| ValueKind::parse_bytes(file).map_err(|error| error.to_string());
     let plan = match TrafficPlan::parse_with(text, load) {
         Ok(plan) => plan,
         Err(errors) => {

@@ -1,7 +1,7 @@
 //! Arbitrary text as the value of each option: a result or an error with a message, never a panic.
 
 use wirestorm_base::rate::Rate;
-use wirestorm_plan::edit::EditWords;
+use wirestorm_plan::edit::EditArguments;
 use wirestorm_plan::replay::{
     parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
@@ -13,21 +13,21 @@ use crate::drawn;
 /// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(text) = drawn::<&str>(input) else { return };
-    told(parse_side_rule(text));
-    told(lower(text, &LowerOptions::simulator()));
-    told(parse_packet_list(text));
-    told(parse_catch_up(text));
-    told(parse_seconds(text));
-    told(parse_percent(text));
-    told(parse_passes_milli(text));
+    assert_message(parse_side_rule(text));
+    assert_message(lower(text, &LowerOptions::simulator()));
+    assert_message(parse_packet_list(text));
+    assert_message(parse_catch_up(text));
+    assert_message(parse_seconds(text));
+    assert_message(parse_percent(text));
+    assert_message(parse_passes_milli(text));
     for scale in [1, 1_000_000] {
-        told(Rate::parse_per_second(text, scale));
+        assert_message(Rate::parse_per_second(text, scale));
     }
     let word = || Some(text.to_owned());
-    let words = |change: &dyn Fn(&mut EditWords)| {
-        let mut words = EditWords::default();
+    let words = |change: &dyn Fn(&mut EditArguments)| {
+        let mut words = EditArguments::default();
         change(&mut words);
-        told(words.meaning());
+        assert_message(words.parse());
     };
     words(&|it| it.portmap = vec![text.to_owned()]);
     words(&|it| it.seed = word());
@@ -70,7 +70,7 @@ pub fn run(input: &[u8]) {
 }
 
 /// Checks that an error has a message.
-fn told<T, E: std::fmt::Display>(outcome: Result<T, E>) {
+fn assert_message<T, E: std::fmt::Display>(outcome: Result<T, E>) {
     if let Err(error) = outcome {
         assert!(!error.to_string().is_empty());
     }

@@ -9,7 +9,7 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Algorithm;
 use wirestorm_model::tcp::{EcnUse, Settings};
 use wirestorm_sim::memory::{WireOptions, wire};
@@ -43,8 +43,8 @@ pub fn run(input: &[u8]) {
         sack: is_on(4),
         rack: whom & 4 == 0,
         ecn: match (is_on(5), whom & 16 == 0) {
-            (true, true) => EcnUse::Ask,
-            (true, false) => EcnUse::Answer,
+            (true, true) => EcnUse::Offer,
+            (true, false) => EcnUse::Accept,
             (false, _) => EcnUse::Never,
         },
         reassembly_max: if whom & 16 == 0 { 256 } else { 2 },
@@ -91,7 +91,7 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
     } else {
         let length = rest.first().copied().unwrap_or(0);
         let header = take(&mut rest, usize::from(length));
-        let Ok((syn, _)) = Segment::parse(header, Ecn::NOT_CAPABLE) else { return };
+        let Ok((syn, _)) = Segment::parse(header, Ecn::NOT_ECT) else { return };
         Connection::accept(&settings, &syn, ours, now, &mut counters)
     };
     let mut talk = Talk {
@@ -154,7 +154,7 @@ impl Talk {
     fn pass(&mut self, micros: u64) {
         self.at += micros;
         let now = self.now();
-        self.connection.expire(&self.settings, now, &mut self.counters);
+        self.connection.handle_timeout(&self.settings, now, &mut self.counters);
     }
 
     /// Passes a segment to the connection; returns the sequence number that follows it.
@@ -163,7 +163,8 @@ impl Talk {
         let now = self.now();
         let unacknowledged = self.connection.unacknowledged();
         let was_over = self.connection.is_over();
-        let arrival = self.connection.arrive(&segment, &self.settings, now, &mut self.counters);
+        let arrival =
+            self.connection.handle_segment(&segment, &self.settings, now, &mut self.counters);
         self.segments += 1;
         self.received += u64::from(arrival.data);
         assert!(!was_over || arrival == Default::default(), "a closed connection ignores segments");
@@ -176,7 +177,9 @@ impl Talk {
     fn depart(&mut self) {
         let now = self.now();
         let mut sent = 0;
-        while let Some(outgoing) = self.connection.depart(&self.settings, now, &mut self.counters) {
+        while let Some(outgoing) =
+            self.connection.poll_transmit(&self.settings, now, &mut self.counters)
+        {
             let mut bytes = [0; 60];
             let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
             self.connection.sack_blocks(&mut sack);
@@ -189,7 +192,7 @@ impl Talk {
         }
         if let Some(at) = self.connection.deadline(&self.settings, now) {
             // A deadline may have passed without a call of `expire`.
-            self.connection.expire(&self.settings, now, &mut self.counters);
+            self.connection.handle_timeout(&self.settings, now, &mut self.counters);
             let next = self.connection.deadline(&self.settings, now);
             let is_over = |at: u32| at.wrapping_sub(now.millis).cast_signed() <= 0;
             assert!(!next.is_some_and(is_over), "deadline {at} stays due");
@@ -219,7 +222,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 1 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
-        order: Order::RoundRobin,
+        order: ClientOrder::RoundRobin,
         servers: range([48, 0, 0, 1]),
         pairing: Pairing::RoundRobin,
         server_port: 80,
@@ -240,7 +243,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         transport,
         ip: IpSettings::default(),
         sessions: None,
-        meets_resets: false,
+        expects_resets: false,
         role,
     };
     let bytes = vec![MatchByte { offset: 1, mask: 0xf0, value: 0x40 }];
@@ -269,7 +272,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         flows_max: 4,
         host: Host::default(),
         seed: 1,
-        blackhole: Blackhole::Nothing,
+        blackhole: Blackhole::None,
         verifies_checksums: false,
     };
     let memory = WireOptions { frames: 64, frame_length_max: FRAME_LENGTH_MAX };
@@ -301,7 +304,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         assert_eq!((tcp.connattempt, flows.made), (made, made));
         let begun = made + tcp.accepts + udp.accepts;
         assert_eq!(begun, flows.active + flows.closed + flows.failed(), "{flows:?}");
-        let strays = endpoint.strays();
+        let strays = endpoint.unmatched();
         let apart = strays.no_flow
             + strays.no_template
             + strays.fragments

@@ -48,7 +48,7 @@ fn fixed(
     let seconds = settings.seconds.to_string();
     let options = ["-t", "-K", "--loop", "0", "--duration", &seconds];
     let [tcpreplay, auto, af_packet] =
-        take_turns(settings, &CONTENDERS, &options, &capture, |outcome| outcome.pps / 1e6)?
+        run_round_robin(settings, &CONTENDERS, &options, &capture, |outcome| outcome.pps / 1e6)?
             .try_into()
             .map_err(|_| "a figure for each contender")?;
     let rows = names.into_iter().zip(targets).zip([auto, af_packet]);
@@ -62,11 +62,12 @@ pub(super) fn flows(settings: &Settings) -> Fallible<Vec<Row>> {
     write_file(Traffic::new(options), Resolution::Microseconds, &capture)?;
     let options = ["-t", "-K", "--unique-ip", "--loop", PASSES];
     let contenders = [Contender::Tcpreplay, Contender::Wirestorm("auto")];
-    let [tcpreplay, auto] = take_turns(settings, &contenders, &options, &capture, |outcome| {
-        outcome.flows_per_second / 1e3
-    })?
-    .try_into()
-    .map_err(|_| "a figure for each contender")?;
+    let [tcpreplay, auto] =
+        run_round_robin(settings, &contenders, &options, &capture, |outcome| {
+            outcome.flows_per_second / 1e3
+        })?
+        .try_into()
+        .map_err(|_| "a figure for each contender")?;
     let mut absolute = row("flows auto", "kflow/s", 0.0, auto.clone(), &tcpreplay);
     absolute.target = Target::AtLeast(100.0);
     Ok(vec![row("flows auto", "kflow/s", 4.0, auto, &tcpreplay), absolute])
@@ -99,7 +100,7 @@ fn row(name: &'static str, unit: &'static str, times: f64, mine: Best, tcpreplay
 }
 
 /// Runs the contenders round robin with each sink.
-fn take_turns(
+fn run_round_robin(
     settings: &Settings,
     contenders: &[Contender],
     options: &[&str],

@@ -162,11 +162,11 @@ fn shown(frame: &[u8], other: &[u8]) -> String {
 }
 
 /// One direction of a flow: protocol, then source and destination with their ports.
-type Way = (u8, Vec<u8>, u16, Vec<u8>, u16);
+type Direction = (u8, Vec<u8>, u16, Vec<u8>, u16);
 
 /// Data of one direction of a flow.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Speech {
+struct FlowData {
     /// For TCP, all flags that occurred except PSH, which depends on timing.
     flags: u8,
     /// For TCP, the bytes in order; for UDP, the datagrams sorted by their bytes.
@@ -179,10 +179,10 @@ fn compare_dialogues(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<String> {
     if before.len() != after.len() {
         differences.push(format!("{} sides of flows, now {}", before.len(), after.len()));
     }
-    let differing = |(way, speech): &(&Way, &Vec<Speech>)| after.get(*way) != Some(*speech);
+    let differing = |(way, speech): &(&Direction, &Vec<FlowData>)| after.get(*way) != Some(*speech);
     let count = before.iter().filter(differing).count();
     if let Some((way, speech)) = before.iter().find(differing) {
-        let describe = |speech: Option<&Vec<Speech>>| match speech {
+        let describe = |speech: Option<&Vec<FlowData>>| match speech {
             None => "absent".to_owned(),
             Some(all) => all
                 .iter()
@@ -203,17 +203,17 @@ fn compare_dialogues(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<String> {
     differences
 }
 
-fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Way, Vec<Speech>> {
+fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Direction, Vec<FlowData>> {
     const PSH: u8 = 8;
     const TCP: u8 = 6;
     /// Initial sequence number of a connection, its flags, and its segments by offset.
     type Connection = (u32, u8, BTreeMap<u32, Vec<u8>>);
-    let mut connections = BTreeMap::<Way, Vec<Connection>>::new();
-    let mut found = BTreeMap::<Way, Vec<Speech>>::new();
+    let mut connections = BTreeMap::<Direction, Vec<Connection>>::new();
+    let mut found = BTreeMap::<Direction, Vec<FlowData>>::new();
     for frame in frames {
         let Some((way, transport)) = transport(frame) else { continue };
         if way.0 != TCP {
-            let speech = found.entry(way).or_insert_with(|| vec![Speech::default()]);
+            let speech = found.entry(way).or_insert_with(|| vec![FlowData::default()]);
             if let (Some(speech), Some(payload)) = (speech.first_mut(), transport.get(8..)) {
                 speech.said.push(payload.to_vec());
             }
@@ -247,7 +247,7 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Way, Vec<Speech>> {
                 let known = bytes.len().saturating_sub(start);
                 bytes.extend(segment.get(known..).unwrap_or_default());
             }
-            Speech { flags, said: vec![bytes] }
+            FlowData { flags, said: vec![bytes] }
         });
         found.insert(way, speeches.collect());
     }
@@ -258,7 +258,7 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Way, Vec<Speech>> {
 }
 
 /// Parses a TCP or UDP frame: its direction, and the transport header with the rest.
-fn transport(frame: &[u8]) -> Option<(Way, &[u8])> {
+fn transport(frame: &[u8]) -> Option<(Direction, &[u8])> {
     let mut at = 12;
     let mut kind = half(frame, at)?;
     while matches!(kind, 0x8100 | 0x88a8) {

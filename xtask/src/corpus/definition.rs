@@ -17,7 +17,7 @@ use crate::Fallible;
 
 /// Environment of the runs of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Environment {
     /// A folder with files, in virtual time.
     Files,
     /// A veth pair: `$eth1` in the run's own namespace, `$eth2` in another one. Frames that arrive
@@ -72,7 +72,7 @@ pub(super) struct Section {
     /// First part of the names of the runs.
     pub(super) name: String,
     /// Environment of the runs.
-    pub(super) place: Place,
+    pub(super) place: Environment,
     /// File pattern, such as `captures/*.pcap`: each run is repeated for each matching file.
     pub(super) each: Option<String>,
     /// Requirements: names of inputs, tools, or `python`, a Python with TRex profiles.
@@ -100,7 +100,7 @@ impl Section {
     fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            place: Place::Files,
+            place: Environment::Files,
             each: None,
             needs: Vec::new(),
             frames: Frames::Ordered,
@@ -117,9 +117,9 @@ impl Section {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let words = || value.split_whitespace().map(str::to_owned).collect();
         match (key, value) {
-            ("on", "files") => self.place = Place::Files,
+            ("on", "files") => self.place = Environment::Files,
             ("on", "cable" | "hosts") => {
-                self.place = if value == "cable" { Place::Cable } else { Place::Hosts };
+                self.place = if value == "cable" { Environment::Cable } else { Environment::Hosts };
                 self.are_times_compared = false;
             }
             ("each", _) => self.each = Some(value.to_owned()),
@@ -204,7 +204,7 @@ mod tests {
             "# words\n[a]\non = cable\nframes = sorted\nmask = 1..2 -3..\nx: echo a \\\n  b = c\n";
         let sections = parse(text).unwrap();
         let section = &sections[0];
-        assert_eq!((section.name.as_str(), section.place), ("a", Place::Cable));
+        assert_eq!((section.name.as_str(), section.place), ("a", Environment::Cable));
         assert_eq!((section.frames, section.are_times_compared), (Frames::Sorted, false));
         assert_eq!(section.mask, ["1..2", "-3.."]);
         assert_eq!(section.runs, [("x".to_owned(), "echo a b = c".to_owned())]);

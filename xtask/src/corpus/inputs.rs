@@ -26,11 +26,11 @@ const INSIDE: [(&str, &str); 3] = [
 
 /// Known paths of the folders outside the source tree.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places {
+pub(super) struct InputFolders {
     known: BTreeMap<&'static str, PathBuf>,
 }
 
-impl Places {
+impl InputFolders {
     /// Reads the environment variables.
     pub(super) fn from_environment() -> Self {
         let known = OUTSIDE.iter().filter_map(|(name, variable, _)| {

@@ -36,7 +36,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
 
 fn record(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let (mut folder, mut binary, mut only) = (None::<PathBuf>, None::<PathBuf>, Vec::new());
-    let (mut inputs, mut is_list) = (inputs::Places::from_environment(), false);
+    let (mut inputs, mut is_list) = (inputs::InputFolders::from_environment(), false);
     while let Some(argument) = arguments.next()? {
         match argument {
             lexopt::Arg::Long("binary") => binary = Some(arguments.value()?.into()),

@@ -14,8 +14,8 @@ use wirestorm_testkit::net::{
 };
 use wirestorm_testkit::require::find_tool;
 
-use super::definition::{Place, Section};
-use super::inputs::Places;
+use super::definition::{Environment, Section};
+use super::inputs::InputFolders;
 use crate::setup::Purpose;
 use crate::{Fallible, setup, table};
 
@@ -43,7 +43,11 @@ struct Run<'a> {
 }
 
 /// Prints the names of the runs.
-pub(super) fn list(sections: &[Section], inputs: &Places, only: &[String]) -> Fallible<ExitCode> {
+pub(super) fn list(
+    sections: &[Section],
+    inputs: &InputFolders,
+    only: &[String],
+) -> Fallible<ExitCode> {
     let scratch = Scratch::new()?;
     inputs.link_into(scratch.path())?;
     for run in runs(sections, inputs, scratch.path(), only)? {
@@ -58,7 +62,7 @@ pub(super) fn list(sections: &[Section], inputs: &Places, only: &[String]) -> Fa
 /// Executes the runs and records their results.
 pub(super) fn record(
     sections: &[Section],
-    inputs: &Places,
+    inputs: &InputFolders,
     only: &[String],
     binary: &Path,
     folder: &Path,
@@ -74,7 +78,8 @@ pub(super) fn record(
     if runs.is_empty() {
         return Err("corpus record: no run matches; --list shows all".into());
     }
-    let needs_lab = |run: &Run<'_>| run.section.place != Place::Files && run.skipped.is_none();
+    let needs_lab =
+        |run: &Run<'_>| run.section.place != Environment::Files && run.skipped.is_none();
     if runs.iter().any(needs_lab) {
         setup::ensure_root("the corpus")?;
         setup::ensure(&[Purpose::Build, Purpose::Lab])?;
@@ -95,7 +100,7 @@ fn search_path(bin: &Path) -> String {
 /// Lists the selected runs.
 fn runs<'a>(
     sections: &'a [Section],
-    inputs: &Places,
+    inputs: &InputFolders,
     folder: &Path,
     only: &[String],
 ) -> Fallible<Vec<Run<'a>>> {
@@ -130,7 +135,7 @@ fn runs<'a>(
 }
 
 /// Reason why a requirement of runs is missing.
-fn missing(need: &str, inputs: &Places) -> Option<String> {
+fn missing(need: &str, inputs: &InputFolders) -> Option<String> {
     if need == "python" {
         let is_missing = std::env::var_os("WIRESTORM_PYTHON").is_none();
         let reason = "WIRESTORM_PYTHON is not set to a Python with the package wirestorm-trex";
@@ -237,9 +242,9 @@ impl Recorder<'_> {
                 symlink(entry.path(), work.path().join(entry.file_name()))?;
             }
             let wires = match section.place {
-                Place::Files => None,
-                Place::Cable => Some(self.cable(section)?),
-                Place::Hosts => Some(self.hosts()?),
+                Environment::Files => None,
+                Environment::Cable => Some(self.cable(section)?),
+                Environment::Hosts => Some(self.hosts()?),
             };
             let output = self.command(run, wires.as_ref(), work.path()).output()?;
             told["status"] = json!(output.status.code());
@@ -263,7 +268,7 @@ impl Recorder<'_> {
 
     fn command(&self, run: &Run<'_>, wires: Option<&Wires>, folder: &Path) -> Command {
         let shell = ["-k", "1", PATIENCE, "sh", "-c", run.command];
-        let inside = wires.filter(|_| run.section.place == Place::Cable);
+        let inside = wires.filter(|_| run.section.place == Environment::Cable);
         let mut command = match inside.and_then(|wires| wires.labs.first()) {
             Some(lab) => lab.a.command("timeout"),
             None => Command::new("timeout"),

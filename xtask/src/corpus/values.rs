@@ -8,7 +8,7 @@ use super::rules::{Parts, Renamed, Rules};
 
 /// Result of a comparison.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Comparison {
     /// Differences, one line each.
     pub(super) differences: Vec<String>,
     /// Number of equal values.
@@ -18,8 +18,8 @@ pub(super) struct Found {
 }
 
 /// Compares the results of a run.
-pub(super) fn compare(run: &str, before: &Value, after: &Value, rules: &Rules) -> Found {
-    let mut found = Found::default();
+pub(super) fn compare(run: &str, before: &Value, after: &Value, rules: &Rules) -> Comparison {
+    let mut found = Comparison::default();
     let mut after = leaves(after);
     let shapes = shapes(after.keys());
     let mut seen = BTreeSet::new();

@@ -90,7 +90,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
         }
     }
     if is_check {
-        let wrong = wrong()?;
+        let wrong = errors()?;
         if !wrong.is_empty() {
             return Err(wrong.join("\n").into());
         }
@@ -106,7 +106,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
 }
 
 /// Lists all errors in the documentation, one line each.
-pub(crate) fn wrong() -> Fallible<Vec<String>> {
+pub(crate) fn errors() -> Fallible<Vec<String>> {
     let outdated = outdated()?.into_iter().map(|page| format!("{page} is outdated: {COMMAND}"));
     Ok(outdated.chain(links::wrong()?).collect())
 }

@@ -11,7 +11,7 @@ use crate::number::{grouped, nanoseconds, scaled};
 use crate::traffic::{clipped, shortened};
 
 /// Parses `--sample-flows`: a count and optional filters. Without the option, the count is 0.
-pub(crate) fn read_choice(text: Option<&str>) -> Result<FlowChoice, String> {
+pub(crate) fn read_sample_flows(text: Option<&str>) -> Result<FlowChoice, String> {
     const EXPECTED: &str =
         "a number of flows and optional filters: 5, or 5,template=page,address=10.0.0.7,port=80";
     let mut choice = FlowChoice::default();
@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn sample_choice_has_a_count_and_filters() {
-        let chosen = read_choice(Some("5,template=page,address=2001:db8::1,port=80")).unwrap();
+        let chosen =
+            read_sample_flows(Some("5,template=page,address=2001:db8::1,port=80")).unwrap();
         let expected = FlowChoice {
             count: 5,
             template: Some("page".into()),
@@ -132,7 +133,7 @@ mod tests {
             port: Some(80),
         };
         assert_eq!(chosen, expected);
-        assert_eq!(read_choice(None).unwrap().count, 0);
+        assert_eq!(read_sample_flows(None).unwrap().count, 0);
         for (wrong, expected) in [
             ("0", "found \"0\", expected 1 to 1000 flows"),
             ("1001", "expected 1 to 1000 flows"),
@@ -142,7 +143,7 @@ mod tests {
             ("5,template", "found \"template\", expected a number of flows"),
             ("5,name=page", "found \"name=page\""),
         ] {
-            let error = read_choice(Some(wrong)).unwrap_err();
+            let error = read_sample_flows(Some(wrong)).unwrap_err();
             assert!(error.contains(expected), "{wrong}: {error}");
         }
     }

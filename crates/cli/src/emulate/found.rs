@@ -41,9 +41,9 @@ pub(super) fn found(
 }
 
 /// Label and report of a template, or of a group with several templates.
-type Owner<'a> = (String, &'a TemplateReport);
+type LabelledReport<'a> = (String, &'a TemplateReport);
 
-fn transactions(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
+fn transactions(f: &mut Formatter<'_>, owners: &[LabelledReport<'_>]) -> fmt::Result {
     head(f, "transactions", "count")?;
     for (owner, template) in owners {
         for TransactionReport { name, time, .. } in &template.transactions {
@@ -54,7 +54,7 @@ fn transactions(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
 }
 
 /// Prints the one-way delay of datagrams that carry their departure time.
-fn datagrams(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
+fn datagrams(f: &mut Formatter<'_>, owners: &[LabelledReport<'_>]) -> fmt::Result {
     head(f, "one-way delay of datagrams", "measured")?;
     for (owner, template) in owners {
         if let Some(stamped) = &template.stamped {
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    struct Datagrams<'a>(&'a [Owner<'a>]);
+    struct Datagrams<'a>(&'a [LabelledReport<'a>]);
 
     impl Display for Datagrams<'_> {
         fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

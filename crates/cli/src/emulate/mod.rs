@@ -18,8 +18,8 @@ use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{EmulationError, EmulationOptions, WatchOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::load::{Loaded, PlanKind, Profile};
-use wirestorm_control::plan::trex::captures::Captures;
+use wirestorm_control::plan::load::{LoadedPlan, PlanKind, Profile};
+use wirestorm_control::plan::trex::captures::CaptureProfile;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::plan::{self, Multiplier};
 use wirestorm_control::run::Plan;
@@ -27,7 +27,7 @@ use wirestorm_control::run::Plan;
 use crate::files::CommandLineFiles;
 use crate::report::Output;
 use crate::signals::Signals;
-use crate::traffic::{bind, listed, load, open, read_time, trex, usage};
+use crate::traffic::{bind, format_errors, load, open, read_time, trex, usage};
 use crate::{foreground, status};
 use live::Live;
 use table::Table;
@@ -160,7 +160,7 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
         Err(failure) => {
             return match failure.error.downcast_ref::<EmulationError>() {
                 Some(error) if failure.status() == status::USAGE => {
-                    usage(located(&flags.plan, error))
+                    usage(with_plan_path(&flags.plan, error))
                 }
                 _ => failure.exit(),
             };
@@ -216,7 +216,7 @@ pub(crate) fn read_watch(
     if interval < LEAST {
         return Err(format!("--interval {interval_text:?}: expected 1ms or more"));
     }
-    let flows = followed::read_choice(flows)?;
+    let flows = followed::read_sample_flows(flows)?;
     let mut names = plan.templates.iter().map(|template| template.name.as_str());
     match &flows.template {
         Some(name) if !names.clone().any(|known| known == name) => {
@@ -231,7 +231,7 @@ pub(crate) fn read_watch(
 
 /// The plan, and the duration that it has by default.
 fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), String> {
-    let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
+    let asked = trex::ProfileArguments { tunables: &flags.tunables, direction: 0, port_id: 0 };
     let options = || StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
     let name = flags.plan.display();
     let file = open(&flags.plan)?;
@@ -240,24 +240,24 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
         return of_flows();
     }
     match load(&flags.plan, file, PlanKind::Emulation, &asked)? {
-        Loaded::Emulation(plan) => refuse(flags).map(|()| (plan, None)),
-        Loaded::Streams(_) => of_flows(),
-        Loaded::Trex(Profile::Stateful(json)) => {
+        LoadedPlan::Emulation(plan) => check_options(flags).map(|()| (plan, None)),
+        LoadedPlan::Streams(_) => of_flows(),
+        LoadedPlan::Trex(Profile::Stateful(json)) => {
             Ok((read_stateful(&flags.plan, &json, &options(), flags.cc.as_deref())?, None))
         }
-        Loaded::Trex(Profile::Captures(text)) => {
-            let Captures { plan, duration } =
+        LoadedPlan::Trex(Profile::Captures(text)) => {
+            let CaptureProfile { plan, duration } =
                 read_captures(&flags.plan, &text, &options(), flags.cc.as_deref())?;
             Ok((plan, duration))
         }
-        Loaded::Trex(Profile::Streams(_) | Profile::Python) => {
+        LoadedPlan::Trex(Profile::Streams(_) | Profile::Python) => {
             Err(format!("{name}: this is a profile of streams; use `wirestorm run {name}`"))
         }
     }
 }
 
 /// Formats an error, with the plan's file name if the error concerns the plan.
-pub(crate) fn located(plan: &Path, error: &EmulationError) -> String {
+pub(crate) fn with_plan_path(plan: &Path, error: &EmulationError) -> String {
     match error.is_of_plan() {
         true => format!("{}: {error}", plan.display()),
         false => error.to_string(),
@@ -265,13 +265,13 @@ pub(crate) fn located(plan: &Path, error: &EmulationError) -> String {
 }
 
 /// Rejects options that only TRex profiles support.
-fn refuse(flags: &EmulateFlags) -> Result<(), String> {
-    let unused = trex::Unused {
+fn check_options(flags: &EmulateFlags) -> Result<(), String> {
+    let unused = trex::TrexOnlyOptions {
         tunables: !flags.tunables.is_empty(),
         ipv6: flags.ipv6,
         configuration: flags.cc.is_some(),
     };
-    unused.refuse(&flags.plan)
+    unused.reject(&flags.plan)
 }
 
 /// Converts a stateful TRex profile to a plan, and applies the TRex client configuration.
@@ -282,7 +282,7 @@ pub(crate) fn read_stateful(
     configuration: Option<&Path>,
 ) -> Result<EmulationPlan, String> {
     let plan = stateful::read(json, options);
-    let mut plan = plan.map_err(|errors| listed(path, errors))?;
+    let mut plan = plan.map_err(|errors| format_errors(path, errors))?;
     configure(&mut plan, configuration)?;
     Ok(plan)
 }
@@ -293,10 +293,10 @@ pub(crate) fn read_captures(
     text: &str,
     options: &StatefulOptions,
     configuration: Option<&Path>,
-) -> Result<Captures, String> {
+) -> Result<CaptureProfile, String> {
     let captures =
         plan::load::trex_captures(text, plan::load::folder_of(path), &CommandLineFiles, options);
-    let mut captures = captures.map_err(|errors| listed(path, errors))?;
+    let mut captures = captures.map_err(|errors| format_errors(path, errors))?;
     configure(&mut captures.plan, configuration)?;
     Ok(captures)
 }
@@ -304,7 +304,7 @@ pub(crate) fn read_captures(
 fn configure(plan: &mut EmulationPlan, configuration: Option<&Path>) -> Result<(), String> {
     let Some(path) = configuration else { return Ok(()) };
     let text = plan::load::read_text(path, &CommandLineFiles).map_err(|error| error.to_string())?;
-    stateful::configure(plan, &text).map_err(|errors| listed(path, errors))
+    stateful::apply_client_configuration(plan, &text).map_err(|errors| format_errors(path, errors))
 }
 
 /// Returns the number of port pairs that share the flows of a profile.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use wirestorm_control::emulation::{SimulationOptions, simulate};
 use wirestorm_control::plan::emulation::EmulationPlan;
 
-use super::located;
 use super::table::Table;
+use super::with_plan_path;
 use crate::report::Output;
 use crate::status;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(
     json: Option<&Path>,
 ) -> Result<ExitCode, String> {
     let mut output = Output::open(json)?;
-    let (result, files) = simulate(plan, options).map_err(|error| located(file, &error))?;
+    let (result, files) = simulate(plan, options).map_err(|error| with_plan_path(file, &error))?;
     let printed = output.print(&result, Table(&result));
     for file in files {
         eprintln!("{}", file.display());

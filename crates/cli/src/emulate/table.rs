@@ -42,7 +42,7 @@ const FAILURES: [&str; 10] = [
 ];
 
 /// Maximum number of ports side by side in a table.
-const PORTS_A_TABLE: usize = 2;
+const PORTS_PER_TABLE: usize = 2;
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -54,11 +54,11 @@ impl Display for Table<'_> {
         };
         writeln!(f, "{ended} {} s", seconds(result.times.elapsed_s))?;
         let ports: Vec<Port<'_>> = result.ports.iter().filter_map(Port::of).collect();
-        for ports in ports.chunks(PORTS_A_TABLE) {
+        for ports in ports.chunks(PORTS_PER_TABLE) {
             writeln!(f)?;
             port_table(f, ports, result)?;
         }
-        for ports in ports.chunks(PORTS_A_TABLE) {
+        for ports in ports.chunks(PORTS_PER_TABLE) {
             over_time::table(f, ports)?;
         }
         for port in &ports {
@@ -174,7 +174,7 @@ const RESETS: [ShownPort<u64>; 2] = [
 ];
 
 /// Causes of failed connections.
-const CAUSES: [ShownPort<u64>; 10] = [
+const FAILURE_CAUSES: [ShownPort<u64>; 10] = [
     ("    refused by the peer", |port| port.flows.refused),
     ("    ICMP unreachable", |port| port.flows.unreachable),
     ("    reset by the peer", |port| port.flows.reset),
@@ -188,7 +188,7 @@ const CAUSES: [ShownPort<u64>; 10] = [
 ];
 
 /// States of connections that are open at the end of the run.
-const LEFT: [ShownPort<u64>; 6] = [
+const OPEN_STATES: [ShownPort<u64>; 6] = [
     ("    in SYN-SENT", |port| port.flows.syn_sent),
     ("    unfinished", |port| port.flows.unfinished),
     ("    reset at the end of the run", |port| port.flows.reset_at_end),
@@ -198,7 +198,7 @@ const LEFT: [ShownPort<u64>; 6] = [
 ];
 
 /// Counters shown only if they are not 0.
-const UNUSUAL: [ShownPort<u64>; 34] = [
+const NONZERO_COUNTERS: [ShownPort<u64>; 34] = [
     ("  first bytes match no server", |port| port.flows.no_match),
     ("  reconnected: closed between two requests", |port| port.flows.reconnected),
     ("  not opened: too many concurrent (--flows-max)", |port| port.flows.overflow),
@@ -271,12 +271,12 @@ fn port_table(f: &mut Formatter<'_>, ports: &[Port<'_>], result: &RunResult) -> 
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
     counted(f, &RESETS, ports)?;
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
-    counted(f, &CAUSES, ports)?;
+    counted(f, &FAILURE_CAUSES, ports)?;
     let at_once = "  concurrent, maximum (with TIME-WAIT)";
     line(f, at_once, ports, count(|port| port.flows.active_max))?;
     line(f, "  open at the end", ports, count(|port| port.flows.active))?;
-    counted(f, &LEFT, ports)?;
-    counted(f, &UNUSUAL, ports)?;
+    counted(f, &OPEN_STATES, ports)?;
+    counted(f, &NONZERO_COUNTERS, ports)?;
     time_lines(f, ports)?;
     tls_lines(f, ports)?;
     http1_lines(f, ports)?;

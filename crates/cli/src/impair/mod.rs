@@ -10,7 +10,7 @@ use clap::Args;
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::impair::ImpairOptions;
-use wirestorm_control::plan::impairment::AskedImpairment;
+use wirestorm_control::plan::impairment::ImpairmentSettings;
 use wirestorm_control::run::Plan;
 
 use crate::report::Output;
@@ -152,7 +152,7 @@ pub(crate) fn run(flags: &ImpairFlags) -> ExitCode {
 }
 
 fn prepare(flags: &ImpairFlags) -> Result<ImpairOptions, String> {
-    let mut both = AskedImpairment::default();
+    let mut both = ImpairmentSettings::default();
     for (word, value) in [
         ("loss", &flags.loss),
         ("burst-loss", &flags.burst_loss),
@@ -169,9 +169,9 @@ fn prepare(flags: &ImpairFlags) -> Result<ImpairOptions, String> {
         }
     }
     let one_way = |option: &str, words: &Option<String>| {
-        let mut asked = AskedImpairment::default();
+        let mut asked = ImpairmentSettings::default();
         let outcome = words.as_deref().map_or(Ok(()), |words| asked.set_all(words));
-        let understood = outcome.and_then(|()| asked.or(both).understood());
+        let understood = outcome.and_then(|()| asked.or(both).resolve());
         understood.map_err(|error| format!("{option}: {error}"))
     };
     let duration = match &flags.duration {

@@ -13,16 +13,16 @@ use clap::{ArgMatches, Command};
 const DEPTH_MAX: usize = 8;
 
 /// Rules for the options of one program.
-pub(crate) struct Dialect {
+pub(crate) struct OptionRules {
     /// Long options by rank. An abbreviation matches the first rank that has a candidate.
     pub(crate) ranks: Vec<Vec<String>>,
     /// Sections of option files that apply to this program. It saves to the first one.
     pub(crate) sections: &'static [&'static str],
     /// Rejected options, each with the reason.
-    pub(crate) refused: &'static [(&'static str, &'static str)],
+    pub(crate) unsupported: &'static [(&'static str, &'static str)],
 }
 
-impl Dialect {
+impl OptionRules {
     /// Replaces `--load-opts` by the content of the files, and expands every long option's name.
     ///
     /// Options from files come first, so that the command line overrides them.
@@ -59,7 +59,8 @@ impl Dialect {
                 None => (text, None),
             };
             let name = self.full(name);
-            if let Some((name, why)) = self.refused.iter().find(|(refused, _)| *refused == name) {
+            if let Some((name, why)) = self.unsupported.iter().find(|(refused, _)| *refused == name)
+            {
                 return Err(format!("--{name} is not supported: {why}"));
             }
             if name == "load-opts" {
@@ -103,7 +104,7 @@ impl Dialect {
     /// Formats an option file with the options of a command line.
     pub(crate) fn text(&self, command: &Command, matches: &ArgMatches) -> String {
         let section = self.sections.first().copied().unwrap_or_default();
-        file::text(section, &given(command, matches))
+        file::text(section, &given_options(command, matches))
     }
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), String> {
 }
 
 /// Returns the options of a command line with their values, without `--save-opts`.
-fn given(command: &Command, matches: &ArgMatches) -> Vec<(String, Option<String>)> {
+fn given_options(command: &Command, matches: &ArgMatches) -> Vec<(String, Option<String>)> {
     let mut options = Vec::new();
     for argument in command.get_arguments() {
         let Some(name) = argument.get_long().filter(|name| *name != "save-opts") else { continue };

@@ -129,11 +129,11 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
             // The signal has ended this run; the next one counts as the first for the rest of the
             // script.
             Event::Ended => {
-                own.forget();
-                tell.tell(event);
+                own.clear_stop_request();
+                tell.print_event(event);
             }
             Event::ScriptFailed(status) => failed.store(*status, Ordering::Relaxed),
-            event => tell.tell(event),
+            event => tell.print_event(event),
         }),
     };
     let mut view = TerminalView { terminal: &terminal, shows_received: !has_script };

@@ -10,7 +10,7 @@ use wirestorm_control::plan::pktgen::Script;
 use super::PktgenFlags;
 
 /// Maximum number of invalid lines shown.
-const TOLD_MAX: usize = 5;
+const INVALID_LINES_MAX: usize = 5;
 /// Maximum length of a script in bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -41,7 +41,7 @@ pub(super) fn read(
     };
     let text = text.map_err(|error| format!("{name}: {error}"))?;
     let script = Script::parse(&text);
-    let understood = script.not_understood.is_empty();
+    let understood = script.unsupported.is_empty();
     let first_line = text.lines().next().unwrap_or_default();
     if let Some(interpreter) = first_line.strip_prefix("#!").filter(|_| path != Path::new("-")) {
         let readable = understood.then_some(script);
@@ -62,9 +62,10 @@ pub(super) fn read(
         }
         return Ok(ScriptSource::Settings(script));
     }
-    let lines = script.not_understood.iter().take(TOLD_MAX);
+    let lines = script.unsupported.iter().take(INVALID_LINES_MAX);
     let mut message: Vec<String> = lines.map(|line| format!("{name}: {line}")).collect();
-    if let Some(more) = script.not_understood.len().checked_sub(TOLD_MAX).filter(|it| *it > 0) {
+    if let Some(more) = script.unsupported.len().checked_sub(INVALID_LINES_MAX).filter(|it| *it > 0)
+    {
         message.push(format!("{name}: and {more} more"));
     }
     message.push("to run the file in a shell, begin it with a line such as #!/bin/bash".to_owned());

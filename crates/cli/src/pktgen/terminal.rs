@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressStyle};
 use wirestorm_control::pktgen::Event;
 
-use crate::fit::{beside_bar, columns};
-use crate::number::several;
+use crate::fit::{columns, fit_beside_bar};
+use crate::number::count_of;
 use crate::wrap::wrapped;
 
 /// Prints the events of a run.
@@ -24,7 +24,7 @@ impl Terminal {
         Self { quiet, json_only, line: Mutex::new(None) }
     }
 
-    pub(super) fn tell(&self, event: &Event<'_>) {
+    pub(super) fn print_event(&self, event: &Event<'_>) {
         match event {
             Event::Refused(error) => eprintln!("wirestorm: {error}"),
             Event::Note { .. } if self.quiet => {}
@@ -38,7 +38,7 @@ impl Terminal {
                 // Ignores write errors: the reader can close the pipe early, as `head` does.
                 let _ = std::io::stdout().lock().write_all(text.as_bytes());
             }
-            Event::Progress(frames) => self.moved(*frames, "sent"),
+            Event::Progress(frames) => self.show_progress(*frames, "sent"),
             Event::Ended => self.ended(),
             Event::ScriptFailed(_) => {}
         }
@@ -46,7 +46,7 @@ impl Terminal {
 
     /// Shows the number of received frames on the progress line.
     pub(super) fn received(&self, frames: u64) {
-        self.moved(frames, "received");
+        self.show_progress(frames, "received");
     }
 
     /// Removes the progress line at the end of a run.
@@ -56,7 +56,7 @@ impl Terminal {
         }
     }
 
-    fn moved(&self, frames: u64, what: &str) {
+    fn show_progress(&self, frames: u64, what: &str) {
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
         }
@@ -66,8 +66,8 @@ impl Terminal {
             ProgressBar::new_spinner()
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
         });
-        let message = format!("{} {what}", several(frames, "packet", "packets"));
-        line.set_message(beside_bar(columns(), &[message]));
+        let message = format!("{} {what}", count_of(frames, "packet", "packets"));
+        line.set_message(fit_beside_bar(columns(), &[message]));
         line.tick();
     }
 }

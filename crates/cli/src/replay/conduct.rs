@@ -18,7 +18,7 @@ use crate::signals::Signals;
 /// Differences between the names of the program.
 pub(crate) trait FrontEnd {
     /// Prefix of remarks about flags.
-    const REMARK: &'static str;
+    const REMARK_PREFIX: &'static str;
 
     /// Receives the plan before the run begins.
     fn begin(&mut self, plan: &ReplayPlan);
@@ -40,28 +40,28 @@ pub(crate) enum Failure {
     /// The run did not begin.
     Begin(foreground::Failure),
     /// An error outside the run: tcpdump does not start, or the result cannot be written.
-    Beside(String),
+    Other(String),
 }
 
 /// Replays as the flags describe, and prints the result.
 ///
 /// # Errors
 /// See [`Failure`]. The result holds the errors that happen after the first frame.
-pub(crate) fn conduct<F: FrontEnd>(
+pub(crate) fn run_replay<F: FrontEnd>(
     flags: &ReplayFlags,
     front_end: &mut F,
 ) -> Result<Arc<RunResult>, Failure> {
     let plan = lower::plan(flags).map_err(Failure::Plan)?;
     if !flags.output.suppress_warnings {
         for remark in lower::remarks(flags) {
-            eprintln!("{}: {remark}", F::REMARK);
+            eprintln!("{}: {remark}", F::REMARK_PREFIX);
         }
     }
     if flags.output.pid {
         eprintln!("PID: {}", std::process::id());
     }
     let signals = Signals::catch();
-    let hooks = hooks::hooks(&plan, statistics_every_s(&flags.output)).map_err(Failure::Beside)?;
+    let hooks = hooks::hooks(&plan, statistics_every_s(&flags.output)).map_err(Failure::Other)?;
     front_end.begin(&plan);
     let backend = lower::backend(flags);
     let run = Plan::Replay { plan: Box::new(plan.clone()), backend, hooks };
@@ -69,7 +69,7 @@ pub(crate) fn conduct<F: FrontEnd>(
     let outcome = foreground::run(run, String::new(), &mut view, &signals, |_| ());
     let result = outcome.map_err(Failure::Begin)?;
     let text = front_end.text(&plan, &result);
-    print(&flags.output, &result, &text).map_err(Failure::Beside)?;
+    print(&flags.output, &result, &text).map_err(Failure::Other)?;
     Ok(result)
 }
 

@@ -1,7 +1,7 @@
 //! Flags of `wirestorm replay` and tcpreplay-edit that change frames before they are sent.
 
 use clap::Args;
-use wirestorm_control::plan::edit::EditWords;
+use wirestorm_control::plan::edit::EditArguments;
 
 /// Declares the flags and their conversion to the plan's words from one list.
 macro_rules! edit_flags {
@@ -18,8 +18,8 @@ macro_rules! edit_flags {
 
         impl EditFlags {
             /// Returns the values as words for the plan.
-            pub(super) fn words(&self) -> EditWords {
-                EditWords { $($name: self.$name.clone(),)* }
+            pub(super) fn words(&self) -> EditArguments {
+                EditArguments { $($name: self.$name.clone(),)* }
             }
         }
     };

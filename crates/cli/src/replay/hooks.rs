@@ -4,8 +4,8 @@ use std::io::{self, BufRead, Write};
 use std::process::{Child, Command, Stdio};
 
 use wirestorm_control::base::time::Instant;
-use wirestorm_control::plan::replay::{ReplayPlan, Show, Target};
-use wirestorm_control::replay::{Ask, Hooks, ShowFrame};
+use wirestorm_control::plan::replay::{PacketDisplay, ReplayPlan, Target};
+use wirestorm_control::replay::{Callbacks, FrameCallback, PacketPrompt};
 use wirestorm_control::wire::capture::{LinkType, PcapWriter};
 use wirestorm_control::wire::print::Summary;
 
@@ -13,20 +13,20 @@ use wirestorm_control::wire::print::Summary;
 ///
 /// # Errors
 /// tcpdump does not start.
-pub(crate) fn hooks(plan: &ReplayPlan, stats: Option<u64>) -> Result<Hooks, String> {
-    Ok(Hooks {
-        ask: plan.asks.then(|| ask(&plan.target)),
+pub(crate) fn hooks(plan: &ReplayPlan, stats: Option<u64>) -> Result<Callbacks, String> {
+    Ok(Callbacks {
+        ask: plan.one_at_a_time.then(|| ask(&plan.target)),
         show: match &plan.show {
             None => None,
-            Some(Show::Lines) => Some(Box::new(show_line)),
-            Some(Show::Tcpdump(arguments)) => Some(through_tcpdump(arguments)?),
+            Some(PacketDisplay::Lines) => Some(Box::new(show_line)),
+            Some(PacketDisplay::Tcpdump(arguments)) => Some(pipe_to_tcpdump(arguments)?),
         },
         passes: stats == Some(0),
     })
 }
 
 /// Prompts as tcpreplay does: a number, empty for one, `c` for the rest, `q` to end.
-fn ask(target: &Target) -> Ask {
+fn ask(target: &Target) -> PacketPrompt {
     let out = match target {
         Target::Interfaces { primary, .. } => primary.clone(),
         Target::File(path) => path.display().to_string(),
@@ -73,7 +73,7 @@ struct Tcpdump {
     record: Vec<u8>,
 }
 
-fn through_tcpdump(arguments: &str) -> Result<ShowFrame, String> {
+fn pipe_to_tcpdump(arguments: &str) -> Result<FrameCallback, String> {
     let child = Command::new("tcpdump")
         .args(arguments.split_whitespace())
         .args(["-l", "-r", "-"])

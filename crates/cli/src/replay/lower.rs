@@ -7,7 +7,7 @@ use wirestorm_control::base::pace::Pace;
 use wirestorm_control::base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::replay::{
-    FlowPlan, Limits, ReceivePlan, ReplayPlan, Show, SideChoice, Target, UniquePlan,
+    FlowPlan, Limits, PacketDisplay, ReceivePlan, ReplayPlan, SideAssignment, Target, UniquePlan,
     parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
 use wirestorm_control::plan::sides::{SidesOptions, parse_side_rule};
@@ -32,7 +32,7 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
                 .into(),
         );
     }
-    needs(flags)?;
+    check_requirements(flags)?;
     let backend = backend(flags);
     let target = target(flags, backend)?;
     let select = &flags.select;
@@ -44,7 +44,7 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
         sides,
         edits,
         show: show(flags),
-        asks: flags.pace.oneatatime,
+        one_at_a_time: flags.pace.oneatatime,
         pace: pace(&flags.pace)?,
         policy: read("--catch-up", &flags.pace.catch_up, parse_catch_up)?,
         limits: Limits {
@@ -64,11 +64,11 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
             flows_max: FLOWS_MAX,
         }),
         unique: unique(&flags.flows)?,
-        only: match &select.include {
+        include: match &select.include {
             None => None,
             Some(text) => Some(read("--include", text, parse_packet_list)?),
         },
-        except: match &select.exclude {
+        exclude: match &select.exclude {
             None => Vec::new(),
             Some(text) => read("--exclude", text, parse_packet_list)?,
         },
@@ -88,7 +88,7 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
 /// Checks flags that require another one.
 ///
 /// The parser skips this check if a given flag conflicts with the required one.
-fn needs(flags: &ReplayFlags) -> Result<(), String> {
+fn check_requirements(flags: &ReplayFlags) -> Result<(), String> {
     let needs = [
         ("--pps-multi", flags.pace.pps_multi > 1, "--pps PPS", flags.pace.pps.is_some()),
         ("--split-reverse", flags.split_reverse, "--split RULE", flags.split.is_some()),
@@ -155,15 +155,15 @@ fn target(flags: &ReplayFlags, backend: Backend) -> Result<Target, String> {
     }
 }
 
-fn sides(flags: &ReplayFlags) -> Result<SideChoice, String> {
+fn sides(flags: &ReplayFlags) -> Result<SideAssignment, String> {
     if let Some(path) = &flags.cachefile {
-        return Ok(SideChoice::Cache(path.clone()));
+        return Ok(SideAssignment::Cache(path.clone()));
     }
     if flags.dualfile {
-        return Ok(SideChoice::Pairs);
+        return Ok(SideAssignment::Pairs);
     }
-    let Some(text) = &flags.split else { return Ok(SideChoice::One) };
-    Ok(SideChoice::Rules(SidesOptions {
+    let Some(text) = &flags.split else { return Ok(SideAssignment::Single) };
+    Ok(SideAssignment::Rules(SidesOptions {
         rule: parse_side_rule(text).map_err(|error| error.to_string())?,
         reverse: flags.split_reverse,
         non_ip_is_primary: flags.nonip,
@@ -171,11 +171,11 @@ fn sides(flags: &ReplayFlags) -> Result<SideChoice, String> {
     }))
 }
 
-fn show(flags: &ReplayFlags) -> Option<Show> {
+fn show(flags: &ReplayFlags) -> Option<PacketDisplay> {
     match (&flags.output.decode, flags.output.verbose) {
         (_, false) => None,
-        (None, true) => Some(Show::Lines),
-        (Some(arguments), true) => Some(Show::Tcpdump(arguments.clone())),
+        (None, true) => Some(PacketDisplay::Lines),
+        (Some(arguments), true) => Some(PacketDisplay::Tcpdump(arguments.clone())),
     }
 }
 
@@ -194,7 +194,7 @@ fn pace(flags: &PaceFlags) -> Result<Pace, String> {
         return match Rate::parse_per_second(text, 1_000_000) {
             Ok(rate) => Ok(Pace::Bits { rate, layer }),
             Err(RateError::Zero) => Ok(Pace::TopSpeed),
-            Err(error) => Err(wrong(flag, text, error)),
+            Err(error) => Err(invalid_value(flag, text, error)),
         };
     }
     let multiplier = read("--multiplier", flags.multiplier.as_deref().unwrap_or("1"), |text| {
@@ -234,10 +234,10 @@ fn read<T, E: Display>(
     text: &str,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, String> {
-    parse(text).map_err(|error| wrong(flag, text, error))
+    parse(text).map_err(|error| invalid_value(flag, text, error))
 }
 
-fn wrong(flag: &str, found: &str, error: impl Display) -> String {
+fn invalid_value(flag: &str, found: &str, error: impl Display) -> String {
     let error = error.to_string();
     // Some errors repeat the value, some do not.
     if error.contains(found) {

@@ -19,7 +19,7 @@ use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::result::RunResult;
 
 use crate::{options, ports, status};
-use conduct::{Failure, FrontEnd, conduct, statistics_every_s};
+use conduct::{Failure, FrontEnd, run_replay, statistics_every_s};
 use flags::ReplayFlags;
 pub(crate) use options_files::load;
 use progress::ProgressLine;
@@ -43,11 +43,11 @@ pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {
         is_quiet: output.quiet,
         statistics: statistics_every_s(output).map(Statistics::every),
     };
-    let (status, message) = match conduct(flags, &mut terminal) {
+    let (status, message) = match run_replay(flags, &mut terminal) {
         Ok(result) => return ExitCode::from(result.verdict.outcome.exit_status()),
         Err(Failure::Plan(message)) => (status::USAGE, message),
         Err(Failure::Begin(failure)) => return failure.exit(),
-        Err(Failure::Beside(message)) => (status::FAILED, message),
+        Err(Failure::Other(message)) => (status::FAILED, message),
     };
     eprintln!("wirestorm: {message}");
     ExitCode::from(status)
@@ -61,10 +61,10 @@ struct Terminal {
 }
 
 impl FrontEnd for Terminal {
-    const REMARK: &'static str = "wirestorm";
+    const REMARK_PREFIX: &'static str = "wirestorm";
 
     fn begin(&mut self, plan: &ReplayPlan) {
-        let shows_other = plan.asks || plan.show.is_some();
+        let shows_other = plan.one_at_a_time || plan.show.is_some();
         self.line = Some(ProgressLine::new(self.is_quiet || shows_other));
     }
 

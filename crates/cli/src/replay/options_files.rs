@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Args, Command};
 
 use super::flags::ReplayFlags;
-use crate::options::Dialect;
+use crate::options::OptionRules;
 
 /// Replaces `--load-opts` on the command line by the content of the files.
 ///
@@ -17,25 +17,25 @@ pub(crate) fn load(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, String
         return Ok(arguments);
     }
     let options = arguments.split_off(2);
-    arguments.extend(dialect(&command()).load(options)?);
+    arguments.extend(option_rules(&command()).load(options)?);
     Ok(arguments)
 }
 
 /// Formats an option file with the options of the command line.
 pub(super) fn text(matches: &ArgMatches) -> String {
     let command = command();
-    dialect(&command).text(&command, matches)
+    option_rules(&command).text(&command, matches)
 }
 
 fn command() -> Command {
     ReplayFlags::augment_args(Command::new("replay"))
 }
 
-fn dialect(command: &Command) -> Dialect {
+fn option_rules(command: &Command) -> OptionRules {
     let names = command.get_arguments().filter_map(|argument| argument.get_long());
-    Dialect {
+    OptionRules {
         ranks: vec![names.map(str::to_owned).collect()],
         sections: &["WIRESTORM", "TCPREPLAY", "TCPREPLAY_EDIT"],
-        refused: &[],
+        unsupported: &[],
     }
 }

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::Snapshot;
 use wirestorm_control::base::rate::Layer;
 
-use crate::fit::{beside_bar, columns};
+use crate::fit::{columns, fit_beside_bar};
 use crate::number::scaled;
 
 /// Steps of the bar, fine enough for an ETA.
@@ -53,7 +53,7 @@ impl ProgressLine {
             format!("{}b/s L2", scaled(bits(Layer::FrameWithFcs))),
             format!("{}flows/s", scaled(flows)),
         ];
-        self.bar.set_message(beside_bar(columns(), &parts));
+        self.bar.set_message(fit_beside_bar(columns(), &parts));
         self.bar.tick();
         self.before = progress.clone();
     }

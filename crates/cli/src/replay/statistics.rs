@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use wirestorm_control::Snapshot;
 use wirestorm_control::base::time::Duration;
 
-use crate::number::{grouped, scaled, seconds, several};
+use crate::number::{count_of, grouped, scaled, seconds};
 
 /// Schedule of the statistics lines.
 pub(super) struct Statistics {
@@ -44,8 +44,8 @@ impl Statistics {
             "{} s: pass {}, {} ({}), {}pps, {}b/s, {} failed",
             seconds(elapsed_s),
             pass,
-            several(sent.sent, "packet", "packets"),
-            several(sent.sent_bytes, "byte", "bytes"),
+            count_of(sent.sent, "packet", "packets"),
+            count_of(sent.sent_bytes, "byte", "bytes"),
             scaled(sent.sent as f64 / elapsed_s.max(1e-9)),
             scaled(sent.sent_bytes as f64 * 8.0 / elapsed_s.max(1e-9)),
             grouped(sent.failed),

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{PortReport, ReceiveReport, RunResult};
 
-use crate::gaps::Gaps;
+use crate::gaps::DepartureLines;
 use crate::number::{grouped, rate_error, rounded, seconds};
 use crate::report::verdict;
 
@@ -68,11 +68,11 @@ impl Display for Table<'_> {
             grouped(tx.truncated),
             grouped(tx.retried.no_buffers + tx.retried.again),
         )?;
-        if let Some(asked) = asked(result) {
+        if let Some(asked) = target_line(result) {
             writeln!(f, "rate      {asked}")?;
         }
         if let Some(departures) = &tx.departures {
-            write!(f, "{}", Gaps(departures, 0))?;
+            write!(f, "{}", DepartureLines(departures, 0))?;
         }
         for note in &result.notes {
             writeln!(f, "note      {note}")?;
@@ -132,7 +132,7 @@ fn megabits(bits_per_second: f64) -> String {
     format!("{whole}.{:02}", ((value - value.floor()) * 100.0) as u64)
 }
 
-fn asked(result: &RunResult) -> Option<String> {
+fn target_line(result: &RunResult) -> Option<String> {
     let error = result.achieved.rate_error_ppm?;
     let (asked, unit) = match (result.target.pps, result.target.bps) {
         (Some(pps), _) => (pps, "pps"),

@@ -10,13 +10,13 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 
 use super::Program;
-use crate::options::Dialect;
+use crate::options::OptionRules;
 use crate::replay::flags::ReplayFlags;
-use crate::tips::with_tips;
+use crate::tips::with_suggestions;
 
 /// Options that tcpreplay does not have. An abbreviation matches them only if it matches no option
 /// of tcpreplay.
-const OWN: [&str; 13] = [
+const EXTENSIONS: [&str; 13] = [
     "backend",
     "catch-up",
     "force-interface",
@@ -39,7 +39,7 @@ const CATCH_UP: &str = "bounded:unlimited";
 const EDITS_HEADING: &str = "Edits";
 
 /// Unsupported options of tcpreplay-edit, each with the reason.
-const REFUSED: [(&str, &str); 5] = [
+const UNSUPPORTED: [(&str, &str); 5] = [
     ("dlt", "frames go to Ethernet interfaces, so Ethernet is the only output link type"),
     ("hdlc-control", "it applies to --dlt=hdlc, and Ethernet is the only output link type"),
     ("hdlc-address", "it applies to --dlt=hdlc, and Ethernet is the only output link type"),
@@ -89,7 +89,7 @@ impl Invocation {
 
 fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
     let mut command = command(program);
-    let dialect = dialect(&command, program);
+    let dialect = option_rules(&command, program);
     let arguments = dialect.load(arguments)?;
     let matches = match command
         .try_get_matches_from_mut(std::iter::once(program.name().into()).chain(arguments))
@@ -99,7 +99,7 @@ fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
             return Ok(Task::Help(error.render().to_string()));
         }
         Err(error) => {
-            let error = with_tips(error, &mut command, &[]);
+            let error = with_suggestions(error, &mut command, &[]);
             let text = error.render().to_string();
             return Err(format!("{} {text}", program.name()));
         }
@@ -153,12 +153,12 @@ fn command(program: Program) -> Command {
 }
 
 /// Returns the program's option sections and its long options by rank, tcpreplay's first.
-fn dialect(command: &Command, program: Program) -> Dialect {
+fn option_rules(command: &Command, program: Program) -> OptionRules {
     let mut ranks = vec![Vec::new(); 3];
     for argument in command.get_arguments() {
         let Some(name) = argument.get_long() else { continue };
         let is_edit = argument.get_help_heading() == Some(EDITS_HEADING);
-        let rank = if OWN.contains(&name) {
+        let rank = if EXTENSIONS.contains(&name) {
             2
         } else if is_edit && program == Program::Tcpreplay {
             1
@@ -168,8 +168,8 @@ fn dialect(command: &Command, program: Program) -> Dialect {
         ranks[rank].push(name.to_owned());
     }
     let refused = if program == Program::Tcpreplay { 1 } else { 0 };
-    ranks[refused].extend(REFUSED.map(|(name, _)| name.to_owned()));
-    Dialect { ranks, sections: program.sections(), refused: &REFUSED }
+    ranks[refused].extend(UNSUPPORTED.map(|(name, _)| name.to_owned()));
+    OptionRules { ranks, sections: program.sections(), unsupported: &UNSUPPORTED }
 }
 
 #[cfg(test)]
@@ -253,12 +253,12 @@ mod tests {
             fuzz-factor fuzz-seed hdlc-address hdlc-control mtu mtu-trunc pnat portmap seed \
             skipbroadcast skipl2broadcast srcipmap tclass tcp-sequence tos ttl user-dlink \
             user-dlt";
-        let mut ranks = dialect(&command(Program::Tcpreplay), Program::Tcpreplay).ranks;
+        let mut ranks = option_rules(&command(Program::Tcpreplay), Program::Tcpreplay).ranks;
         ranks.iter_mut().for_each(|rank| rank.sort());
         let [plain, edits, own] = ranks.try_into().unwrap();
         assert_eq!(plain, PLAIN.split_whitespace().collect::<Vec<_>>());
         assert_eq!(edits, EDITS.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(own, OWN);
+        assert_eq!(own, EXTENSIONS);
     }
 
     #[test]

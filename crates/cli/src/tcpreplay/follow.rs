@@ -9,7 +9,7 @@ use wirestorm_control::plan::replay::ReplayPlan;
 use super::summary::Totals;
 
 /// State of the statistics output.
-pub(super) struct Follow {
+pub(super) struct LoopStatistics {
     /// Seconds between totals; 0 means after every pass.
     interval_s: u64,
     next_s: u64,
@@ -23,7 +23,7 @@ pub(super) struct Follow {
     start: Option<Zoned>,
 }
 
-impl Follow {
+impl LoopStatistics {
     /// Creates the state. `interval_s` is in seconds; 0 means after every pass.
     pub(super) fn new(interval_s: u64, plan: &ReplayPlan) -> Self {
         Self {
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use wirestorm_control::base::time::Duration;
 
-    fn follow(interval_s: u64, passes: u64) -> Follow {
-        Follow {
+    fn follow(interval_s: u64, passes: u64) -> LoopStatistics {
+        LoopStatistics {
             interval_s,
             next_s: interval_s,
             passes,

@@ -15,11 +15,11 @@ use wirestorm_control::Snapshot;
 use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::result::RunResult;
 
-use crate::replay::conduct::{Failure, FrontEnd, conduct, statistics_every_s};
+use crate::replay::conduct::{Failure, FrontEnd, run_replay, statistics_every_s};
 use crate::replay::flags::{OutputFlags, ReplayFlags};
 use crate::{options, ports};
 use arguments::{Invocation, Task};
-use follow::Follow;
+use follow::LoopStatistics;
 use summary::Summary;
 
 /// Exit status of tcpreplay's option parser.
@@ -96,13 +96,13 @@ pub(crate) fn run(program: Program, arguments: Vec<OsString>) -> ExitCode {
 
 fn replay(flags: &ReplayFlags) -> ExitCode {
     let mut lines = Lines { output: &flags.output, follow: None };
-    let result = match conduct(flags, &mut lines) {
+    let result = match run_replay(flags, &mut lines) {
         Ok(result) => result,
         Err(Failure::Plan(message)) => {
             return fatal(&format!("Unable to parse args: {message}"));
         }
         Err(Failure::Begin(failure)) => return fatal(&failure.error.to_string()),
-        Err(Failure::Beside(message)) => return fatal(&message),
+        Err(Failure::Other(message)) => return fatal(&message),
     };
     if !flags.output.suppress_warnings {
         for note in &result.notes {
@@ -119,17 +119,18 @@ fn replay(flags: &ReplayFlags) -> ExitCode {
 /// Output of a run.
 struct Lines<'a> {
     output: &'a OutputFlags,
-    follow: Option<Follow>,
+    follow: Option<LoopStatistics>,
 }
 
 impl FrontEnd for Lines<'_> {
-    const REMARK: &'static str = "Warning";
+    const REMARK_PREFIX: &'static str = "Warning";
 
     fn begin(&mut self, plan: &ReplayPlan) {
         if plan.preload && !self.output.quiet {
             eprintln!("File Cache is enabled");
         }
-        self.follow = statistics_every_s(self.output).map(|every_s| Follow::new(every_s, plan));
+        self.follow =
+            statistics_every_s(self.output).map(|every_s| LoopStatistics::new(every_s, plan));
     }
 
     fn observe(&mut self, progress: &Snapshot) {

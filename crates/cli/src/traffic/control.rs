@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use wirestorm_control::base::rate::Decimal;
-use wirestorm_control::plan::traffic::{AskedRate, TrafficPlan, parse_rate};
+use wirestorm_control::plan::traffic::{RequestedRate, TrafficPlan, parse_rate};
 use wirestorm_control::{Command, FlowCommand, RunHandle};
 
 /// Syntax of a line, for messages.
@@ -58,12 +58,13 @@ pub(super) fn follow(path: &Path, plan: &TrafficPlan, run: &RunHandle) -> Result
 fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, FlowCommand)>, String> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let Some((verb, rest)) = line.split_once(char::is_whitespace) else {
-        return if line.is_empty() { Ok(None) } else { Err(wrong(line)) };
+        return if line.is_empty() { Ok(None) } else { Err(invalid_line(line)) };
     };
     let rest = rest.trim();
     let (name, value) = match verb {
         "rate" | "scale" => {
-            let (name, value) = rest.rsplit_once(char::is_whitespace).ok_or_else(|| wrong(line))?;
+            let (name, value) =
+                rest.rsplit_once(char::is_whitespace).ok_or_else(|| invalid_line(line))?;
             (name.trim(), value)
         }
         _ => (rest, ""),
@@ -85,7 +86,7 @@ fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, FlowCommand
         "start" => FlowCommand::Start,
         "stop" => FlowCommand::Stop,
         "rate" => match parse_rate(value) {
-            Some(AskedRate::Speed(speed)) => FlowCommand::SetSpeed(speed),
+            Some(RequestedRate::Speed(speed)) => FlowCommand::SetSpeed(speed),
             _ => {
                 return Err(format!(
                     "found {value:?}, expected a rate such as 1Mpps, 10G-l1, 10G-l2 or max"
@@ -106,12 +107,12 @@ fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, FlowCommand
                 denominator: factor.denominator.saturating_mul(divisor),
             }
         }
-        _ => return Err(wrong(line)),
+        _ => return Err(invalid_line(line)),
     };
     Ok(Some((flows, command)))
 }
 
-fn wrong(line: &str) -> String {
+fn invalid_line(line: &str) -> String {
     format!("found {line:?}, expected {EXPECTED}")
 }
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Instant;
-use wirestorm_control::plan::load::{Loaded, PlanKind};
-use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
+use wirestorm_control::plan::load::{LoadedPlan, PlanKind};
+use wirestorm_control::plan::traffic::{AutoAddresses, TrafficPlan};
 use wirestorm_control::traffic::{Preview, preview};
 use wirestorm_control::wire::capture::LinkType;
 use wirestorm_control::wire::print::{HexDump, Summary};
@@ -76,9 +76,9 @@ fn load(path: &Path) -> Result<TrafficPlan, String> {
         return Err(of_clients(path));
     }
     match file.load_or(PlanKind::Streams).map_err(|error| error.to_string())? {
-        Loaded::Streams(plan) => Ok(plan),
-        Loaded::Emulation(_) => Err(of_clients(path)),
-        Loaded::Trex(_) => {
+        LoadedPlan::Streams(plan) => Ok(plan),
+        LoadedPlan::Emulation(_) => Err(of_clients(path)),
+        LoadedPlan::Trex(_) => {
             let name = path.display();
             Err(format!(
                 "{name}: this is a TRex profile, expected a plan of flows; to write its frames use \
@@ -99,7 +99,7 @@ fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Resul
         if before != Some(preview.flow) {
             let gap = if before.is_some() { "\n" } else { "" };
             writeln!(output, "{gap}flow {name}")?;
-            write!(output, "{}", left_open(plan.flows[preview.flow].found))?;
+            write!(output, "{}", unresolved_addresses(plan.flows[preview.flow].found))?;
             before = Some(preview.flow);
         }
         let summary = Summary {
@@ -115,7 +115,7 @@ fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Resul
 }
 
 /// Explains the addresses that only a run can determine, one a line.
-fn left_open(found: FoundAddresses) -> String {
+fn unresolved_addresses(found: AutoAddresses) -> String {
     let lines = [
         (found.source, "  ethernet.src is auto: zeros here; a run uses the interface's address\n"),
         (

@@ -8,7 +8,7 @@ use wirestorm_control::base::rate::Layer;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::traffic::TrafficPlan;
 
-use crate::fit::{beside_bar, columns, row};
+use crate::fit::{columns, fit_beside_bar, row};
 use crate::foreground::View;
 use crate::number::{scaled, signed_nanoseconds};
 
@@ -71,7 +71,7 @@ impl Live {
             format!("{}b/s L1", scaled(bits(Layer::Wire))),
             format!("{}b/s L2", scaled(bits(Layer::FrameWithFcs))),
         ];
-        let mut text = beside_bar(columns, &parts);
+        let mut text = fit_beside_bar(columns, &parts);
         if self.names.len() > 1 || self.is_measured {
             text += &self.table(columns, progress, &rate);
         }

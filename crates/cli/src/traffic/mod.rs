@@ -18,7 +18,7 @@ use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::files::Files;
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::load::{LoadError, Loaded, PlanFile, PlanKind};
+use wirestorm_control::plan::load::{LoadError, LoadedPlan, PlanFile, PlanKind};
 use wirestorm_control::plan::traffic::{PlanErrors, Port, parse_time};
 
 pub(crate) use live::bar;
@@ -40,16 +40,16 @@ pub(crate) fn load(
     path: &Path,
     file: PlanFile<'_>,
     unknown: PlanKind,
-    asked: &trex::Asked<'_>,
-) -> Result<Loaded, String> {
+    asked: &trex::ProfileArguments<'_>,
+) -> Result<LoadedPlan, String> {
     match file.load_or(unknown).map_err(|error| error.to_string())? {
-        Loaded::Trex(profile) => trex::run(path, profile, asked).map(Loaded::Trex),
+        LoadedPlan::Trex(profile) => trex::run(path, profile, asked).map(LoadedPlan::Trex),
         plan => Ok(plan),
     }
 }
 
 /// Formats the errors of a plan, one a line.
-pub(crate) fn listed(path: &Path, errors: PlanErrors) -> String {
+pub(crate) fn format_errors(path: &Path, errors: PlanErrors) -> String {
     LoadError::Wrong { name: CommandLineFiles.name(path), errors }.to_string()
 }
 

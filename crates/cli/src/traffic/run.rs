@@ -8,7 +8,7 @@ use clap::Args;
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::load::{Loaded, PlanKind, Profile};
+use wirestorm_control::plan::load::{LoadedPlan, PlanKind, Profile};
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::port::OpenError;
@@ -44,7 +44,7 @@ pub(crate) struct RunFlags {
     port: Vec<String>,
 
     #[command(flatten)]
-    pub(super) how: HowFlags,
+    pub(super) how: SendingFlags,
 
     /// Arguments for the TRex profile; must be the last option
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
@@ -53,7 +53,7 @@ pub(crate) struct RunFlags {
 
 /// Flags of a run that `run` and `send` share.
 #[derive(Args, Debug)]
-pub(super) struct HowFlags {
+pub(super) struct SendingFlags {
     /// Stop after this time, such as 30s or 5min
     #[arg(short, long, value_name = "TIME")]
     pub(super) duration: Option<String>,
@@ -124,7 +124,7 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     let prepared = prepare(flags);
     match prepared {
         Ok((plan, interfaces, multiplier)) => {
-            conduct(plan, interfaces, &flags.how, multiplier, source(&flags.plan))
+            run_and_print(plan, interfaces, &flags.how, multiplier, source(&flags.plan))
         }
         Err(message) => usage(message),
     }
@@ -138,20 +138,20 @@ fn prepare(flags: &RunFlags) -> Result<(TrafficPlan, Vec<Option<String>>, Multip
     }
     let multiplier = || read_multiplier("--multiplier", &flags.how.multiplier);
     match file.load_or(PlanKind::Streams).map_err(|error| error.to_string())? {
-        Loaded::Streams(plan) => {
+        LoadedPlan::Streams(plan) => {
             let tunables = !flags.tunables.is_empty();
-            trex::Unused { tunables, ..Default::default() }.refuse(&flags.plan)?;
+            trex::TrexOnlyOptions { tunables, ..Default::default() }.reject(&flags.plan)?;
             let interfaces = bind(&plan.ports, &flags.port)?;
             Ok((plan, interfaces, multiplier()?))
         }
-        Loaded::Trex(profile) => {
+        LoadedPlan::Trex(profile) => {
             let ports = trex_ports(flags, &profile)?;
             let plan = plan_of_trex(&ports, multiplier()?).map_err(|error| error.to_string())?;
             let interfaces = vec![None; plan.ports.len()];
             // Its rates are multiplied already.
             Ok((plan, interfaces, Multiplier::ONE))
         }
-        Loaded::Emulation(_) => Err(of_clients(&flags.plan)),
+        LoadedPlan::Emulation(_) => Err(of_clients(&flags.plan)),
     }
 }
 
@@ -163,7 +163,7 @@ fn trex_ports(flags: &RunFlags, profile: &Profile) -> Result<Vec<TrexPort>, Stri
         let parts = binding.split_once('=');
         let parts = parts.and_then(|(number, name)| Some((number.parse().ok()?, name)));
         let (number, interface) = parts.ok_or_else(|| format!("--port {binding:?}: {expected}"))?;
-        let asked = trex::Asked {
+        let asked = trex::ProfileArguments {
             tunables: &flags.tunables,
             direction: (number & 1) as u8,
             port_id: number,
@@ -183,10 +183,10 @@ fn source(plan: &Path) -> String {
 }
 
 /// Runs a plan and prints the result. `source` is the name of the plan's file.
-pub(super) fn conduct(
+pub(super) fn run_and_print(
     plan: TrafficPlan,
     interfaces: Vec<Option<String>>,
-    how: &HowFlags,
+    how: &SendingFlags,
     multiplier: Multiplier,
     source: String,
 ) -> ExitCode {
@@ -245,7 +245,7 @@ pub(super) fn conduct(
 
 fn options(
     interfaces: Vec<Option<String>>,
-    how: &HowFlags,
+    how: &SendingFlags,
     multiplier: Multiplier,
 ) -> Result<StreamOptions, String> {
     let duration = match &how.duration {

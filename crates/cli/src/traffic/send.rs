@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use wirestorm_control::plan::traffic::TrafficPlan;
 
-use super::run::{HowFlags, conduct};
+use super::run::{SendingFlags, run_and_print};
 use super::{read_multiplier, usage};
 
 const EXAMPLES: &str = "\
@@ -102,7 +102,7 @@ pub(crate) struct SendFlags {
     print_plan: bool,
 
     #[command(flatten)]
-    how: HowFlags,
+    how: SendingFlags,
 }
 
 /// Runs the command.
@@ -125,7 +125,7 @@ pub(crate) fn run(flags: &mut SendFlags) -> ExitCode {
         Ok(plan) => match read_multiplier("--multiplier", &flags.how.multiplier) {
             Ok(multiplier) => {
                 let interfaces = vec![None; plan.ports.len()];
-                conduct(plan, interfaces, &flags.how, multiplier, String::new())
+                run_and_print(plan, interfaces, &flags.how, multiplier, String::new())
             }
             Err(message) => usage(message),
         },

@@ -8,8 +8,8 @@ use clap::Args;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{Part, SimulationOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::load::{Loaded, PlanKind, Profile};
-use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
+use wirestorm_control::plan::load::{LoadedPlan, PlanKind, Profile};
+use wirestorm_control::plan::traffic::{AutoAddresses, TrafficPlan};
 use wirestorm_control::plan::trex::LowerOptions;
 use wirestorm_control::plan::trex::stateful::StatefulOptions;
 use wirestorm_control::traffic::{
@@ -18,7 +18,7 @@ use wirestorm_control::traffic::{
 
 use super::{SPEED, load, open, read_multiplier, read_speed, read_time, trex, usage};
 use crate::files::CommandLineFiles;
-use crate::number::{grouped, several};
+use crate::number::{count_of, grouped};
 use crate::wrap::wrapped;
 use crate::{emulate, status};
 
@@ -184,7 +184,7 @@ impl SimFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: &SimFlags) -> ExitCode {
-    let asked = trex::Asked {
+    let asked = trex::ProfileArguments {
         tunables: &flags.trex.tunables,
         direction: flags.trex.direction.unwrap_or(0),
         port_id: flags.trex.port_id.unwrap_or(0),
@@ -192,12 +192,12 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
     let plan =
         open(&flags.plan).and_then(|file| load(&flags.plan, file, PlanKind::Streams, &asked));
     let outcome = plan.and_then(|plan| match plan {
-        Loaded::Streams(plan) => refuse(&flags.trex, &flags.plan)
-            .and_then(|()| refuse_profile(flags))
+        LoadedPlan::Streams(plan) => reject_trex_options(&flags.trex, &flags.plan)
+            .and_then(|()| reject_profile_options(flags))
             .and_then(|()| run_plan(flags, &plan)),
-        Loaded::Emulation(plan) => refuse(&flags.trex, &flags.plan)
+        LoadedPlan::Emulation(plan) => reject_trex_options(&flags.trex, &flags.plan)
             .and_then(|()| run_emulation(flags, plan, EMULATION_DURATION)),
-        Loaded::Trex(profile) => run_profile(flags, profile),
+        LoadedPlan::Trex(profile) => run_profile(flags, profile),
     });
     outcome.unwrap_or_else(usage)
 }
@@ -226,13 +226,13 @@ fn run_profile(flags: &SimFlags, profile: Profile) -> Result<ExitCode, String> {
 }
 
 /// Rejects options that only TRex profiles support.
-fn refuse(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
-    let unused = trex::Unused {
+fn reject_trex_options(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
+    let unused = trex::TrexOnlyOptions {
         tunables: !flags.tunables.is_empty(),
         ipv6: flags.ipv6,
         configuration: flags.cc.is_some(),
     };
-    unused.refuse(plan)
+    unused.reject(plan)
 }
 
 /// Returns the first given option.
@@ -250,7 +250,7 @@ fn of_streams(flags: &TrexFlags) -> [(&'static str, bool); 3] {
 }
 
 /// Rejects options of stateless TRex profiles for a plan of flows.
-fn refuse_profile(flags: &SimFlags) -> Result<(), String> {
+fn reject_profile_options(flags: &SimFlags) -> Result<(), String> {
     let Some(option) = given(of_streams(&flags.trex)) else { return Ok(()) };
     Err(format!(
         "{option} requires a stateless TRex profile, found {}; remove the option",
@@ -271,7 +271,7 @@ fn refuse_streams(flags: &SimFlags) -> Result<(), String> {
 }
 
 /// Rejects options of clients and servers for streams.
-fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
+fn reject_emulation_options(flags: &SimFlags) -> Result<(), String> {
     let EmulationFlags { full, limit, flows_max, rtt, interval, sample_flows, seed, json } =
         &flags.emulation;
     let options = [
@@ -295,16 +295,16 @@ fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
 }
 
 fn run_streams(flags: &SimFlags, json: &str) -> Result<ExitCode, String> {
-    refuse_emulation(flags)?;
+    reject_emulation_options(flags)?;
     let (options, lower) = (profile_options(flags)?, lower_options(flags)?);
-    Ok(tell(simulate_trex(json, &lower, &options).map(|port| vec![port])))
+    Ok(print_report(simulate_trex(json, &lower, &options).map(|port| vec![port])))
 }
 
 fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
-    refuse_emulation(flags)?;
+    reject_emulation_options(flags)?;
     let duration = flags.duration.as_deref().map(|text| read_time("--duration", text));
     let options = options(flags, flags.packets, duration.transpose()?)?;
-    let open = plan.flows.iter().filter(|flow| flow.found != FoundAddresses::default()).count();
+    let open = plan.flows.iter().filter(|flow| flow.found != AutoAddresses::default()).count();
     if open > 0 {
         let note = format!(
             "Ethernet addresses with `auto`, in {} of {} flows, are zeros here: a run uses the \
@@ -314,7 +314,7 @@ fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
         );
         eprintln!("{}", wrapped("note: ", &note));
     }
-    Ok(tell(simulate(plan, &options)))
+    Ok(print_report(simulate(plan, &options)))
 }
 
 /// Simulates clients and servers. `usual_duration` is the default of `--duration`.
@@ -348,15 +348,15 @@ fn run_emulation(
 }
 
 /// Prints the files that the simulation wrote.
-fn tell(outcome: Result<Vec<Simulated>, SimulateError>) -> ExitCode {
+fn print_report(outcome: Result<Vec<Simulated>, SimulateError>) -> ExitCode {
     match outcome {
         Ok(simulated) => {
             for port in simulated {
                 eprintln!(
                     "{}: {}, {} in {}",
                     port.port,
-                    several(port.packets, "frame", "frames"),
-                    several(port.bytes, "byte", "bytes"),
+                    count_of(port.packets, "frame", "frames"),
+                    count_of(port.bytes, "byte", "bytes"),
                     port.file.display()
                 );
             }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{FlowReport, MeasuredReport, PortReport, RunResult};
 
-use crate::gaps::Gaps;
+use crate::gaps::DepartureLines;
 use crate::number::{grouped, rate_error, rounded, scaled, seconds, signed_nanoseconds};
 use crate::report::verdict;
 use crate::wrap::wrapped;
@@ -163,7 +163,7 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
             writeln!(f, "  failed    {}, unsent {}", grouped(tx.failed), grouped(tx.unsent))?;
         }
         if let Some(departures) = &tx.departures {
-            write!(f, "{}", Gaps(departures, 2))?;
+            write!(f, "{}", DepartureLines(departures, 2))?;
         }
     }
     let Some(rx) = &port.rx else { return Ok(()) };

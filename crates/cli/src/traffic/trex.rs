@@ -6,7 +6,7 @@ use std::process::Command;
 use wirestorm_control::plan::load::Profile;
 
 /// Arguments of a profile.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ProfileArguments<'a> {
     /// Tunables of the profile.
     pub(crate) tunables: &'a [String],
     /// Direction of the port, 0 or 1.
@@ -17,7 +17,7 @@ pub(crate) struct Asked<'a> {
 
 /// Given options that only TRex profiles support.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Unused {
+pub(crate) struct TrexOnlyOptions {
     /// Tunables, which only Python profiles support.
     pub(crate) tunables: bool,
     /// The option `--ipv6`.
@@ -26,11 +26,11 @@ pub(crate) struct Unused {
     pub(crate) configuration: bool,
 }
 
-impl Unused {
+impl TrexOnlyOptions {
     /// Rejects the given options for a file that does not support them.
     ///
     /// An error is safer than ignoring the option.
-    pub(crate) fn refuse(self, path: &Path) -> Result<(), String> {
+    pub(crate) fn reject(self, path: &Path) -> Result<(), String> {
         const PROFILE: &str = "a TRex profile";
         let (option, with, instead) = match self {
             Self { tunables: true, .. } => {
@@ -50,21 +50,30 @@ impl Unused {
 }
 
 /// Rejects tunables for a profile that is not a Python program.
-fn refuse_tunables(path: &Path, asked: &Asked<'_>) -> Result<(), String> {
-    let unused = Unused { tunables: !asked.tunables.is_empty(), ..Unused::default() };
-    unused.refuse(path)
+fn reject_tunables(path: &Path, asked: &ProfileArguments<'_>) -> Result<(), String> {
+    let unused =
+        TrexOnlyOptions { tunables: !asked.tunables.is_empty(), ..TrexOnlyOptions::default() };
+    unused.reject(path)
 }
 
 /// Runs a profile in Python; other profiles stay as they are.
-pub(super) fn run(path: &Path, profile: Profile, asked: &Asked<'_>) -> Result<Profile, String> {
+pub(super) fn run(
+    path: &Path,
+    profile: Profile,
+    asked: &ProfileArguments<'_>,
+) -> Result<Profile, String> {
     match profile {
         Profile::Python => dump(path, asked).map(Profile::of_python),
-        profile => refuse_tunables(path, asked).map(|()| profile),
+        profile => reject_tunables(path, asked).map(|()| profile),
     }
 }
 
 /// The JSON of a profile's streams on a port.
-pub(super) fn streams(path: &Path, profile: &Profile, asked: &Asked<'_>) -> Result<String, String> {
+pub(super) fn streams(
+    path: &Path,
+    profile: &Profile,
+    asked: &ProfileArguments<'_>,
+) -> Result<String, String> {
     match run(path, profile.clone(), asked)? {
         Profile::Streams(text) => Ok(text),
         _ => {
@@ -75,7 +84,7 @@ pub(super) fn streams(path: &Path, profile: &Profile, asked: &Asked<'_>) -> Resu
 }
 
 /// Runs the profile in a Python process and returns its JSON.
-fn dump(path: &Path, asked: &Asked<'_>) -> Result<String, String> {
+fn dump(path: &Path, asked: &ProfileArguments<'_>) -> Result<String, String> {
     let python = std::env::var_os("WIRESTORM_PYTHON").unwrap_or_else(|| "python3".into());
     let mut command = Command::new(&python);
     // Excludes the working folder, where a profile.py would shadow Python's own module.

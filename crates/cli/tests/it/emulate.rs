@@ -81,7 +81,7 @@ fn cells(table: &str, line: &str) -> Vec<String> {
 
 /// Returns the error message of a command that exits with status 2 before it runs.
 #[track_caller]
-fn refused(arguments: &[&str]) -> String {
+fn run_and_expect_error(arguments: &[&str]) -> String {
     let output = wirestorm(arguments);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
@@ -197,7 +197,7 @@ fn unwritable_result_fails_before_the_run_or_still_prints_the_table() {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, PAGES);
     for command in ["sim", "emulate"] {
-        let said = refused(&[command, path(&plan), "--json", "/nonexistent/x.json"]);
+        let said = run_and_expect_error(&[command, path(&plan), "--json", "/nonexistent/x.json"]);
         assert!(said.contains("--json /nonexistent/x.json: No such file"), "{said}");
     }
     let output = wirestorm(&["sim", path(&plan), "--full", "--json", "/dev/full"]);
@@ -215,7 +215,7 @@ fn result_file_keeps_its_content_until_there_is_a_result() {
     let (old, new) = (scratch.file("old.json"), scratch.file("new.json"));
     fs::write(&old, "old".repeat(10_000)).expect("a file");
     for file in [&old, &new] {
-        refused(&["sim", path(&wrong), "--json", path(file)]);
+        run_and_expect_error(&["sim", path(&wrong), "--json", path(file)]);
     }
     assert_eq!(fs::read_to_string(&old).expect("a file").len(), 30_000);
     assert!(!new.exists());
@@ -239,7 +239,7 @@ fn options_of_trex_profiles_are_rejected_for_plans() {
         (&["-t", "--size", "5"], ["--tunables requires ", "write the values into the file"]),
     ] {
         for command in ["emulate", "sim"] {
-            let said = refused(&[&[command, path(&plan)], flags].concat());
+            let said = run_and_expect_error(&[&[command, path(&plan)], flags].concat());
             for word in words.iter().chain(&["plan.yaml", "TRex profile"]) {
                 assert!(said.contains(word), "{word:?} is not in {said}");
             }
@@ -258,13 +258,14 @@ fn options_of_streams_are_rejected_for_clients_and_servers() {
         ["--direction", "1"],
         ["--port-id", "1"],
     ] {
-        let said = refused(&[&["sim", path(&plan)], &flags[..]].concat());
+        let said = run_and_expect_error(&[&["sim", path(&plan)], &flags[..]].concat());
         for word in [" requires ", "plan.yaml", "found clients and servers"] {
             assert!(said.contains(word), "{word:?} is not in {said}");
         }
     }
     let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
-    let said = refused(&["sim", frames, "-o", "out.pcap", "-l", "5", "--direction", "1"]);
+    let said =
+        run_and_expect_error(&["sim", frames, "-o", "out.pcap", "-l", "5", "--direction", "1"]);
     assert!(said.contains("requires a stateless TRex profile, found"), "{said}");
 }
 
@@ -289,7 +290,7 @@ fn error_in_a_client_configuration_has_its_file_name() {
     let clients = scratch.file("clients.yaml");
     let group = "groups: [{ip_start: 17.0.0.1, ip_end: 17.0.0.9, initiator: {dst_mac: '02:00:00:00:00:01'}}]";
     fs::write(&clients, group).expect("a file");
-    let said = refused(&["sim", path(&list), "--cc", path(&clients)]);
+    let said = run_and_expect_error(&["sim", path(&list), "--cc", path(&clients)]);
     assert!(said.contains("clients.yaml: no group of the clients' configuration has 16"), "{said}");
 }
 
@@ -305,14 +306,14 @@ fn multiplier_must_be_greater_than_zero() {
     }
     for command in [&["sim"][..], &["emulate"]] {
         for factor in ["-1", "0", "50%"] {
-            let said = refused(&[command, &[path(&plan), "-m", factor]].concat());
+            let said = run_and_expect_error(&[command, &[path(&plan), "-m", factor]].concat());
             let expected = format!("--multiplier \"{factor}\": expected a factor greater than 0");
             assert!(said.contains(&expected), "{said}");
         }
     }
     let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
     for command in [&["sim", "-l", "1", "-o", "out.pcap"][..], &["run"]] {
-        let said = refused(&[command, &[frames, "-m", "-1"]].concat());
+        let said = run_and_expect_error(&[command, &[frames, "-m", "-1"]].concat());
         assert!(said.contains("\"-1\": expected a factor greater than 0"), "{said}");
     }
 }
@@ -409,7 +410,7 @@ fn options_of_clients_and_servers_are_rejected_for_streams() {
         &["--seed", "2"],
         &["--json", "-"],
     ] {
-        let said = refused(&[&sim[..], flags].concat());
+        let said = run_and_expect_error(&[&sim[..], flags].concat());
         let option = format!("{} requires ", flags[0]);
         for word in [option.as_str(), "imix.yaml", "clients and servers"] {
             assert!(said.contains(word), "{word:?} is not in {said}");
@@ -430,23 +431,23 @@ fn errors_have_the_file_the_step_and_the_expected_value() {
         ("- name: page", "- name: page\n    tls: {ciphers: [TLS_FOO]}", "found the cipher suite"),
     ] {
         let plan = plan(&scratch, &HANGS.replace(found, other));
-        let said = refused(&["sim", path(&plan)]);
+        let said = run_and_expect_error(&["sim", path(&plan)]);
         assert!(said.contains(expected), "{said}");
         assert!(said.contains("plan.yaml: templates[0]"), "{said}");
     }
     let empty = plan(&scratch, "");
-    let said = refused(&["sim", path(&empty)]);
+    let said = run_and_expect_error(&["sim", path(&empty)]);
     assert!(said.contains("`flows`") && said.contains("`templates`"), "{said}");
     let frames = "ports: [{name: a}]\nflows: [{name: f, tx: a, size: 64, rate: {pps: 1}}]\n";
     let frames = plan(&scratch, frames);
-    let said = refused(&["emulate", path(&frames)]);
+    let said = run_and_expect_error(&["emulate", path(&frames)]);
     assert!(said.contains("use `wirestorm run "), "{said}");
     // A list is a TRex profile only if it contains streams.
     let list = plan(&scratch, "[1]\n");
-    let said = refused(&["emulate", path(&list)]);
+    let said = run_and_expect_error(&["emulate", path(&list)]);
     assert!(said.contains("found a list of 1, expected fields: ports, templates"), "{said}");
     let streams = plan(&scratch, "[{\"stream\": {}}]\n");
-    let said = refused(&["emulate", path(&streams)]);
+    let said = run_and_expect_error(&["emulate", path(&streams)]);
     assert!(said.contains("a profile of streams; use `wirestorm run "), "{said}");
 }
 

@@ -1,14 +1,14 @@
 //! Packet sockets: the backend that works on each interface and kernel.
 
 use wirestorm_io::af_packet::{
-    AfPacketOptions, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
+    AfPacketOptions, AfPacketTransmit, FetchExtent, OffloadReceive, OffloadTransmit,
 };
 use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
 use super::{Descriptor, Probe, TransmitPort};
-use crate::backend::{BothWays, Choice};
+use crate::backend::{Choice, DuplexPort};
 use crate::port::{PortOptions, ReceivePort, Usage};
 
 /// The packet socket backend.
@@ -23,7 +23,7 @@ pub static AF_PACKET: Descriptor = Descriptor {
     probe_both_ways: Some(|_, _| Probe::Fallback),
     open,
     open_both_ways,
-    ..Descriptor::SENDS_ON_REQUEST
+    ..Descriptor::TRANSMIT_ONLY
 };
 
 fn open(
@@ -42,7 +42,7 @@ fn open_both_ways(
     link: &Link,
     usage: &Usage,
     why: String,
-) -> Result<BothWays, String> {
+) -> Result<DuplexPort, String> {
     match (usage.long_frames(link), *usage) {
         (Some(fetched), _) => open_long(interface, fetched, why),
         (None, Usage::Bridge) => open_short(interface, false, why),
@@ -51,21 +51,25 @@ fn open_both_ways(
 }
 
 /// Opens a port for long frames, which the interface segments.
-fn open_long(interface: &InterfaceName, fetched: Fetched, why: String) -> Result<BothWays, String> {
+fn open_long(
+    interface: &InterfaceName,
+    fetched: FetchExtent,
+    why: String,
+) -> Result<DuplexPort, String> {
     let mut options = AfPacketOptions::new(interface.clone());
     // If the interface cannot segment a frame, the kernel does, but only on the normal transmit
     // path.
     options.queueing_bypass = false;
     let socket = || OffloadReceive::open(&options, fetched).map_err(|error| error.to_string());
     let (receive, why) = match fetched {
-        Fetched::Whole => (socket()?, why),
-        Fetched::Beginning => match OffloadReceive::open_ring(&options) {
+        FetchExtent::Whole => (socket()?, why),
+        FetchExtent::HeadersOnly => match OffloadReceive::open_ring(&options) {
             Ok(ring) => (ring, format!("{why}; received by a program at the ingress")),
             Err(error) => (socket()?, format!("{why}; received by a socket: {error}")),
         },
     };
     let transmit = OffloadTransmit::open(&options).map_err(|error| error.to_string())?;
-    Ok(BothWays {
+    Ok(DuplexPort {
         transmit: transmit.into(),
         receive: ReceivePort::Offload(receive),
         choice: Choice { backend: &AF_PACKET, why },
@@ -76,16 +80,16 @@ fn open_short(
     interface: &InterfaceName,
     is_visible: bool,
     why: String,
-) -> Result<BothWays, String> {
+) -> Result<DuplexPort, String> {
     let mut options = AfPacketOptions::new(interface.clone());
     options.queueing_bypass = !is_visible;
     // The windows of many connections need more frames in flight than a stream.
     options.frames = 1_024;
     // A ring reports frames 1 ms late, which would delay each answer.
-    let receive = OffloadReceive::open(&options, Fetched::Whole);
+    let receive = OffloadReceive::open(&options, FetchExtent::Whole);
     let receive = receive.map_err(|error| error.to_string())?;
     let transmit = AfPacketTransmit::open(&options).map_err(|error| error.to_string())?;
-    Ok(BothWays {
+    Ok(DuplexPort {
         transmit: transmit.into(),
         receive: ReceivePort::Offload(receive),
         choice: Choice { backend: &AF_PACKET, why },

@@ -6,7 +6,7 @@ use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
 use super::{Descriptor, ETHERNET, Probe, TransmitPort};
-use crate::backend::{BothWays, Choice};
+use crate::backend::{Choice, DuplexPort};
 use crate::inventory::Grade;
 use crate::port::{PortOptions, ReceivePort, Usage};
 
@@ -31,7 +31,7 @@ pub static AF_XDP: Descriptor = Descriptor {
     },
     open,
     open_both_ways,
-    ..Descriptor::SENDS_ON_REQUEST
+    ..Descriptor::TRANSMIT_ONLY
 };
 
 fn probe_both_ways(link: &Link, usage: &Usage) -> Probe {
@@ -61,16 +61,16 @@ fn open_both_ways(
     _link: &Link,
     usage: &Usage,
     why: String,
-) -> Result<BothWays, String> {
+) -> Result<DuplexPort, String> {
     let mut options = AfXdpOptions::new(interface.clone(), Direction::Both);
     options.transmit_frames = 2_048;
     options.passes_neighbours = *usage != Usage::Bridge;
-    options.counts_lost = matches!(usage, Usage::Endpoint { hears_others: true, .. });
+    options.counts_lost = matches!(usage, Usage::Endpoint { receives_external: true, .. });
     let mut ports = AfXdp::open(&options).map_err(|error| error.to_string())?;
     let (Some(transmit), Some(receive)) = (ports.transmit.pop(), ports.receive.pop()) else {
         return Err("no queue to send and receive on".into());
     };
-    Ok(BothWays {
+    Ok(DuplexPort {
         transmit: transmit.into(),
         receive: ReceivePort::AfXdp(receive),
         choice: Choice { backend: &AF_XDP, why },

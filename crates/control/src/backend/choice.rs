@@ -9,11 +9,11 @@ use wirestorm_io::namespace::InterfaceName;
 use super::{
     BACKENDS, Backend, Conditions, Descriptor, KernelVersion, Probe, TransmitPort, memory,
 };
-use crate::backend::{BothWays, Choice};
+use crate::backend::{Choice, DuplexPort};
 use crate::port::{PortOptions, Usage};
 
 /// Reason for a backend that the user requested.
-const ASKED: &str = "asked for";
+const REQUESTED: &str = "asked for";
 
 /// A backend that `auto` considers for an interface.
 #[derive(Clone, Debug)]
@@ -55,12 +55,14 @@ pub(crate) fn open(
             // Check after `open`, so that a missing privilege is reported first.
             match (backend.refusal)(interface, link) {
                 Some(reason) => Err(format!("not {}: {reason}", backend.name)),
-                None => Ok((port, Choice { backend, why: ASKED.into() })),
+                None => Ok((port, Choice { backend, why: REQUESTED.into() })),
             }
         }
         Backend::Auto => {
-            let conditions =
-                Conditions { own_cpu: options.cpu.is_some(), kernel: KernelVersion::running() };
+            let conditions = Conditions {
+                has_dedicated_cpu: options.cpu.is_some(),
+                kernel: KernelVersion::running(),
+            };
             first(candidates(link, &conditions), |backend, why| {
                 let port = (backend.open)(interface, link, options)?;
                 Ok((port, Choice { backend, why }))
@@ -74,16 +76,16 @@ pub(crate) fn open(
 ///
 /// # Errors
 /// Lists the backends tried and the system errors.
-pub(crate) fn open_both_ways(
+pub(crate) fn open_duplex(
     backend: Backend,
     interface: &InterfaceName,
     link: &Link,
     usage: &Usage,
-) -> Result<BothWays, String> {
+) -> Result<DuplexPort, String> {
     let open =
         |backend: &'static Descriptor, why| (backend.open_both_ways)(interface, link, usage, why);
     match backend {
-        Backend::One(backend) if backend.receives() => open(backend, ASKED.into()),
+        Backend::One(backend) if backend.receives() => open(backend, REQUESTED.into()),
         Backend::One(backend) => {
             let both: Vec<_> = Backend::all(true).map(Backend::name).collect();
             Err(format!("{} cannot receive; expected {}", backend.name, both.join(", ")))

@@ -37,7 +37,7 @@ impl std::fmt::Display for KernelVersion {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conditions {
     /// Whether a dedicated CPU is available for the port's own thread.
-    pub(crate) own_cpu: bool,
+    pub(crate) has_dedicated_cpu: bool,
     /// Version of the running kernel. `None` if unknown; an unknown version excludes no backend.
     pub(crate) kernel: Option<KernelVersion>,
 }
@@ -45,7 +45,10 @@ pub(crate) struct Conditions {
 impl Conditions {
     /// Returns the conditions for a single sending port of this process.
     pub(crate) fn of_one_port() -> Self {
-        Self { own_cpu: crate::affinity::allowed().len() > 1, kernel: KernelVersion::running() }
+        Self {
+            has_dedicated_cpu: crate::affinity::allowed().len() > 1,
+            kernel: KernelVersion::running(),
+        }
     }
 }
 

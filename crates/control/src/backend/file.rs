@@ -13,7 +13,7 @@ pub(crate) static FILE: Descriptor = Descriptor {
     name: "pcap",
     summary: "a capture file",
     has_interface: false,
-    ..Descriptor::SENDS_ON_REQUEST
+    ..Descriptor::TRANSMIT_ONLY
 };
 
 /// Creates a capture file and returns a port that writes it.

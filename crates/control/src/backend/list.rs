@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Segmentation, Stored, Transmit, TransmitCounters,
+    Capabilities, FrameId, PortError, Segmentation, StoredBytes, Transmit, TransmitCounters,
 };
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{AfPacketTransmit, OffloadTransmit};
@@ -120,7 +120,7 @@ impl Transmit for TransmitPort {
         forward!(self, port => port.send_stamped(frame, length, departure));
     }
 
-    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
+    fn store(&mut self, bytes: &[u8]) -> Option<StoredBytes> {
         forward!(self, port => port.store(bytes))
     }
 
@@ -128,7 +128,7 @@ impl Transmit for TransmitPort {
     fn send_stored(
         &mut self,
         frame: FrameId,
-        stored: Stored,
+        stored: StoredBytes,
         range: Range<usize>,
         departure: Instant,
     ) {

@@ -12,7 +12,7 @@ pub(crate) static MEMORY: Descriptor = Descriptor {
     has_interface: false,
     is_shared: true,
     open: |_, _, _| Ok(port()),
-    ..Descriptor::SENDS_ON_REQUEST
+    ..Descriptor::TRANSMIT_ONLY
 };
 
 /// Reason given for the memory backend.
@@ -24,6 +24,6 @@ fn port() -> TransmitPort {
 }
 
 /// Returns a port that discards frames, with the reason for the backend.
-pub(crate) fn asked_for() -> (TransmitPort, Choice) {
+pub(crate) fn discarding_port() -> (TransmitPort, Choice) {
     (port(), Choice { backend: &MEMORY, why: WHY.into() })
 }

@@ -26,16 +26,16 @@ use crate::port::{PortOptions, Usage};
 
 pub use af_packet::AF_PACKET;
 pub use af_xdp::AF_XDP;
-pub(crate) use choice::{Candidate, candidates, open, open_both_ways};
+pub(crate) use choice::{Candidate, candidates, open, open_duplex};
 pub(crate) use conditions::Conditions;
 pub use conditions::{KernelVersion, XDP_KERNEL};
 pub(crate) use file::create as create_file;
 pub use list::BACKENDS;
 pub(crate) use list::{PortVisitor, TransmitPort};
-pub(crate) use memory::{MEMORY, asked_for as memory};
-pub(crate) use opened::{BothWays, Choice};
+pub(crate) use memory::{MEMORY, discarding_port as memory};
+pub(crate) use opened::{Choice, DuplexPort};
 pub(crate) use trial::try_open;
-pub use trial::{Grade, Trial};
+pub use trial::{Grade, OpenTest};
 pub use xdp::XDP;
 
 /// Backend that sends and receives frames.
@@ -80,12 +80,12 @@ pub struct Descriptor {
     /// Returns a command that enables sending on the interface.
     pub(crate) repair: fn(&InterfaceName, &Link) -> Option<String>,
     /// Returns the finding of `doctor` if nothing prevents the use of the backend.
-    pub(crate) finding: fn(&Link, Trial) -> (Grade, &'static str),
+    pub(crate) finding: fn(&Link, OpenTest) -> (Grade, &'static str),
     /// Opens a sending port.
     pub(crate) open: fn(&InterfaceName, &Link, &PortOptions) -> Result<TransmitPort, String>,
     /// Opens a port that sends and receives; `why` is the reason for the choice.
     pub(crate) open_both_ways:
-        fn(&InterfaceName, &Link, &Usage, why: String) -> Result<BothWays, String>,
+        fn(&InterfaceName, &Link, &Usage, why: String) -> Result<DuplexPort, String>,
 }
 
 /// Suitability of a backend for an interface.
@@ -104,7 +104,7 @@ pub(crate) enum Probe {
 impl Descriptor {
     /// Default fields for a backend that only sends, needs no privilege and is used only on
     /// request.
-    const SENDS_ON_REQUEST: Self = Self {
+    const TRANSMIT_ONLY: Self = Self {
         name: "",
         summary: "",
         has_interface: true,
@@ -191,7 +191,7 @@ impl Backend {
     }
 
     /// Returns whether a sending port uses a dedicated CPU, or may do so with `auto`.
-    pub(crate) fn may_own_cpu(self) -> bool {
+    pub(crate) fn may_need_dedicated_cpu(self) -> bool {
         match self {
             Self::Auto => BACKENDS.iter().any(|it| it.owns_cpu),
             Self::One(descriptor) => descriptor.owns_cpu,
@@ -199,7 +199,7 @@ impl Backend {
     }
 
     /// Returns whether the user requested a backend that needs dedicated CPUs.
-    pub(crate) fn must_own_cpu(self) -> bool {
+    pub(crate) fn requires_dedicated_cpu(self) -> bool {
         matches!(self, Self::One(descriptor) if descriptor.owns_cpu)
     }
 }

@@ -17,7 +17,7 @@ pub(super) static NULL: Descriptor = Descriptor {
     open: |_, link, _| {
         Ok(NullTransmit::new(link.frame_length_max(), link.untagged_length_max()).into())
     },
-    ..Descriptor::SENDS_ON_REQUEST
+    ..Descriptor::TRANSMIT_ONLY
 };
 
 /// Number of frame buffers of a port, as in packet sockets.

@@ -13,7 +13,7 @@ pub(crate) struct Choice {
 }
 
 /// Both halves of a port, and its backend.
-pub(crate) struct BothWays {
+pub(crate) struct DuplexPort {
     pub(crate) transmit: TransmitPort,
     pub(crate) receive: ReceivePort,
     pub(crate) choice: Choice,

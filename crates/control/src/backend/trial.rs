@@ -24,7 +24,7 @@ pub enum Grade {
 
 /// Whether to open ports to test backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trial {
+pub enum OpenTest {
     /// Read only what the kernel reports.
     None,
     /// Open a port with each backend. This sends no frame, but a driver may reset its queues.

@@ -6,7 +6,7 @@ use wirestorm_io::privilege;
 use wirestorm_io::xdp::{self, XdpTransmit, XdpTransmitOptions};
 
 use super::{Conditions, Descriptor, ETHERNET, Probe, TransmitPort, XDP_KERNEL};
-use crate::inventory::{Grade, Trial};
+use crate::inventory::{Grade, OpenTest};
 use crate::port::PortOptions;
 
 /// The in-kernel XDP sender backend.
@@ -25,13 +25,13 @@ pub static XDP: Descriptor = Descriptor {
     refusal,
     repair,
     finding: |link, trial| match (link.xdp_features, trial) {
-        (None, Trial::None) => {
+        (None, OpenTest::None) => {
             (Grade::Remark, "may be able to send: before Linux 6.3 only --open can tell")
         }
         _ => (Grade::Good, "can send, with pacing in the kernel"),
     },
     open,
-    ..Descriptor::SENDS_ON_REQUEST
+    ..Descriptor::TRANSMIT_ONLY
 };
 
 fn open(
@@ -62,7 +62,7 @@ pub(super) fn obstacle(link: &Link, conditions: &Conditions) -> Option<String> {
             "the in-kernel sender needs Linux {XDP_KERNEL} or newer; this kernel is {kernel}"
         ));
     }
-    if !conditions.own_cpu {
+    if !conditions.has_dedicated_cpu {
         return Some("the in-kernel sender needs a dedicated CPU, and none is free".into());
     }
     if link.frame_length_max() > xdp::FRAME_LENGTH_MAX {
@@ -138,7 +138,7 @@ pub(super) mod tests {
     pub(in crate::backend) const TRANSMIT: u64 = 4;
     pub(in crate::backend) const ZERO_COPY: u64 = 8;
     pub(in crate::backend) const GOOD: Conditions =
-        Conditions { own_cpu: true, kernel: Some(KernelVersion { major: 6, minor: 1 }) };
+        Conditions { has_dedicated_cpu: true, kernel: Some(KernelVersion { major: 6, minor: 1 }) };
 
     pub(in crate::backend) fn link(kind: LinkKind, mtu: u32, features: Option<u64>) -> Link {
         Link {
@@ -170,7 +170,7 @@ pub(super) mod tests {
         let able = link(LinkKind::Physical, 1500, Some(TRANSMIT));
         let old = Conditions { kernel: KernelVersion::parse("5.17.9-x"), ..GOOD };
         assert!(obstacle(&able, &old).is_some_and(|text| text.contains("this kernel is 5.17")));
-        let alone = Conditions { own_cpu: false, ..GOOD };
+        let alone = Conditions { has_dedicated_cpu: false, ..GOOD };
         assert!(obstacle(&able, &alone).is_some_and(|text| text.contains("CPU")));
         let jumbo = link(LinkKind::Physical, 9000, Some(TRANSMIT));
         assert!(obstacle(&jumbo, &GOOD).is_some_and(|text| text.contains("9000")));

@@ -13,7 +13,7 @@ impl Cpus {
     /// Reserves CPUs for a run with `ports` sending ports. The CPUs come from those that the
     /// calling thread may use and that no other run has reserved. Dropping the plan releases them.
     pub(crate) fn reserve(&self, backend: Backend, ports: usize) -> CpuPlan {
-        let wanted = if backend.may_own_cpu() { ports } else { 0 };
+        let wanted = if backend.may_need_dedicated_cpu() { ports } else { 0 };
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let allowed = allowed();
         let mut rest: Vec<usize> =
@@ -24,13 +24,18 @@ impl Cpus {
         }
         // Keep at least one CPU for all other threads.
         if wanted >= rest.len() {
-            let sharing = if backend.must_own_cpu() { wanted } else { 0 };
-            return CpuPlan { senders: Vec::new(), rest, sharing, cpus: self.clone() };
+            let sharing = if backend.requires_dedicated_cpu() { wanted } else { 0 };
+            return CpuPlan {
+                senders: Vec::new(),
+                rest,
+                shared_senders: sharing,
+                cpus: self.clone(),
+            };
         }
         let senders = rest.split_off(rest.len() - wanted);
         taken.extend(&senders);
         drop(taken);
-        CpuPlan { senders, rest, sharing: 0, cpus: self.clone() }
+        CpuPlan { senders, rest, shared_senders: 0, cpus: self.clone() }
     }
 }
 
@@ -40,14 +45,14 @@ pub(crate) struct CpuPlan {
     senders: Vec<usize>,
     rest: Vec<usize>,
     /// Number of requested in-kernel senders that must share CPUs.
-    sharing: usize,
+    shared_senders: usize,
     cpus: Cpus,
 }
 
 impl CpuPlan {
     /// Returns a note for the result if in-kernel senders shared CPUs.
     pub(crate) fn note(&self) -> Option<String> {
-        let (senders, cpus) = (self.sharing, self.rest.len());
+        let (senders, cpus) = (self.shared_senders, self.rest.len());
         (senders > 0).then(|| {
             format!(
                 "an in-kernel sender uses a full CPU, but {senders} of them share {cpus} CPUs with \

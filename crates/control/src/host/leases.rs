@@ -24,24 +24,24 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// Exclusive use.
-    Alone,
+    Exclusive,
     /// Shared with runs of this host that also allow it.
     Shared,
     /// Shared with runs of any process that also allow it.
-    SharedByAll,
+    SharedWithProcesses,
     /// Reserved for runs of the same owner, which use it as if it were free.
     Reserved,
 }
 
 impl Claim {
     const fn is_shared(self) -> bool {
-        matches!(self, Self::Shared | Self::SharedByAll)
+        matches!(self, Self::Shared | Self::SharedWithProcesses)
     }
 }
 
 /// Lease of an interface; dropping it releases the interface.
 pub struct Lease {
-    held: Arc<Held>,
+    held: Arc<LeasedInterface>,
     id: u64,
 }
 
@@ -59,13 +59,13 @@ impl Drop for Lease {
 
 /// A leased interface. The lock excludes other processes, or shares with them, until the last lease
 /// is dropped.
-struct Held {
+struct LeasedInterface {
     interface: InterfaceName,
     /// Interface index. An interface that was removed and created again has another index.
     index: u32,
     holders: Mutex<Vec<HolderEntry>>,
     /// Access mode of `_lock`.
-    is_locked: io::Access,
+    lock_access: io::Access,
     _lock: InterfaceLock,
 }
 
@@ -86,7 +86,7 @@ impl HolderEntry {
     }
 }
 
-impl Held {
+impl LeasedInterface {
     fn holders(&self) -> MutexGuard<'_, Vec<HolderEntry>> {
         self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,7 +98,7 @@ pub(crate) struct Leases(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    held: Vec<Weak<Held>>,
+    held: Vec<Weak<LeasedInterface>>,
     next_id: u64,
 }
 
@@ -122,8 +122,8 @@ impl LeaseRequest<'_> {
     ) -> Result<Lease, OpenError> {
         let claim = match self.access {
             Access::Shared => Claim::Shared,
-            Access::ByBackend if is_shared => Claim::SharedByAll,
-            Access::ByBackend => Claim::Alone,
+            Access::ByBackend if is_shared => Claim::SharedWithProcesses,
+            Access::ByBackend => Claim::Exclusive,
         };
         self.leases.take(interface, index, claim, self.holder.clone())
     }
@@ -150,7 +150,8 @@ impl Leases {
         if let Some(held) = known {
             let mut holders = held.holders();
             // A reservation must exclude other processes, but a shared lock does not.
-            let is_shared_by_all = claim == Claim::Reserved && held.is_locked == io::Access::Shared;
+            let is_shared_by_all =
+                claim == Claim::Reserved && held.lock_access == io::Access::Shared;
             let other =
                 holders.iter().find(|other| is_shared_by_all || !other.allows(claim, &holder));
             if let Some(other) = other {
@@ -162,14 +163,14 @@ impl Leases {
             return Ok(Lease { held, id });
         }
         let is_locked = match claim {
-            Claim::SharedByAll => io::Access::Shared,
-            Claim::Alone | Claim::Shared | Claim::Reserved => io::Access::Exclusive,
+            Claim::SharedWithProcesses => io::Access::Shared,
+            Claim::Exclusive | Claim::Shared | Claim::Reserved => io::Access::Exclusive,
         };
-        let held = Arc::new(Held {
+        let held = Arc::new(LeasedInterface {
             interface: interface.clone(),
             index,
             holders: Mutex::new(vec![HolderEntry { id, claim, holder }]),
-            is_locked,
+            lock_access: is_locked,
             _lock: InterfaceLock::acquire(interface, is_locked)?,
         });
         state.held.push(Arc::downgrade(&held));
@@ -181,7 +182,7 @@ impl Leases {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held = state.held.iter().filter_map(Weak::upgrade);
         let of_it: Vec<_> = held.filter(|held| held.interface == *interface).collect();
-        let holders = |held: &Arc<Held>| -> Vec<_> {
+        let holders = |held: &Arc<LeasedInterface>| -> Vec<_> {
             held.holders().iter().map(|entry| entry.holder.clone()).collect()
         };
         of_it.iter().flat_map(holders).collect()
@@ -211,15 +212,15 @@ mod tests {
         let leases = Leases::default();
         let take = |claim, owner: &str| leases.take(&interface, index, claim, holder(owner));
         let first = take(Claim::Shared, "ada").unwrap();
-        let second = take(Claim::SharedByAll, "bob").unwrap();
+        let second = take(Claim::SharedWithProcesses, "bob").unwrap();
         assert_eq!(leases.holders(&interface), [holder("ada"), holder("bob")]);
-        let refused = take(Claim::Alone, "eve").unwrap_err().to_string();
+        let refused = take(Claim::Exclusive, "eve").unwrap_err().to_string();
         assert!(refused.contains("a lease of ada"), "{refused}");
         drop(first);
         assert_eq!(leases.holders(&interface), [holder("bob")]);
-        assert!(take(Claim::Alone, "eve").is_err());
+        assert!(take(Claim::Exclusive, "eve").is_err());
         drop(second);
-        let alone = take(Claim::Alone, "eve").unwrap();
+        let alone = take(Claim::Exclusive, "eve").unwrap();
         assert!(take(Claim::Shared, "ada").is_err());
         // Another host of this process conflicts like another process.
         let elsewhere =
@@ -227,11 +228,11 @@ mod tests {
         assert!(elsewhere(Claim::Shared).is_err());
         drop(alone);
         assert!(leases.holders(&interface).is_empty());
-        let shared = take(Claim::SharedByAll, "ada").unwrap();
-        elsewhere(Claim::SharedByAll).unwrap();
-        assert!(elsewhere(Claim::Alone).is_err());
+        let shared = take(Claim::SharedWithProcesses, "ada").unwrap();
+        elsewhere(Claim::SharedWithProcesses).unwrap();
+        assert!(elsewhere(Claim::Exclusive).is_err());
         drop(shared);
-        elsewhere(Claim::Alone).unwrap();
+        elsewhere(Claim::Exclusive).unwrap();
     }
 
     #[test]
@@ -244,20 +245,21 @@ mod tests {
         let index = Link::open(&interface).unwrap().index;
         let leases = Leases::default();
         let take = |claim, owner: &str| leases.take(&interface, index, claim, holder(owner));
-        let elsewhere = || Leases::default().take(&interface, index, Claim::Alone, holder("ada"));
+        let elsewhere =
+            || Leases::default().take(&interface, index, Claim::Exclusive, holder("ada"));
         let first = take(Claim::Reserved, "ada").unwrap();
         let second = take(Claim::Reserved, "ada").unwrap();
         assert!(take(Claim::Reserved, "bob").is_err());
-        assert!(take(Claim::Alone, "bob").is_err());
+        assert!(take(Claim::Exclusive, "bob").is_err());
         assert!(elsewhere().is_err());
-        let run = take(Claim::Alone, "ada").unwrap();
-        assert!(take(Claim::SharedByAll, "ada").is_err(), "a second run");
+        let run = take(Claim::Exclusive, "ada").unwrap();
+        assert!(take(Claim::SharedWithProcesses, "ada").is_err(), "a second run");
         drop((first, second));
         assert!(elsewhere().is_err(), "the run goes on without a reservation");
         drop(run);
         elsewhere().unwrap();
         // A run that shares with all processes prevents a reservation.
-        let run = take(Claim::SharedByAll, "ada").unwrap();
+        let run = take(Claim::SharedWithProcesses, "ada").unwrap();
         assert!(take(Claim::Reserved, "ada").is_err());
         drop(run);
         take(Claim::Reserved, "ada").unwrap();

@@ -12,7 +12,7 @@ use wirestorm_io::clock;
 use super::report::DirectionOutcome;
 use crate::backend::TransmitPort;
 use crate::port::{Interfaces, ReceivePort, Watch};
-use crate::work::{drain, settled};
+use crate::work::{drain, final_counters};
 
 /// Interval at which the worker publishes counters and checks its interface.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
@@ -48,7 +48,7 @@ impl Direction<'_> {
             self.stop.store(true, Ordering::Relaxed);
         }
         self.publish();
-        let transmitted = settled(&mut self.transmit, outcome.is_err());
+        let transmitted = final_counters(&mut self.transmit, outcome.is_err());
         DirectionOutcome {
             counters: *self.link.counters(),
             unfit,

@@ -13,11 +13,11 @@ use std::sync::Mutex;
 
 use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::Duration;
-use wirestorm_engine::impairment::{HeldOptions, Link};
+use wirestorm_engine::impairment::{DelayQueueOptions, Link};
 use wirestorm_io::clock;
 use wirestorm_model::impairment::Impairment;
 
-use crate::backend::{Backend, open_both_ways};
+use crate::backend::{Backend, open_duplex};
 use crate::lifecycle::{Abandoned, Context, PortSnapshot, Snapshot};
 use crate::port::{Interfaces, OpenError, Usage, are_one_pair};
 use crate::result::{Achieved, RunResult, Target};
@@ -81,7 +81,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
     let _frames = context.need_frames(&interfaces)?;
     let mut ports = Vec::new();
     for (interface, link) in &interfaces.links {
-        let port = open_both_ways(backend, interface, link, &Usage::Bridge);
+        let port = open_duplex(backend, interface, link, &Usage::Bridge);
         ports.push(
             port.map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?,
         );
@@ -98,7 +98,8 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
         let halves = receive.into_iter().zip(transmit).enumerate();
         let openers = halves.map(|(index, (receive, transmit))| {
             let longest = wirestorm_base::port::Transmit::capabilities(&transmit).frame_length_max;
-            let held = HeldOptions { frames: options.buffer_frames, frame_length_max: longest };
+            let held =
+                DelayQueueOptions { frames: options.buffer_frames, frame_length_max: longest };
             // Each direction has its own random sequence.
             let seed = options.seed.wrapping_mul(2).wrapping_add(index as u64);
             let direction = Direction {

@@ -42,7 +42,7 @@ pub(super) fn ports(
             rx: Some(ReceiveReport {
                 packets: arrives.received.received,
                 bytes: arrives.received.received_bytes,
-                dropped: arrives.received.missed,
+                dropped: arrives.received.rx_dropped,
                 ..ReceiveReport::default()
             }),
             impairment: Some(leaves.impairment(names[1 - place])),

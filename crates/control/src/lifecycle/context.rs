@@ -14,7 +14,7 @@ use crate::backend::{AF_PACKET, Backend};
 use crate::files::Files;
 use crate::host::{Access, Host, LeaseHolder, LeaseRequest};
 use crate::port::{Interfaces, OpenError};
-use crate::receive::{Need, SharedReceivers};
+use crate::receive::{FrameClaim, SharedReceivers};
 use crate::result::{HostFacts, RunResult, SCHEMA, Times, Verdict};
 
 /// Access of a run's supervisor thread to the host and to the run's handles.
@@ -89,7 +89,10 @@ impl Context {
     ///
     /// # Errors
     /// Fails if another run consumes them.
-    pub(crate) fn need_frames(&self, interfaces: &Interfaces) -> Result<Vec<Need>, OpenError> {
+    pub(crate) fn need_frames(
+        &self,
+        interfaces: &Interfaces,
+    ) -> Result<Vec<FrameClaim>, OpenError> {
         let links = interfaces.links.iter().filter(|_| self.is_shared());
         links.map(|(interface, _)| self.host.receivers().need(interface)).collect()
     }

@@ -35,7 +35,7 @@ pub enum FlowCommand {
 pub(crate) struct FlowControl {
     /// Number of flows in the plan.
     flows: usize,
-    given: Mutex<Vec<GivenCommand>>,
+    given: Mutex<Vec<PendingCommand>>,
     /// Number of commands given. Workers read it at each iteration.
     count: AtomicUsize,
 }
@@ -46,7 +46,7 @@ const NOTICE: Duration = Duration::from_millis(25);
 
 /// A command and the time when it takes effect.
 #[derive(Clone, Debug)]
-pub(crate) struct GivenCommand {
+pub(crate) struct PendingCommand {
     pub(crate) at: Instant,
     /// Indices of the flows in the plan.
     pub(crate) flows: Vec<usize>,
@@ -68,7 +68,7 @@ impl FlowControl {
     pub(crate) fn give(&self, flows: Vec<usize>, command: FlowCommand) {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let at = clock::now().saturating_add(NOTICE);
-        given.push(GivenCommand { at, flows, command });
+        given.push(PendingCommand { at, flows, command });
         self.count.store(given.len(), Ordering::Release);
     }
 
@@ -85,7 +85,7 @@ impl FlowControl {
     }
 
     /// Returns the commands after the first `done`.
-    pub(crate) fn after(&self, done: usize) -> Vec<GivenCommand> {
+    pub(crate) fn after(&self, done: usize) -> Vec<PendingCommand> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given[done..].to_vec()
     }

@@ -29,7 +29,7 @@ pub(crate) struct LoadControl {
     asked: AtomicU64,
     /// Allows one query at a time.
     asking: Mutex<()>,
-    answers: Mutex<Answers>,
+    answers: Mutex<QueryAnswers>,
     answered: Condvar,
 }
 
@@ -62,7 +62,7 @@ pub enum Detail {
 }
 
 #[derive(Debug, Default)]
-struct Answers {
+struct QueryAnswers {
     /// Number of the last query that each port answered, and the answer.
     ports: Vec<Option<(u64, PortReport)>>,
     is_over: bool,
@@ -177,7 +177,7 @@ impl LoadControl {
         let question = (self.asked.load(Ordering::Relaxed) >> DETAIL_BITS) + 1;
         self.asked.store(question << DETAIL_BITS | detail as u64, Ordering::Relaxed);
         let answers = self.lock();
-        let is_open = |answers: &mut Answers| {
+        let is_open = |answers: &mut QueryAnswers| {
             let has_answered =
                 |it: &Option<(u64, PortReport)>| it.as_ref().is_some_and(|it| it.0 >= question);
             !answers.is_over && !answers.ports.iter().all(has_answered)
@@ -191,12 +191,12 @@ impl LoadControl {
     }
 
     /// Lets `ports` ports answer queries until the returned guard is dropped.
-    pub(crate) fn begin(&self, ports: usize) -> Answering<'_> {
+    pub(crate) fn begin(&self, ports: usize) -> QueryGuard<'_> {
         self.lock().ports = vec![None; ports];
-        Answering(self)
+        QueryGuard(self)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Answers> {
+    fn lock(&self) -> MutexGuard<'_, QueryAnswers> {
         // Updates happen in one step, so a panic of another thread leaves the answers consistent.
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -241,14 +241,14 @@ impl<Table: Clone> Changing<Table> {
     }
 
     /// Returns the table if it changed since `seen` changes, and updates `seen`.
-    fn since(&self, seen: &mut u64) -> Option<Arc<Table>> {
+    fn if_changed(&self, seen: &mut u64) -> Option<Arc<Table>> {
         let changes = self.changes.load(Ordering::Acquire);
         (std::mem::replace(seen, changes) != changes).then(|| self.now())
     }
 }
 
 /// Returns the set of all addresses.
-fn everybody() -> AddressSet {
+fn all_addresses() -> AddressSet {
     let mut all = AddressSet::default();
     let v4 = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into());
     let v6 = (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::from_bits(u128::MAX).into());
@@ -257,9 +257,9 @@ fn everybody() -> AddressSet {
 }
 
 /// Guard: while it exists, the ports of the run answer queries.
-pub(crate) struct Answering<'a>(&'a LoadControl);
+pub(crate) struct QueryGuard<'a>(&'a LoadControl);
 
-impl Drop for Answering<'_> {
+impl Drop for QueryGuard<'_> {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.answered.notify_all();
@@ -301,11 +301,11 @@ impl<'a> LoadFollower<'a> {
     /// Returns the disabled clients if they changed since the last call. A pause disables all
     /// clients.
     pub(crate) fn clients_off(&mut self, is_paused: bool) -> Option<Arc<AddressSet>> {
-        let changed = self.control.off.since(&mut self.switched);
+        let changed = self.control.off.if_changed(&mut self.switched);
         let was_paused = std::mem::replace(&mut self.is_paused, is_paused);
         match (is_paused, was_paused) {
             (true, true) => None,
-            (true, false) => Some(Arc::new(everybody())),
+            (true, false) => Some(Arc::new(all_addresses())),
             (false, true) => Some(self.control.off.now()),
             (false, false) => changed,
         }
@@ -313,7 +313,7 @@ impl<'a> LoadFollower<'a> {
 
     /// Returns the tunnels that differ from the plan if they changed since the last call.
     pub(crate) fn tunnels(&mut self) -> Option<Arc<TunnelTable>> {
-        self.control.tunnels.since(&mut self.tunnelled)
+        self.control.tunnels.if_changed(&mut self.tunnelled)
     }
 
     /// Answers the pending query, if there is one.
@@ -446,12 +446,12 @@ mod tests {
     fn workers_neither_wait_for_a_change_nor_free_old_tables() {
         let table: Changing<Vec<u8>> = Changing::default();
         let mut seen = 0;
-        assert!(table.since(&mut seen).is_none());
+        assert!(table.if_changed(&mut seen).is_none());
         assert!(table.change(|it| {
             it.push(1);
             true
         }));
-        let first = table.since(&mut seen).unwrap();
+        let first = table.if_changed(&mut seen).unwrap();
         // A read during a change must not wait; a deadlock would block this test forever.
         assert!(table.change(|it| {
             assert_eq!(*table.now(), [1]);
@@ -462,9 +462,9 @@ mod tests {
             it.push(3);
             false
         }));
-        let second = table.since(&mut seen).unwrap();
+        let second = table.if_changed(&mut seen).unwrap();
         assert_eq!((first.as_slice(), second.as_slice()), (&[1][..], &[1, 2][..]));
-        assert!(table.since(&mut seen).is_none());
+        assert!(table.if_changed(&mut seen).is_none());
         assert_eq!(Arc::strong_count(&first), 2, "the writer keeps a reference too");
         let old = Arc::downgrade(&first);
         drop(first);

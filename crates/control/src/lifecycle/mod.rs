@@ -20,7 +20,7 @@ pub use context::Abandoned;
 pub(crate) use context::{Context, Start, judged};
 pub use error::{RunError, RunErrorKind};
 pub use flow_control::FlowCommand;
-pub(crate) use flow_control::{FlowControl, GivenCommand};
+pub(crate) use flow_control::{FlowControl, PendingCommand};
 pub use handle::RunHandle;
 pub use id::RunId;
 pub(crate) use load_control::LoadFollower;

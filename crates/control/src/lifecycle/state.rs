@@ -31,7 +31,7 @@ pub enum StartAt {
 pub type RunOutcome = Result<Arc<RunResult>, Arc<RunError>>;
 
 /// Returns the measurement of a flow so far, by index in the plan.
-pub(crate) type Live = Arc<dyn Fn(usize) -> Vec<MeasuredReport> + Send + Sync>;
+pub(crate) type LiveQuery = Arc<dyn Fn(usize) -> Vec<MeasuredReport> + Send + Sync>;
 
 /// State that the supervisor thread and the handles of a run share.
 pub(crate) struct Supervised {
@@ -62,7 +62,7 @@ pub(crate) struct Controls {
     /// Commands to the loads of clients.
     pub(crate) load: LoadControl,
     /// Query of the measurement so far.
-    live: Mutex<Option<Live>>,
+    live: Mutex<Option<LiveQuery>>,
 }
 
 impl Controls {
@@ -74,11 +74,11 @@ impl Controls {
         self.paused.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn live(&self) -> Option<Live> {
+    pub(crate) fn live(&self) -> Option<LiveQuery> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_live(&self, live: Live) {
+    pub(crate) fn set_live(&self, live: LiveQuery) {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(live);
     }
 }

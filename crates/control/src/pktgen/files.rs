@@ -70,14 +70,14 @@ impl Files for ProcNet {
     }
 
     fn write(&self, path: &str, text: &[u8], answer: Answer) {
-        let Some(file) = file_of(path) else { return answer.give(Err(libc::EISDIR)) };
+        let Some(file) = file_of(path) else { return answer.complete(Err(libc::EISDIR)) };
         match self.session.write(file, &String::from_utf8_lossy(text)) {
             // If the main loop has ended, the dropped answer reports an error.
             Ok(Effect::Start) => (self.start)(answer),
-            Ok(_) => answer.give(Ok(())),
+            Ok(_) => answer.complete(Ok(())),
             Err(error) => {
                 self.session.refused(&error);
-                answer.give(error.problem.errno().map_or(Ok(()), |errno| Err(number(errno))));
+                answer.complete(error.problem.errno().map_or(Ok(()), |errno| Err(number(errno))));
             }
         }
     }

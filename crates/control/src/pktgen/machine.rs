@@ -25,7 +25,7 @@ pub(super) fn links() -> Result<BTreeMap<String, Link>, LinkError> {
 }
 
 /// Returns the interfaces of the namespace of a device such as `netns/lab:veth0@0`.
-pub(super) fn links_beside(device: &str) -> BTreeMap<String, Link> {
+pub(super) fn links_in_namespace_of(device: &str) -> BTreeMap<String, Link> {
     let interface = device.split('@').next().unwrap_or_default();
     let interface: Option<InterfaceName> = interface.parse().ok();
     interface.and_then(|it| links_of(&it.namespace).ok()).unwrap_or_default()

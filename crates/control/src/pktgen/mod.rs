@@ -23,5 +23,5 @@ mod stamp;
 pub use run::{DeviceError, DeviceOptions};
 pub(crate) use script::run;
 pub use script::{PktgenPlan, PktgenRunError, ScriptSource};
-pub use session::{Event, StartError, StepError, Tell};
+pub use session::{Event, EventCallback, StartError, StepError};
 pub use shell::ShellError;

@@ -4,7 +4,7 @@ use wirestorm_base::rate::Layer;
 use wirestorm_model::stream::Speed;
 use wirestorm_plan::pktgen::{Counters, LoweredDevice};
 
-use super::run::{DeviceOutcome, Sent};
+use super::run::{DeviceOutcome, PortOutcome};
 use crate::port::stamp_name;
 use crate::result::{DepartureReport, DeviceReport, FrameRate, TransmitReport};
 
@@ -33,7 +33,9 @@ pub(super) fn device(
         result,
         ..DeviceReport::default()
     };
-    let Some(Sent { choice, transmitted, departures }) = &outcome.sent else { return report };
+    let Some(PortOutcome { choice, transmitted, departures }) = &outcome.sent else {
+        return report;
+    };
     report.backend = Some(choice.backend.name.into());
     report.backend_reason = Some(choice.why.clone());
     report.tx.failed = transmitted.failed;

@@ -11,7 +11,7 @@ use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, Share};
 use wirestorm_io::clock::{self, RealtimeOffset};
 use wirestorm_model::stream::{Speed, Stream};
-use wirestorm_plan::pktgen::{LoweredDevice, Stamps};
+use wirestorm_plan::pktgen::{LoweredDevice, TimestampPosition};
 
 use super::stamp::Stamping;
 use crate::backend::Choice;
@@ -19,7 +19,7 @@ use crate::backend::{self, Backend, PortVisitor, TransmitPort};
 use crate::lifecycle::{Context, Controls, Start};
 use crate::port::{Interfaces, OpenError, PortOptions};
 use crate::work::{
-    Stamped, departures, drain, generator_options, rest, settled, wait_while_paused,
+    Stamped, departures, drain, final_counters, generator_options, rest, wait_while_paused,
 };
 use crate::workers::Workers;
 
@@ -67,7 +67,7 @@ pub enum DeviceError {
 /// Outcome of a device.
 pub(super) struct DeviceOutcome {
     /// `None` if the device sends nothing.
-    pub(super) sent: Option<Sent>,
+    pub(super) sent: Option<PortOutcome>,
     /// Time since the common start, without pauses.
     pub(super) elapsed: Duration,
     /// Part of `elapsed` in which the device waited.
@@ -76,14 +76,14 @@ pub(super) struct DeviceOutcome {
 }
 
 /// Counters of a device's port.
-pub(super) struct Sent {
+pub(super) struct PortOutcome {
     pub(super) choice: Choice,
     pub(super) transmitted: TransmitCounters,
     pub(super) departures: Option<Stamped>,
 }
 
 /// Outcome of a run of all devices, in device order.
-pub(super) struct Ran {
+pub(super) struct RunOutcome {
     pub(super) start: Instant,
     pub(super) outcomes: Vec<DeviceOutcome>,
     /// Notes on interfaces and CPUs.
@@ -102,7 +102,7 @@ pub(super) fn run(
     options: &DeviceOptions,
     context: &Context,
     mut observe: impl FnMut(&Progress),
-) -> Result<Ran, DeviceError> {
+) -> Result<RunOutcome, DeviceError> {
     let mut names: Vec<&str> = devices.iter().map(|device| device.interface.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -136,7 +136,7 @@ pub(super) fn run(
     }
     outcomes.sort_by_key(|(device, _)| *device);
     let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
-    Ok(Ran { start, outcomes, notes: interfaces.notes().chain(cpus.note()).collect() })
+    Ok(RunOutcome { start, outcomes, notes: interfaces.notes().chain(cpus.note()).collect() })
 }
 
 /// Creates a sender for each device that sends.
@@ -194,7 +194,7 @@ struct Sender<'a> {
     /// Index of the device.
     device: usize,
     stream: &'a Stream,
-    stamps: Option<Stamps>,
+    stamps: Option<TimestampPosition>,
     interfaces: &'a Interfaces,
     /// Index of the device's interface in `interfaces`.
     place: usize,
@@ -244,9 +244,9 @@ impl Sender<'_> {
         let elapsed = now.saturating_since(start).saturating_sub(paused);
         let departures = departures(generator.departures().clone(), slice::from_ref(&port));
         DeviceOutcome {
-            sent: Some(Sent {
+            sent: Some(PortOutcome {
                 choice,
-                transmitted: settled(&mut port, ended.is_err()),
+                transmitted: final_counters(&mut port, ended.is_err()),
                 departures,
             }),
             elapsed,
@@ -310,7 +310,7 @@ impl Sender<'_> {
 /// One iteration of a generator on a port that writes timestamps.
 struct Breathe<'a> {
     generator: &'a mut Generator,
-    stamps: Option<Stamps>,
+    stamps: Option<TimestampPosition>,
     now: Instant,
     realtime: RealtimeOffset,
 }

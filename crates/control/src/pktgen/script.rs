@@ -11,10 +11,10 @@ use wirestorm_plan::pktgen::Script;
 use wirestorm_plan::replay::ReceivePlan;
 
 use super::run::DeviceOptions;
-use super::session::{Event, Session, StepError, Tell};
+use super::session::{Event, EventCallback, Session, StepError};
 use super::shell::{ShellError, run_shell};
 use crate::lifecycle::{Abandoned, Context, PortSnapshot, Snapshot};
-use crate::receive::Arrivals;
+use crate::receive::RunReceiver;
 use crate::result::{PortReport, RunResult, Target};
 use crate::workers::OBSERVE_INTERVAL;
 
@@ -29,7 +29,7 @@ pub struct PktgenPlan {
     /// Options for sending.
     pub options: DeviceOptions,
     /// Callback for events. Called on threads of the run.
-    pub tell: Tell,
+    pub tell: EventCallback,
 }
 
 /// Source of a script.
@@ -80,7 +80,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
     let duration = options.duration;
     let open = |interface: String| {
         let plan = ReceivePlan { interface, verify: false };
-        Arrivals::open(&plan, false, context.shared_receivers()).map_err(PktgenRunError::Receive)
+        RunReceiver::open(&plan, false, context.shared_receivers()).map_err(PktgenRunError::Receive)
     };
     let arrivals = receive.map(open).transpose()?;
     let session = Session::open(options, Arc::clone(context), tell);
@@ -172,7 +172,7 @@ fn follow(session: &Arc<Session>, name: &str, script: ScriptSource) -> Result<()
 }
 
 /// Counts arrivals until the run stops or its duration is over.
-fn wait(arrivals: &Arrivals, duration: Duration, start: Instant, context: &Context) {
+fn wait(arrivals: &RunReceiver, duration: Duration, start: Instant, context: &Context) {
     let interface = arrivals.interface();
     while !context.controls().is_stopped() {
         let elapsed = clock::now().saturating_since(start);

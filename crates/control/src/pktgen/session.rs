@@ -10,7 +10,7 @@ use wirestorm_plan::pktgen::{
 
 use super::machine;
 use super::report;
-use super::run::{self, DeviceError, DeviceOptions, DeviceOutcome, Ran};
+use super::run::{self, DeviceError, DeviceOptions, DeviceOutcome, RunOutcome};
 use crate::lifecycle::Context;
 use crate::result::DeviceRun;
 
@@ -76,13 +76,13 @@ pub enum StepError {
 }
 
 /// Callback for the events of a script.
-pub type Tell = Box<dyn Fn(&Event<'_>) + Send + Sync>;
+pub type EventCallback = Box<dyn Fn(&Event<'_>) + Send + Sync>;
 
 /// pktgen state of one script.
 pub(super) struct Session {
     options: DeviceOptions,
     context: Arc<Context>,
-    tell: Tell,
+    tell: EventCallback,
     state: Mutex<State>,
 }
 
@@ -110,7 +110,7 @@ impl Session {
     pub(super) fn open(
         options: DeviceOptions,
         context: Arc<Context>,
-        tell: Tell,
+        tell: EventCallback,
     ) -> Result<Self, String> {
         let links = machine::links().map_err(|error| error.to_string())?;
         let state = State {
@@ -176,7 +176,7 @@ impl Session {
             if let Ok(mut links) = machine::links() {
                 let added = text.trim().strip_prefix("add_device ").map(str::trim_start);
                 if let Some(device) = added.filter(|device| device.contains('/')) {
-                    links.append(&mut machine::links_beside(device));
+                    links.append(&mut machine::links_in_namespace_of(device));
                 }
                 state.pktgen.set_links(links);
             }
@@ -217,7 +217,7 @@ impl Session {
             Err(error) => {
                 let mut state = self.lock();
                 state.is_running = false;
-                state.pktgen.abandon();
+                state.pktgen.mark_not_started();
                 return Err(error.into());
             }
         }
@@ -237,7 +237,7 @@ impl Session {
                 }
             }
         }
-        state.pktgen.begin();
+        state.pktgen.mark_running();
         state.is_running = true;
         state.is_told_to_stop = false;
         self.context.controls().stop.store(false, Ordering::Relaxed);
@@ -254,7 +254,7 @@ impl Session {
         (self.tell)(&Event::Progress(frames));
     }
 
-    fn end(&self, devices: &[LoweredDevice], ran: Ran) {
+    fn end(&self, devices: &[LoweredDevice], ran: RunOutcome) {
         let counters: Vec<Counters> = devices
             .iter()
             .zip(&ran.outcomes)
@@ -319,7 +319,7 @@ pub(super) struct SessionOutcome {
 }
 
 /// Returns the counters for a device's file.
-fn counters(device: &LoweredDevice, outcome: &DeviceOutcome, ran: &Ran) -> Counters {
+fn counters(device: &LoweredDevice, outcome: &DeviceOutcome, ran: &RunOutcome) -> Counters {
     let transmitted = outcome.sent.as_ref().map(|sent| sent.transmitted).unwrap_or_default();
     Counters {
         frames: transmitted.sent,

@@ -86,7 +86,7 @@ pub(super) fn run_shell(
         match told.recv() {
             Ok(Message::Start(answer)) => {
                 let started = session.start();
-                answer.give(started.map_err(|error| {
+                answer.complete(started.map_err(|error| {
                     session.failed(error.to_string());
                     libc::EIO
                 }));

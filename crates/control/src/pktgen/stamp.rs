@@ -4,7 +4,7 @@ use wirestorm_base::port::{FrameId, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_base::wrapper;
 use wirestorm_io::clock::RealtimeOffset;
-use wirestorm_plan::pktgen::Stamps;
+use wirestorm_plan::pktgen::TimestampPosition;
 use wirestorm_wire::checksum::Change;
 
 /// A port that writes the departure time into each frame: the due time, or the start of the current
@@ -12,7 +12,7 @@ use wirestorm_wire::checksum::Change;
 pub(super) struct Stamping<'a, P> {
     pub(super) port: &'a mut P,
     /// Position of the timestamp; `None` for frames without one.
-    pub(super) stamps: Option<Stamps>,
+    pub(super) stamps: Option<TimestampPosition>,
     pub(super) now: Instant,
     pub(super) realtime: RealtimeOffset,
 }
@@ -43,11 +43,11 @@ impl<P: Transmit> wrapper::TransmitWrapper for Stamping<'_, P> {
 
 /// Writes the time as seconds and microseconds into a field of zeros, and updates the checksum.
 #[inline]
-fn stamp(frame: &mut [u8], stamps: Stamps, realtime_nanos: u64) {
+fn stamp(frame: &mut [u8], stamps: TimestampPosition, realtime_nanos: u64) {
     // 32 bits each, as in the kernel. The seconds overflow in 2106.
     let seconds = (realtime_nanos / 1_000_000_000) as u32;
     let microseconds = (realtime_nanos % 1_000_000_000 / 1_000) as u32;
-    let Stamps { offset, checksum } = stamps;
+    let TimestampPosition { offset, checksum } = stamps;
     frame[offset..offset + 4].copy_from_slice(&seconds.to_be_bytes());
     frame[offset + 4..offset + 8].copy_from_slice(&microseconds.to_be_bytes());
     if let Some(at) = checksum {
@@ -69,7 +69,7 @@ mod tests {
             let mut frame = [first, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
             let sum = !checksum::sum(&frame);
             frame[4..6].copy_from_slice(&sum.to_be_bytes());
-            let stamps = Stamps { offset: 6, checksum: Some(4) };
+            let stamps = TimestampPosition { offset: 6, checksum: Some(4) };
             stamp(&mut frame, stamps, 1_700_000_000_123_456_789);
             assert_eq!(frame[6..10], 1_700_000_000_u32.to_be_bytes());
             assert_eq!(frame[10..14], 123_456_u32.to_be_bytes());

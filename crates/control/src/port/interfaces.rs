@@ -159,7 +159,7 @@ impl Watch {
 
     /// Returns the error for an interface that is down.
     pub(crate) fn went_down(&self) -> PortError {
-        self.interface.went_down()
+        self.interface.down_error()
     }
 
     /// # Errors
@@ -169,7 +169,7 @@ impl Watch {
         match watch.state() {
             // Without carrier the kernel still accepts frames, and the counters show their loss.
             Ok(LinkState::Running | LinkState::NoCarrier) => Ok(()),
-            Ok(LinkState::Down) => Err(self.interface.went_down()),
+            Ok(LinkState::Down) => Err(self.interface.down_error()),
             Ok(LinkState::Gone) => Err(self.interface.is_gone()),
             // An unknown state is no reason to end a run.
             Err(_) => Ok(()),

@@ -10,14 +10,14 @@ use wirestorm_base::wrapper;
 /// is down, nothing arrives, and frames to send are dropped and counted as unsent. The owner calls
 /// `come_up` when the interface is up again.
 #[derive(Debug)]
-pub(crate) struct Lasting<Port> {
+pub(crate) struct LinkFlapTolerant<Port> {
     port: Port,
     is_down: bool,
     /// Frames dropped while the interface was down.
     unsent: u64,
 }
 
-impl<Port> Lasting<Port> {
+impl<Port> LinkFlapTolerant<Port> {
     pub(crate) const fn new(port: Port) -> Self {
         Self { port, is_down: false, unsent: 0 }
     }
@@ -35,34 +35,34 @@ impl<Port> Lasting<Port> {
     }
 
     /// Records that the interface is up again.
-    pub(crate) const fn come_up(&mut self) {
+    pub(crate) const fn resume(&mut self) {
         self.is_down = false;
     }
 }
 
-impl<Port: Receive> Lasting<Port> {
+impl<Port: Receive> LinkFlapTolerant<Port> {
     /// Records that the interface is down: returns no frames until it is up again.
-    pub(crate) const fn stop_hearing(&mut self) {
+    pub(crate) const fn suspend_receive(&mut self) {
         self.is_down = true;
     }
 }
 
-impl<Port: Transmit> Lasting<Port> {
+impl<Port: Transmit> LinkFlapTolerant<Port> {
     /// Records that the interface is down. Aborts the queued frames, which would leave too late.
-    pub(crate) fn stop_sending(&mut self) {
+    pub(crate) fn suspend_transmit(&mut self) {
         if !self.is_down {
             self.is_down = true;
             self.port.abort();
         }
     }
 
-    fn throw_away(&mut self, frame: FrameId) {
+    fn discard(&mut self, frame: FrameId) {
         self.port.release(frame);
         self.unsent += 1;
     }
 }
 
-impl<Port: Transmit> wrapper::TransmitWrapper for Lasting<Port> {
+impl<Port: Transmit> wrapper::TransmitWrapper for LinkFlapTolerant<Port> {
     type Port = Port;
 
     #[inline]
@@ -78,7 +78,7 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Lasting<Port> {
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         if self.is_down {
-            return self.throw_away(frame);
+            return self.discard(frame);
         }
         self.port.send(frame, length, departure);
     }
@@ -92,7 +92,7 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Lasting<Port> {
         departure: Instant,
     ) {
         if self.is_down {
-            return self.throw_away(frame);
+            return self.discard(frame);
         }
         self.port.send_segments(frame, length, segments, departure);
     }
@@ -103,7 +103,7 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Lasting<Port> {
         }
         match self.port.flush() {
             Err(PortError::Down { .. }) => {
-                self.stop_sending();
+                self.suspend_transmit();
                 Ok(())
             }
             outcome => outcome,
@@ -117,7 +117,7 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Lasting<Port> {
     }
 }
 
-impl<Port: Receive> wrapper::ReceiveWrapper for Lasting<Port> {
+impl<Port: Receive> wrapper::ReceiveWrapper for LinkFlapTolerant<Port> {
     type Port = Port;
 
     #[inline]
@@ -137,7 +137,7 @@ impl<Port: Receive> wrapper::ReceiveWrapper for Lasting<Port> {
         }
         match self.port.receive(room, batch) {
             Err(PortError::Down { .. }) => {
-                self.stop_hearing();
+                self.suspend_receive();
                 Ok(0)
             }
             outcome => outcome,
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn frames_sent_during_an_outage_count_as_unsent() {
         let (transmit, mut receive) = wire(WireOptions { frames: 16, frame_length_max: 100 });
-        let mut port = Lasting::new(transmit);
-        let mut send = |port: &mut Lasting<_>, count: usize| {
+        let mut port = LinkFlapTolerant::new(transmit);
+        let mut send = |port: &mut LinkFlapTolerant<_>, count: usize| {
             for _ in 0..count {
                 let frame = port.take().unwrap();
                 port.send(frame, 60, Instant::ZERO);
@@ -166,11 +166,11 @@ mod tests {
             arrived
         };
         assert_eq!(send(&mut port, 3), 3);
-        port.stop_sending();
+        port.suspend_transmit();
         // More frames than buffers, so the test also checks that buffers are released.
         assert_eq!(send(&mut port, 40), 0);
         assert!(port.is_down());
-        port.come_up();
+        port.resume();
         assert_eq!(send(&mut port, 5), 5);
         let TransmitCounters { sent, unsent, failed, .. } = port.transmitted();
         assert_eq!((sent, unsent, failed, port.in_flight()), (8, 40, 0, 0));

@@ -10,7 +10,7 @@ use wirestorm_base::port::StampPoint;
 
 pub use error::OpenError;
 pub(crate) use interfaces::{Interfaces, Watch, are_one_pair};
-pub(crate) use lasting::Lasting;
+pub(crate) use lasting::LinkFlapTolerant;
 pub(crate) use options::{PortOptions, Usage};
 pub(crate) use receive::ReceivePort;
 

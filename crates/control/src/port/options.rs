@@ -1,7 +1,7 @@
 //! How a port is opened.
 
 use wirestorm_base::departure::DeparturePolicy;
-use wirestorm_io::af_packet::Fetched;
+use wirestorm_io::af_packet::FetchExtent;
 use wirestorm_io::link::Link;
 
 /// Options for opening a port.
@@ -33,18 +33,18 @@ pub(crate) enum Usage {
         /// Whether the traffic benefits from frames longer than the MTU (segmentation offload).
         has_long_frames: bool,
         /// Part of long frames to fetch.
-        fetched: Fetched,
+        fetched: FetchExtent,
         /// Whether other packet sockets on this host see the frames that a packet socket sends.
         is_visible: bool,
         /// Whether frames come from other hosts, not from ports of the same run. Ports of the run
         /// count the frames that do not arrive.
-        hears_others: bool,
+        receives_external: bool,
     },
 }
 
 impl Usage {
     /// Returns the part of long frames to fetch, if there are any and the interface segments them.
-    pub(crate) fn long_frames(&self, link: &Link) -> Option<Fetched> {
+    pub(crate) fn long_frames(&self, link: &Link) -> Option<FetchExtent> {
         match *self {
             Self::Endpoint { has_long_frames: true, fetched, .. } => {
                 (link.segmentation_offload == Some(true)).then_some(fetched)

@@ -12,7 +12,7 @@ use wirestorm_engine::measure::{self, Verifier, VerifyCounters, frame_hash};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
 use wirestorm_io::namespace::InterfaceName;
-use wirestorm_io::xdp::XdpPlace;
+use wirestorm_io::xdp::XdpAttachment;
 use wirestorm_wire::mark;
 
 use super::{Noted, Queue};
@@ -29,7 +29,7 @@ const VERIFIED_FRAMES_MAX: usize = 1 << 21;
 pub(super) fn open_ports(
     interface: &InterfaceName,
     purpose: Purpose,
-    place: Option<XdpPlace>,
+    place: Option<XdpAttachment>,
     needed: bool,
 ) -> Result<(Vec<ReceivePort>, &'static Descriptor, String), String> {
     let mut options = AfXdpOptions::new(interface.clone(), Direction::Receive);
@@ -37,7 +37,7 @@ pub(super) fn open_ports(
     options.passes_neighbours = purpose == Purpose::Measure;
     let opened = match place {
         _ if needed => None,
-        Some(place) => Some(AfXdp::open_in_place(&options, place)),
+        Some(place) => Some(AfXdp::open_replacing(&options, place)),
         None => Some(AfXdp::open(&options)),
     };
     let reason = match opened {
@@ -80,14 +80,14 @@ enum Task {
 }
 
 /// A closure that the receiver thread runs on its results between two batches.
-type Question = Box<dyn FnOnce(&mut FetchOutcome) + Send>;
+type Query = Box<dyn FnOnce(&mut FetchOutcome) + Send>;
 
 /// Handle for queries to a receiver thread. An answer takes at most one batch, or one wait for a
 /// batch.
 #[derive(Clone, Debug)]
-pub(super) struct Inquiry(Sender<Question>);
+pub(super) struct QueryHandle(Sender<Query>);
 
-impl Inquiry {
+impl QueryHandle {
     /// Runs `question` on the thread and returns its result; `None` if the thread has ended.
     pub(super) fn ask<T: Send + 'static>(
         &self,
@@ -106,7 +106,7 @@ impl Inquiry {
 pub(super) struct Fetcher {
     thread: Option<JoinHandle<FetchOutcome>>,
     pub(super) sent_log: Option<Sender<Noted>>,
-    pub(super) inquiry: Inquiry,
+    pub(super) queries: QueryHandle,
     pub(super) packets: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
@@ -183,7 +183,7 @@ impl Fetcher {
         let thread = std::thread::Builder::new()
             .name("receiver".into())
             .spawn(move || fetch(ports, task, outcome, &questions, &counter, &stopping))?;
-        Ok(Self { thread: Some(thread), sent_log, inquiry: Inquiry(ask), packets, stop })
+        Ok(Self { thread: Some(thread), sent_log, queries: QueryHandle(ask), packets, stop })
     }
 
     /// Returns whether the thread has ended because the interface failed.
@@ -214,7 +214,7 @@ fn fetch(
     mut ports: Vec<ReceivePort>,
     mut task: Task,
     mut outcome: FetchOutcome,
-    questions: &Receiver<Question>,
+    questions: &Receiver<Query>,
     packets: &AtomicU64,
     stop: &AtomicBool,
 ) -> FetchOutcome {
@@ -290,7 +290,7 @@ fn fetch(
 }
 
 fn missed(ports: &[ReceivePort]) -> u64 {
-    ports.iter().map(|port| port.received().missed).sum()
+    ports.iter().map(|port| port.received().rx_dropped).sum()
 }
 
 fn note(queues: &mut Vec<Queue>, received: &Received) {

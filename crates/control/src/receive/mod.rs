@@ -14,30 +14,30 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure;
 use wirestorm_io::clock;
 use wirestorm_io::namespace::InterfaceName;
-use wirestorm_io::xdp::{CpuArrivals, XdpCounter, XdpPlace};
+use wirestorm_io::xdp::{CpuArrivals, XdpAttachment, XdpCounter};
 use wirestorm_plan::replay::ReceivePlan;
 
-use fetch::{FetchOutcome, Fetcher, Inquiry, Purpose, open_ports};
+use fetch::{FetchOutcome, Fetcher, Purpose, QueryHandle, open_ports};
 
 use crate::backend::{Descriptor, XDP};
 use crate::port::{OpenError, ReceivePort, stamp_name};
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
 /// Receiver of a run.
-pub(crate) struct Arrivals {
-    end: Arc<End>,
+pub(crate) struct RunReceiver {
+    end: Arc<InterfaceReceiver>,
     /// First stream that this run measures here.
     measures: Option<u32>,
 }
 
 /// Receiver of an interface, used by one or more runs of this process.
-struct End {
+struct InterfaceReceiver {
     interface: InterfaceName,
     is_shared: bool,
-    opened: Mutex<Opened>,
+    opened: Mutex<OpenReceiver>,
 }
 
-struct Opened {
+struct OpenReceiver {
     source: Source,
     backend: &'static Descriptor,
     why: String,
@@ -51,14 +51,14 @@ pub(crate) struct SharedReceivers(Mutex<Receivers>);
 #[derive(Default)]
 struct Receivers {
     /// At most one for each interface, for all runs that count or measure there.
-    ends: Vec<Weak<End>>,
+    ends: Vec<Weak<InterfaceReceiver>>,
     /// Interfaces where runs receive frames on their own ports.
     needs: Vec<Weak<InterfaceName>>,
 }
 
 /// Marks that a run receives frames on an interface. While this exists, other runs must not consume
 /// those frames.
-pub(crate) struct Need {
+pub(crate) struct FrameClaim {
     _interface: Arc<InterfaceName>,
 }
 
@@ -67,7 +67,7 @@ impl SharedReceivers {
     ///
     /// # Errors
     /// Fails if the receiver of another run already consumes the frames.
-    pub(crate) fn need(&self, interface: &InterfaceName) -> Result<Need, OpenError> {
+    pub(crate) fn need(&self, interface: &InterfaceName) -> Result<FrameClaim, OpenError> {
         let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = receivers.ends().find_map(|end| {
             let opened = end.lock();
@@ -79,17 +79,17 @@ impl SharedReceivers {
         }
         let interface = Arc::new(interface.clone());
         receivers.needs.push(Arc::downgrade(&interface));
-        Ok(Need { _interface: interface })
+        Ok(FrameClaim { _interface: interface })
     }
 }
 
 impl Receivers {
-    fn ends(&mut self) -> impl Iterator<Item = Arc<End>> {
+    fn ends(&mut self) -> impl Iterator<Item = Arc<InterfaceReceiver>> {
         self.ends.retain(|end| end.strong_count() > 0);
         self.ends.iter().filter_map(Weak::upgrade)
     }
 
-    fn are_needed(&mut self, interface: &InterfaceName) -> bool {
+    fn is_claimed(&mut self, interface: &InterfaceName) -> bool {
         self.needs.retain(|need| need.strong_count() > 0);
         self.needs.iter().filter_map(Weak::upgrade).any(|need| *need == *interface)
     }
@@ -97,12 +97,12 @@ impl Receivers {
 
 /// Handle for queries about the measurement in progress.
 #[derive(Clone, Debug)]
-pub(crate) struct Measuring {
-    inquiry: Inquiry,
+pub(crate) struct MeasurementQuery {
+    inquiry: QueryHandle,
     stream: u32,
 }
 
-impl Measuring {
+impl MeasurementQuery {
     /// Runs `question` on the receiver of this run; `None` if it has ended.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
@@ -131,23 +131,23 @@ enum Source {
     /// A thread of this process fetches each frame.
     Fetcher(Fetcher),
     /// Open ports that wait for a measurement to start, and the counters from before.
-    Ready(Vec<ReceivePort>, Vec<Queue>),
+    Opened(Vec<ReceivePort>, Vec<Queue>),
     /// Ended, with the outcome of the thread.
     Ended(FetchOutcome),
 }
 
 /// Maximum time to wait for arrivals after the last frame was sent. No queue between two test ports
 /// holds frames back longer.
-const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
+const LATE_ARRIVALS_MAX: Duration = Duration::from_secs(2);
 
 /// Time without arrivals after which arrivals are complete.
-const SILENCE: Duration = Duration::from_millis(200);
+const QUIET_TIME: Duration = Duration::from_millis(200);
 
 /// Interval at which arrivals are polled at the end. Kernel counters cannot wake a thread, and
 /// nothing is sent any more that polling could disturb. It also bounds the delay of the report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(1);
 
-impl Arrivals {
+impl RunReceiver {
     /// Opens the receiver. `times_all` requests the distribution of inter-arrival times. Runs with
     /// shared access use the same receiver.
     ///
@@ -161,15 +161,15 @@ impl Arrivals {
         let interface = parse(&plan.interface)?;
         let open = |needed| {
             if plan.verify {
-                return Opened::fetcher(&interface, Purpose::Verify, needed);
+                return OpenReceiver::fetcher(&interface, Purpose::Verify, needed);
             }
             if needed {
-                return Opened::fetcher(&interface, Purpose::Count, needed);
+                return OpenReceiver::fetcher(&interface, Purpose::Count, needed);
             }
             let opened =
                 interface.namespace.enter(|| XdpCounter::open(interface.name(), times_all));
             match opened {
-                Ok(Ok(counter)) => Ok(Opened {
+                Ok(Ok(counter)) => Ok(OpenReceiver {
                     backend: &XDP,
                     why: if counter.is_native() {
                         "counted in the driver".into()
@@ -180,14 +180,14 @@ impl Arrivals {
                     stamp: StampPoint::Xdp,
                 }),
                 Ok(Err(error)) => {
-                    let mut opened = Opened::fetcher(&interface, Purpose::Count, false)?;
+                    let mut opened = OpenReceiver::fetcher(&interface, Purpose::Count, false)?;
                     opened.why = format!("not xdp: {error}");
                     Ok(opened)
                 }
                 Err(error) => Err(format!("--rx {interface}: {error}")),
             }
         };
-        let end = End::find_or_open(&interface, shared, open)?;
+        let end = InterfaceReceiver::shared_or_open(&interface, shared, open)?;
         Ok(Self { end, measures: None })
     }
 
@@ -201,8 +201,8 @@ impl Arrivals {
         shared: Option<&SharedReceivers>,
     ) -> Result<Self, String> {
         let interface = parse(interface)?;
-        let open = |needed| Opened::measuring(&interface, Vec::new(), None, needed);
-        let end = End::find_or_open(&interface, shared, open)?;
+        let open = |needed| OpenReceiver::measuring(&interface, Vec::new(), None, needed);
+        let end = InterfaceReceiver::shared_or_open(&interface, shared, open)?;
         end.lock().fetch(&interface)?;
         Ok(Self { end, measures: None })
     }
@@ -217,14 +217,14 @@ impl Arrivals {
         };
         let mut opened = self.end.lock();
         match &mut opened.source {
-            Source::Ready(ports, counted) => {
+            Source::Opened(ports, counted) => {
                 let (ports, counted) = (std::mem::take(ports), std::mem::take(counted));
                 let fetcher = Fetcher::measure(ports, receiver, counted);
                 let fetcher = fetcher.map_err(|error| no_thread(&self.end.interface, &error))?;
                 opened.source = Source::Fetcher(fetcher);
             }
             Source::Fetcher(fetcher) => {
-                let joined = fetcher.inquiry.ask(|it| it.measured.push(receiver));
+                let joined = fetcher.queries.ask(|it| it.measured.push(receiver));
                 joined
                     .ok_or_else(|| format!("--rx {}: receiving has ended", self.end.interface))?;
             }
@@ -236,11 +236,11 @@ impl Arrivals {
     }
 
     /// Returns a handle for queries about the measurement; `None` without one.
-    pub(crate) fn measuring(&self) -> Option<Measuring> {
+    pub(crate) fn measuring(&self) -> Option<MeasurementQuery> {
         match &self.end.lock().source {
             Source::Fetcher(fetcher) => {
-                let inquiry = fetcher.inquiry.clone();
-                self.measures.map(|stream| Measuring { inquiry, stream })
+                let inquiry = fetcher.queries.clone();
+                self.measures.map(|stream| MeasurementQuery { inquiry, stream })
             }
             _ => None,
         }
@@ -261,7 +261,7 @@ impl Arrivals {
                 counter.read().map_or(0, |cpus| cpus.iter().map(|cpu| cpu.packets).sum())
             }
             Source::Fetcher(fetcher) => fetcher.packets.load(Ordering::Relaxed),
-            Source::Ready(..) | Source::Ended(_) => 0,
+            Source::Opened(..) | Source::Ended(_) => 0,
         }
     }
 
@@ -286,8 +286,8 @@ impl Arrivals {
         let (mut packets, mut changed) = (self.own_packets(), began);
         while packets < sent {
             let now = clock::now();
-            if now.saturating_since(began) > STRAGGLERS_MAX
-                || now.saturating_since(changed) > SILENCE
+            if now.saturating_since(began) > LATE_ARRIVALS_MAX
+                || now.saturating_since(changed) > QUIET_TIME
             {
                 break;
             }
@@ -328,7 +328,7 @@ impl Arrivals {
             },
             Source::Fetcher(fetcher) => {
                 if self.end.is_shared
-                    && let Some(own) = fetcher.inquiry.ask(leave)
+                    && let Some(own) = fetcher.queries.ask(leave)
                 {
                     return own;
                 }
@@ -338,7 +338,7 @@ impl Arrivals {
                 own
             }
             Source::Ended(outcome) => leave(outcome),
-            Source::Ready(..) => FetchOutcome::default(),
+            Source::Opened(..) => FetchOutcome::default(),
         }
     }
 
@@ -392,7 +392,7 @@ impl Arrivals {
             gaps: (gaps.count() > 0).then(|| HistogramReport::new(&gaps)),
             queue_kind: Some(match opened.source {
                 Source::Counter(_) => "cpu".into(),
-                Source::Fetcher(_) | Source::Ready(..) | Source::Ended(_) => "queue".into(),
+                Source::Fetcher(_) | Source::Opened(..) | Source::Ended(_) => "queue".into(),
             }),
             queues: queues
                 .iter()
@@ -415,7 +415,7 @@ impl Arrivals {
     }
 }
 
-impl Drop for Arrivals {
+impl Drop for RunReceiver {
     fn drop(&mut self) {
         if self.measures.is_some() {
             // The run ended early. Other runs may still use the receiver.
@@ -424,13 +424,13 @@ impl Drop for Arrivals {
     }
 }
 
-impl End {
+impl InterfaceReceiver {
     /// Returns the shared receiver of an interface, or opens one. `open` receives whether other
     /// runs need the same frames.
-    fn find_or_open(
+    fn shared_or_open(
         interface: &InterfaceName,
         shared: Option<&SharedReceivers>,
-        open: impl FnOnce(bool) -> Result<Opened, String>,
+        open: impl FnOnce(bool) -> Result<OpenReceiver, String>,
     ) -> Result<Arc<Self>, String> {
         let new = |opened| {
             let opened = Mutex::new(opened);
@@ -443,18 +443,18 @@ impl End {
         if let Some(end) = receivers.ends().find(is_it) {
             return Ok(end);
         }
-        let end = open(receivers.are_needed(interface)).map(new)?;
+        let end = open(receivers.is_claimed(interface)).map(new)?;
         receivers.ends.push(Arc::downgrade(&end));
         Ok(end)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Opened> {
+    fn lock(&self) -> MutexGuard<'_, OpenReceiver> {
         // Updates replace the value in one step, so a panic of another thread leaves it consistent.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Opened {
+impl OpenReceiver {
     fn fetcher(interface: &InterfaceName, purpose: Purpose, needed: bool) -> Result<Self, String> {
         let (ports, backend, why) = open_ports(interface, purpose, None, needed)?;
         let stamp = fetch::stamp(&ports);
@@ -470,12 +470,12 @@ impl Opened {
     fn measuring(
         interface: &InterfaceName,
         counted: Vec<Queue>,
-        place: Option<XdpPlace>,
+        place: Option<XdpAttachment>,
         needed: bool,
     ) -> Result<Self, String> {
         let (ports, backend, why) = open_ports(interface, Purpose::Measure, place, needed)?;
         let stamp = fetch::stamp(&ports);
-        Ok(Self { source: Source::Ready(ports, counted), backend, why, stamp })
+        Ok(Self { source: Source::Opened(ports, counted), backend, why, stamp })
     }
 
     /// Switches from counting in the kernel to fetching frames, if another run counts here.
@@ -484,7 +484,7 @@ impl Opened {
             Source::Counter(counter) => {
                 let failed = |error: std::io::Error| format!("--rx {interface}: {error}");
                 let counted = counter.read().map_err(failed)?.iter().map(Queue::from).collect();
-                let place = counter.into_place().map_err(failed)?;
+                let place = counter.into_attachment().map_err(failed)?;
                 *self = Self::measuring(interface, counted, Some(place), false)?;
             }
             other => self.source = other,
@@ -498,7 +498,7 @@ impl Source {
         match self {
             Self::Ended(_) => true,
             Self::Fetcher(fetcher) => fetcher.has_ended(),
-            Self::Counter(_) | Self::Ready(..) => false,
+            Self::Counter(_) | Self::Opened(..) => false,
         }
     }
 }

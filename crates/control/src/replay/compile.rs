@@ -7,7 +7,7 @@ use wirestorm_engine::replay::{
 };
 use wirestorm_engine::sides::CacheFile;
 use wirestorm_plan::files::{self, Files};
-use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
+use wirestorm_plan::replay::{ReplayPlan, SideAssignment, Target};
 
 use super::error::ReplayError;
 use super::input::Input;
@@ -28,7 +28,7 @@ pub(super) fn reader_options(
         inputs,
         passes: plan.limits.passes,
         preload: plan.preload,
-        in_pairs: plan.sides == SideChoice::Pairs,
+        in_pairs: plan.sides == SideAssignment::Pairs,
         indexer: IndexerOptions {
             workers: plan.workers,
             flows: plan.flows.is_some(),
@@ -36,8 +36,8 @@ pub(super) fn reader_options(
             flows_max: plan.flows.map_or(0, |flows| flows.flows_max),
             sides: side_source(plan, files)?,
             needs_offsets: plan.unique.is_some() || plan.edits != Default::default(),
-            only: plan.only.clone(),
-            except: plan.except.clone(),
+            only: plan.include.clone(),
+            except: plan.exclude.clone(),
         },
     })
 }
@@ -61,10 +61,10 @@ pub(super) fn store_bytes(plan: &ReplayPlan, extent: Option<u64>, read: u64) -> 
 
 fn side_source(plan: &ReplayPlan, files: &dyn Files) -> Result<SideSource, ReplayError> {
     Ok(match &plan.sides {
-        SideChoice::One => SideSource::One,
-        SideChoice::Pairs => SideSource::Interface,
-        SideChoice::Cache(path) => SideSource::Cache(cache_file(path, files)?),
-        SideChoice::Rules(rules) => SideSource::Rules(rules.clone()),
+        SideAssignment::Single => SideSource::One,
+        SideAssignment::Pairs => SideSource::Interface,
+        SideAssignment::Cache(path) => SideSource::Cache(cache_file(path, files)?),
+        SideAssignment::Rules(rules) => SideSource::Rules(rules.clone()),
     })
 }
 

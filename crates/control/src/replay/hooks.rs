@@ -4,18 +4,18 @@ use wirestorm_base::time::Instant;
 
 /// Called with the number of the next packet. Returns how many packets to send now, or `None` to
 /// end.
-pub type Ask = Box<dyn FnMut(u64) -> Option<u64> + Send>;
+pub type PacketPrompt = Box<dyn FnMut(u64) -> Option<u64> + Send>;
 
 /// Called with the capture time and the bytes of each frame before it leaves.
-pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
+pub type FrameCallback = Box<dyn FnMut(Instant, &[u8]) + Send>;
 
 /// Callbacks of the caller of a replay.
 #[derive(Default)]
-pub struct Hooks {
+pub struct Callbacks {
     /// Decides how many packets to send next, for interactive plans.
-    pub ask: Option<Ask>,
+    pub ask: Option<PacketPrompt>,
     /// Receives each frame, for plans that show frames.
-    pub show: Option<ShowFrame>,
+    pub show: Option<FrameCallback>,
     /// Whether to publish a snapshot at the end of each pass. With several workers, the passes of
     /// the first one count.
     pub passes: bool,

@@ -20,7 +20,7 @@ mod target;
 mod work;
 
 pub use error::ReplayError;
-pub use hooks::{Ask, Hooks, ShowFrame};
+pub use hooks::{Callbacks, FrameCallback, PacketPrompt};
 pub use input::{Input, InputError, expand_inputs};
 pub use reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
 pub(crate) use run::run;

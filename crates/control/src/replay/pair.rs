@@ -138,7 +138,7 @@ impl Side {
         loop {
             let step = self.decoder.step(&self.buffer[self.start..self.filled], self.at_end);
             let step = match step {
-                Err(error) if self.counters.note_cut_off(&self.input, &error) => Step::End,
+                Err(error) if self.counters.record_truncation(&self.input, &error) => Step::End,
                 step => step.map_err(|error| self.error(error))?,
             };
             match step {

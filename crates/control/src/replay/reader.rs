@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
-use wirestorm_engine::replay::{Chunk, Fed, Feed, IndexError, Indexer, IndexerOptions, Record};
+use wirestorm_engine::replay::{
+    Chunk, Feed, FeedItem, IndexError, Indexer, IndexerOptions, Record,
+};
 
 use super::input::{Input, InputError};
 use super::pair::Pair;
-use super::reader_counters::{CutOff, ReaderCounters};
+use super::reader_counters::{ReaderCounters, TruncatedFile};
 
 /// Options of the reader.
 #[derive(Clone, Debug)]
@@ -82,8 +84,8 @@ pub struct Reader {
     counters: Arc<ReaderCounters>,
 }
 
-impl From<CutOff> for ReadError {
-    fn from(CutOff { input, reason }: CutOff) -> Self {
+impl From<TruncatedFile> for ReadError {
+    fn from(TruncatedFile { input, reason }: TruncatedFile) -> Self {
         Self::Index { input, error: reason.into() }
     }
 }
@@ -247,7 +249,7 @@ impl Reading {
         file: usize,
         reader: &mut (dyn Read + Send),
     ) -> Result<Option<()>, ReadError> {
-        let waits_for_little = self.options.inputs[file].is_stream();
+        let is_pipe = self.options.inputs[file].is_stream();
         let mut shared = self.spare_chunk();
         // A spare chunk is new, or its only reference was in the pool.
         let chunk = Arc::get_mut(&mut shared).expect("a spare chunk has no other owner");
@@ -270,7 +272,7 @@ impl Reading {
                 at_end = count == 0;
                 filled += count;
                 self.counters.bytes.fetch_add(count as u64, Ordering::Relaxed);
-                if waits_for_little {
+                if is_pipe {
                     break;
                 }
             }
@@ -298,7 +300,7 @@ impl Reading {
             Ok(indexed) if indexed.ended => Ok(None),
             Ok(_) => Ok(sent),
             Err(IndexError::Capture(error))
-                if self.counters.note_cut_off(&self.options.inputs[file], &error) =>
+                if self.counters.record_truncation(&self.options.inputs[file], &error) =>
             {
                 Ok(None)
             }
@@ -362,29 +364,29 @@ pub struct ReaderFeed {
 }
 
 impl Feed for ReaderFeed {
-    fn next(&mut self) -> Fed {
+    fn next(&mut self) -> FeedItem {
         if self.passes_left == 0 {
-            return Fed::End;
+            return FeedItem::End;
         }
         if self.kept.is_none() {
             match self.receiver.try_recv() {
-                Ok(Message::Chunk(chunk)) => return Fed::Chunk(chunk),
+                Ok(Message::Chunk(chunk)) => return FeedItem::Chunk(chunk),
                 Ok(Message::PassEnd) => {
                     self.passes_left -= 1;
-                    return Fed::PassEnd;
+                    return FeedItem::PassEnd;
                 }
                 Ok(Message::Kept(chunks)) => self.kept = Some(chunks),
-                Err(TryRecvError::Empty) => return Fed::Pending,
-                Err(TryRecvError::Disconnected) => return Fed::End,
+                Err(TryRecvError::Empty) => return FeedItem::Pending,
+                Err(TryRecvError::Disconnected) => return FeedItem::End,
             }
         }
-        let Some(kept) = &self.kept else { return Fed::Pending };
+        let Some(kept) = &self.kept else { return FeedItem::Pending };
         if let Some(chunk) = kept.get(self.cursor) {
             self.cursor += 1;
-            return Fed::Chunk(Arc::clone(chunk));
+            return FeedItem::Chunk(Arc::clone(chunk));
         }
         self.cursor = 0;
         self.passes_left = if kept.is_empty() { 0 } else { self.passes_left - 1 };
-        Fed::PassEnd
+        FeedItem::PassEnd
     }
 }

@@ -19,19 +19,19 @@ pub struct ReaderCounters {
     /// Packets whose side was guessed because the conversation table was full.
     pub sides_overflowed: AtomicU64,
     /// Files truncated within a record or a block. Earlier records are replayed.
-    pub cut_off: Mutex<Vec<CutOff>>,
+    pub truncated_files: Mutex<Vec<TruncatedFile>>,
 }
 
 /// A file truncated within a record or a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CutOff {
+pub struct TruncatedFile {
     /// File.
     pub input: String,
     /// Position and missing part.
     pub reason: CaptureError,
 }
 
-impl CutOff {
+impl TruncatedFile {
     /// Returns whether a packet is missing.
     pub fn loses_packet(&self) -> bool {
         matches!(self.reason, CaptureError::TruncatedRecord { .. })
@@ -40,13 +40,13 @@ impl CutOff {
 
 impl ReaderCounters {
     /// Records a truncated file, once for all passes. Returns whether `error` reports a truncation.
-    pub(super) fn note_cut_off(&self, input: &Input, error: &CaptureError) -> bool {
+    pub(super) fn record_truncation(&self, input: &Input, error: &CaptureError) -> bool {
         use CaptureError::{TruncatedBlock, TruncatedRecord};
         if !matches!(error, TruncatedRecord { .. } | TruncatedBlock { .. }) {
             return false;
         }
-        let cut = CutOff { input: input.to_string(), reason: *error };
-        let mut known = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
+        let cut = TruncatedFile { input: input.to_string(), reason: *error };
+        let mut known = self.truncated_files.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains(&cut) {
             known.push(cut);
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use wirestorm_base::count::counted;
+use wirestorm_base::count::pluralise;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::TransmitCounters;
@@ -21,7 +21,7 @@ use crate::result::{
     Achieved, DepartureReport, FrameRate, PortReport, ReceiveReport, RefusedReport, ReplayFlows,
     RunResult, Target, TransmitReport, layer_name,
 };
-use crate::work::departures_of_all;
+use crate::work::merge_departures;
 
 /// Outcome of a run.
 pub(super) struct ReplayOutcome {
@@ -70,12 +70,13 @@ impl ReplayOutcome {
         // The timestamps of a file follow the schedule exactly; the elapsed time is only that of
         // writing.
         let departures = outcomes.iter().filter_map(|outcome| outcome.departures.clone());
-        let departures = departures_of_all(departures)
+        let departures = merge_departures(departures)
             .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, SendTo::File(_)));
         let (mut sum, mut sent) = (counters[0], transmitted[0]);
         sum.merge(&counters[1]);
         sent.merge(&transmitted[1]);
-        let cut_off = read_counters.cut_off.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cut_off =
+            read_counters.truncated_files.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Each truncated packet was missing in each pass.
         let missing = cut_off.iter().filter(|cut| cut.loses_packet()).count() as u64;
         transmitted[0].failed += missing * sum.passes.max(1);
@@ -121,8 +122,8 @@ impl ReplayOutcome {
                 tx,
                 rate_error_ppm: rate_error_ppm(plan, &rate, elapsed_s, paused),
                 passes: Some(sum.passes),
-                filtered: Some(sum.left_out),
-                underruns: Some(sum.starved),
+                filtered: Some(sum.filtered),
+                underruns: Some(sum.underruns),
             },
             ports,
             errors,
@@ -190,32 +191,32 @@ fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounte
         notes.push(format!(
             "{} longer than the interface allows (MTU {mtu}, longest frame {} bytes) and not sent; \
              use --mtu-trunc to truncate such frames, or increase the MTU",
-            counted(counters.too_long, "frame was", "frames were"),
+            pluralise(counters.too_long, "frame was", "frames were"),
             counters.too_long_max
         ));
     }
     if counters.too_short > 0 {
         notes.push(format!(
             "{} shorter than an Ethernet header and not sent",
-            counted(counters.too_short, "record was", "records were")
+            pluralise(counters.too_short, "record was", "records were")
         ));
     }
     if counters.unconvertible > 0 {
         notes.push(format!(
             "{} of a link type that cannot be converted to Ethernet and not sent",
-            counted(counters.unconvertible, "record was", "records were")
+            pluralise(counters.unconvertible, "record was", "records were")
         ));
     }
     if flows_overflowed > 0 {
         notes.push(format!(
             "the flow table was full: {} missing in the flow counts",
-            counted(flows_overflowed, "packet is", "packets are")
+            pluralise(flows_overflowed, "packet is", "packets are")
         ));
     }
     if sides_overflowed > 0 {
         notes.push(format!(
             "the conversation table was full: {} assigned to a side by port",
-            counted(sides_overflowed, "packet is", "packets are")
+            pluralise(sides_overflowed, "packet is", "packets are")
         ));
     }
     notes

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use wirestorm_base::pace::Pace;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock;
-use wirestorm_plan::replay::{PlanConflict, ReplayPlan, SideChoice, Target};
+use wirestorm_plan::replay::{PlanConflict, ReplayPlan, SideAssignment, Target};
 
 use super::compile;
 use super::error::ReplayError;
-use super::hooks::Hooks;
+use super::hooks::Callbacks;
 use super::input::{Input, expand_inputs};
 use super::reader::{ReadError, Reader};
 use super::reader_counters::ReaderCounters;
@@ -21,7 +21,7 @@ use super::work::{PassEnd, Snapshot, WorkerContext};
 use crate::backend::Backend;
 use crate::lifecycle::{self, Context};
 use crate::port::Interfaces;
-use crate::receive::Arrivals;
+use crate::receive::RunReceiver;
 use crate::result::RunResult;
 use crate::workers::{OBSERVE_INTERVAL, Workers};
 
@@ -35,7 +35,7 @@ const PASS_ENDS_MAX: usize = 64;
 pub(crate) fn run(
     plan: &ReplayPlan,
     backend: Backend,
-    hooks: Hooks,
+    hooks: Callbacks,
     context: &Context,
 ) -> Result<RunResult, ReplayError> {
     plan.check()?;
@@ -45,7 +45,7 @@ pub(crate) fn run(
     let names = target::interfaces(plan);
     let interfaces = Interfaces::open(&names, plan.force_interface, &lease, Some(backend))?;
     let inputs = expand_inputs(&plan.captures, &context.files)?;
-    if plan.sides == SideChoice::Pairs && !inputs.len().is_multiple_of(2) {
+    if plan.sides == SideAssignment::Pairs && !inputs.len().is_multiple_of(2) {
         return Err(PlanConflict::OddCaptures { captures: inputs.len() }.into());
     }
     let captures = inputs.iter().map(ToString::to_string).collect();
@@ -55,7 +55,7 @@ pub(crate) fn run(
         None => None,
         Some(receive) => {
             let opened =
-                Arrivals::open(receive, plan.pace != Pace::TopSpeed, context.shared_receivers());
+                RunReceiver::open(receive, plan.pace != Pace::TopSpeed, context.shared_receivers());
             Some(opened.map_err(ReplayError::Receive)?)
         }
     };
@@ -80,7 +80,7 @@ pub(crate) fn run(
                 interfaces: &interfaces,
                 index,
                 snapshot: &snapshots[index],
-                sent_log: arrivals.as_ref().and_then(Arrivals::sent_log),
+                sent_log: arrivals.as_ref().and_then(RunReceiver::sent_log),
                 show: show.clone(),
                 ask: ask.take(),
                 pass_ends: (hooks.passes && index == 0).then(|| tell.clone()),
@@ -133,7 +133,7 @@ pub(crate) fn run(
         outcome => outcome.err(),
     };
     if read_counters.records.load(Ordering::Relaxed) == 0 {
-        let cut_off = read_counters.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
+        let cut_off = read_counters.truncated_files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cut) = cut_off.first() {
             return Err(ReadError::from(cut.clone()).into());
         }

@@ -12,14 +12,16 @@ use wirestorm_io::clock;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use super::compile;
-use super::hooks::{Ask, ShowFrame};
+use super::hooks::{FrameCallback, PacketPrompt};
 use super::reader::ReaderFeed;
 use crate::backend::Choice;
 use crate::backend::{PortVisitor, TransmitPort};
 use crate::lifecycle::Controls;
 use crate::port::{Interfaces, Watch};
 use crate::receive::Noted;
-use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_paused};
+use crate::work::{
+    Stamped, departures, drain, final_counters, late_end_max, rest, wait_while_paused,
+};
 
 /// Counters of a worker, at most [`PUBLISH_INTERVAL`] old.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,8 +66,8 @@ pub(super) struct WorkerContext<'a> {
     pub(super) index: usize,
     pub(super) snapshot: &'a Mutex<Snapshot>,
     pub(super) sent_log: Option<mpsc::Sender<Noted>>,
-    pub(super) show: Option<Arc<Mutex<ShowFrame>>>,
-    pub(super) ask: Option<Ask>,
+    pub(super) show: Option<Arc<Mutex<FrameCallback>>>,
+    pub(super) ask: Option<PacketPrompt>,
     /// Receives the end of each pass.
     pub(super) pass_ends: Option<mpsc::SyncSender<PassEnd>>,
 }
@@ -86,14 +88,14 @@ impl WorkerContext<'_> {
     ) -> WorkerOutcome {
         let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
         let mut worker = self.worker(feed, start);
-        let mut passes = Passes::default();
+        let mut passes = PendingPasses::default();
         let outcome = self.send(&mut worker, &mut ports, &mut passes, start);
         let counters = *worker.counters_by_port();
         let sum = worker.counters();
         let paused = worker.paused();
         let own_departures = worker.departures().clone();
         // Drops the feed, which releases a reader that waits for space in the queue.
-        let held = worker.into_held();
+        let held = worker.into_unsent_hashes();
         let unsent_before: Vec<u64> = ports.iter().map(|port| port.transmitted().unsent).collect();
         let outcome = outcome.and_then(|()| {
             drain(&mut ports, &self.controls.stop, |ports| {
@@ -118,7 +120,7 @@ impl WorkerContext<'_> {
                 .zip(choices)
                 .map(|(port, choice)| PortOutcome {
                     choice,
-                    transmitted: settled(port, outcome.is_err()),
+                    transmitted: final_counters(port, outcome.is_err()),
                 })
                 .collect(),
             finished,
@@ -139,7 +141,7 @@ impl WorkerContext<'_> {
             }));
         }
         if let Some(show) = self.show.take() {
-            worker = worker.with_show(Box::new(move |time, frame| {
+            worker = worker.with_frame_callback(Box::new(move |time, frame| {
                 if let Ok(mut show) = show.lock() {
                     show(time, frame);
                 }
@@ -158,7 +160,7 @@ impl WorkerContext<'_> {
         &mut self,
         worker: &mut Worker<ReaderFeed>,
         ports: &mut [TransmitPort],
-        passes: &mut Passes,
+        passes: &mut PendingPasses,
         start: Instant,
     ) -> Result<(), PortError> {
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
@@ -223,7 +225,7 @@ impl WorkerContext<'_> {
 
 /// Passes whose frames were given to the ports but have not all left.
 #[derive(Default)]
-struct Passes {
+struct PendingPasses {
     /// Passes reported or waiting.
     seen: u64,
     /// Counters at the time when all frames of a pass were given to the ports. The queue is no
@@ -231,7 +233,7 @@ struct Passes {
     waiting: VecDeque<ReplayCounters>,
 }
 
-impl Passes {
+impl PendingPasses {
     /// Records that all frames of a pass were given to the ports.
     fn note(&mut self, counters: ReplayCounters) {
         if counters.passes > self.seen {

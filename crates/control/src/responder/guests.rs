@@ -11,10 +11,10 @@ use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 
 use super::prober::Prober;
-use super::station::Station;
+use super::station::PacketSocketHost;
 
 /// Responder threads; dropping this stops them.
-pub(crate) struct Guests {
+pub(crate) struct ResponderThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -24,22 +24,26 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// The same with probes. They start and end at these checks, so the interval is short.
 const PROBE_INTERVAL: Duration = Duration::from_millis(1);
 /// Time between attempts while the interface is down.
-const DOWN_PAUSE: StdDuration = StdDuration::from_millis(20);
+const LINK_DOWN_RETRY: StdDuration = StdDuration::from_millis(20);
 
-impl Guests {
+impl ResponderThreads {
     /// Starts a responder thread for each station.
     ///
     /// # Errors
     /// Fails if a thread does not start.
-    pub(crate) fn host(stations: Vec<Station>) -> std::io::Result<Self> {
-        Self::host_and_probe(stations.into_iter().map(|station| (station, Vec::new())).collect())
+    pub(crate) fn host(stations: Vec<PacketSocketHost>) -> std::io::Result<Self> {
+        Self::start_with_probers(
+            stations.into_iter().map(|station| (station, Vec::new())).collect(),
+        )
     }
 
     /// Starts a thread for each station, which also sends the probes of its probers.
     ///
     /// # Errors
     /// As [`host`](Self::host).
-    pub(crate) fn host_and_probe(stations: Vec<(Station, Vec<Prober>)>) -> std::io::Result<Self> {
+    pub(crate) fn start_with_probers(
+        stations: Vec<(PacketSocketHost, Vec<Prober>)>,
+    ) -> std::io::Result<Self> {
         let mut guests = Self { stop: Arc::default(), threads: Vec::new() };
         for (mut station, mut probers) in stations {
             let stop = Arc::clone(&guests.stop);
@@ -60,7 +64,7 @@ impl Guests {
                     match turn() {
                         Ok(()) => {}
                         // The interface may come up again. If it does not, the run reports it.
-                        Err(PortError::Down { .. }) => std::thread::sleep(DOWN_PAUSE),
+                        Err(PortError::Down { .. }) => std::thread::sleep(LINK_DOWN_RETRY),
                         Err(_) => return,
                     }
                 }
@@ -73,7 +77,7 @@ impl Guests {
 
 /// Sends due probes and answers requests for at most `interval`.
 fn answer(
-    station: &mut Station,
+    station: &mut PacketSocketHost,
     probers: &mut [Prober],
     interval: Duration,
 ) -> Result<(), PortError> {
@@ -88,7 +92,7 @@ fn answer(
     Ok(())
 }
 
-impl Drop for Guests {
+impl Drop for ResponderThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

@@ -7,9 +7,9 @@ mod ping;
 mod prober;
 mod station;
 
-pub(crate) use guests::Guests;
-pub(crate) use moves::Moves;
+pub(crate) use guests::ResponderThreads;
+pub(crate) use moves::NeighbourChanges;
 pub use ping::{PingOptions, PingReply, PingReport, ping};
-pub(crate) use prober::{Asks, ProbeEar, ProbeRecord, ProbeTimes, Prober};
-pub use station::{HostError, Station};
-pub(crate) use station::{Residence, Silence, TRIES};
+pub(crate) use prober::{ProbeRecord, ProbeSchedule, ProbeTarget, Prober, UdpReplyReceiver};
+pub use station::{HostError, PacketSocketHost};
+pub(crate) use station::{REQUESTS_MAX, UnansweredRequest, VlanHostConfig};

@@ -10,7 +10,7 @@ use wirestorm_wire::packet::MacAddress;
 
 /// Change of a neighbour's Ethernet address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
+pub(crate) struct NeighbourChange {
     /// VLAN tags of the neighbour's network.
     pub(crate) tags: Vec<u8>,
     /// IP address of the neighbour.
@@ -25,28 +25,28 @@ pub(crate) struct Move {
 
 /// Pending changes for the worker of a port; at most one for each neighbour.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
-    are_there: AtomicBool,
-    waiting: Mutex<BTreeMap<(Vec<u8>, IpAddr), Move>>,
+pub(crate) struct NeighbourChanges {
+    has_pending: AtomicBool,
+    waiting: Mutex<BTreeMap<(Vec<u8>, IpAddr), NeighbourChange>>,
 }
 
-impl Moves {
+impl NeighbourChanges {
     /// Adds a change.
-    pub(super) fn add(&self, it: Move) {
+    pub(super) fn add(&self, it: NeighbourChange) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let told = waiting.entry((it.tags.clone(), it.address)).or_insert_with(|| it.clone());
         // The worker never saw an intermediate address, so keep the first `from` and the last `to`.
         told.to = it.to;
-        self.are_there.store(true, Ordering::Release);
+        self.has_pending.store(true, Ordering::Release);
     }
 
     /// Returns the changes since the last call.
     #[inline]
-    pub(crate) fn take(&self) -> Vec<Move> {
-        if !self.are_there.load(Ordering::Relaxed) {
+    pub(crate) fn take(&self) -> Vec<NeighbourChange> {
+        if !self.has_pending.load(Ordering::Relaxed) {
             return Vec::new();
         }
-        self.are_there.store(false, Ordering::Relaxed);
+        self.has_pending.store(false, Ordering::Relaxed);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *waiting).into_values().collect()
     }
@@ -59,14 +59,14 @@ mod tests {
     #[test]
     fn repeated_changes_of_a_neighbour_merge() {
         let at = |last: u8| MacAddress([2, 0, 0, 0, 0, last]);
-        let it = |last: u8, from, to| Move {
+        let it = |last: u8, from, to| NeighbourChange {
             tags: Vec::new(),
             address: IpAddr::from([10, 0, 0, last]),
             from: at(from),
             to: at(to),
             was_alone: true,
         };
-        let moves = Moves::default();
+        let moves = NeighbourChanges::default();
         assert_eq!(moves.take(), []);
         moves.add(it(1, 1, 2));
         moves.add(it(2, 7, 8));

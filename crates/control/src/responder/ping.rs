@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock;
-use wirestorm_stack::{EchoRequest, Heard};
+use wirestorm_stack::{EchoRequest, HostEvent};
 
-use super::station::{HostError, Station};
+use super::station::{HostError, PacketSocketHost};
 
 /// Name and version of the document format.
 const SCHEMA: &str = "wirestorm.ping/1";
@@ -75,7 +75,7 @@ pub struct PingReport {
 /// # Errors
 /// Fails if the next hop is not found, or the interface fails.
 pub fn ping(
-    station: &mut Station,
+    station: &mut PacketSocketHost,
     options: &PingOptions,
     stop: &AtomicBool,
     mut show: impl FnMut(&PingReply),
@@ -89,7 +89,7 @@ pub fn ping(
         sequence: 0,
         payload: (0..options.payload).map(|byte| byte as u8).collect(),
     };
-    let mut asked: Vec<Asked> = Vec::new();
+    let mut asked: Vec<SentRequest> = Vec::new();
     let mut duplicated = 0;
     let mut round_trips: Vec<u64> = Vec::new();
     let begun = clock::now();
@@ -101,7 +101,7 @@ pub fn ping(
         request.sequence = number as u16;
         let Some(frame) = request.frame() else { break };
         let at = clock::now();
-        asked.push(Asked { at, is_answered: false });
+        asked.push(SentRequest { at, is_answered: false });
         station.send(&frame)?;
         let is_last = number + 1 == options.count;
         let end = if is_last {
@@ -114,7 +114,7 @@ pub fn ping(
             // Wait in short steps, so that a stop takes effect soon.
             let until = end.min(clock::now().saturating_add(LOOK_INTERVAL));
             station.listen(until, |heard, arrival| {
-                let Heard::Echo(reply) = heard else { return ControlFlow::Continue(()) };
+                let HostEvent::EchoReply(reply) = heard else { return ControlFlow::Continue(()) };
                 if reply.identifier != request.identifier || reply.source != options.target {
                     return ControlFlow::Continue(());
                 }
@@ -165,7 +165,7 @@ pub fn ping(
     })
 }
 
-struct Asked {
+struct SentRequest {
     at: Instant,
     is_answered: bool,
 }

@@ -11,10 +11,10 @@ use wirestorm_base::rate::{Rate, Ticker};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{Distribution, Jitter};
 use wirestorm_io::clock;
-use wirestorm_stack::{Datagram, EchoRequest, Heard};
+use wirestorm_stack::{Datagram, EchoRequest, HostEvent};
 use wirestorm_wire::packet::MacAddress;
 
-use super::station::Station;
+use super::station::PacketSocketHost;
 
 /// Time to wait for the last replies.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -23,11 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const WAITING_MAX: usize = 1 << 15;
 
 /// Maximum number of requests sent at once when the thread is late.
-const BEHIND_MAX: u32 = 16;
+const CATCH_UP_MAX: u32 = 16;
 
 /// Start and end of all probers of a run.
 #[derive(Debug, Default)]
-pub(crate) struct ProbeTimes {
+pub(crate) struct ProbeSchedule {
     start: OnceLock<Instant>,
     stop: OnceLock<()>,
     /// Number of probers that send or wait for replies.
@@ -36,7 +36,7 @@ pub(crate) struct ProbeTimes {
     is_over: Condvar,
 }
 
-impl ProbeTimes {
+impl ProbeSchedule {
     /// Starts all probers.
     pub(crate) fn begin(&self) {
         // Only the first call has an effect.
@@ -92,14 +92,14 @@ pub(crate) struct ProbeRecord {
     pub(crate) delays: Distribution,
     pub(crate) jitter: Jitter,
     /// Outstanding probes. `first` is the sequence number of the first one.
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<SentProbe>,
     first: u64,
     /// One more than the greatest sequence number answered.
     next_expected: u64,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct SentProbe {
     at: Instant,
     is_answered: bool,
 }
@@ -131,19 +131,19 @@ impl ProbeRecord {
             self.waiting.pop_front();
             self.first += 1;
         }
-        self.waiting.push_back(Asked { at: clock::now(), is_answered: false });
+        self.waiting.push_back(SentProbe { at: clock::now(), is_answered: false });
         self.sent += 1;
     }
 
     /// Records that the last probe was not sent.
-    fn take_back(&mut self) {
+    fn undo_send(&mut self) {
         self.waiting.pop_back();
         self.sent -= 1;
         self.unsent += 1;
     }
 
     /// Records a reply to the outstanding probe at index `place`.
-    fn hear(&mut self, place: usize, arrival: Instant) {
+    fn record_reply(&mut self, place: usize, arrival: Instant) {
         let Some(asked) = self.waiting.get_mut(place) else { return };
         if std::mem::replace(&mut asked.is_answered, true) {
             self.duplicated += 1;
@@ -173,7 +173,7 @@ impl ProbeRecord {
 
 /// Target and rate of a prober.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asks {
+pub(crate) struct ProbeTarget {
     /// Destination address.
     pub(crate) target: IpAddr,
     /// UDP destination port; `None` for ICMP.
@@ -184,19 +184,19 @@ pub(crate) struct Asks {
 
 /// Sends probes to one host.
 pub(crate) struct Prober {
-    question: Question,
+    question: ProbePacket,
     /// Next hop, whose Ethernet address may change.
     next_hop: Option<IpAddr>,
     ticker: Ticker,
     /// Due time of the next probe, relative to the start.
     due: Duration,
     is_counted: bool,
-    times: Arc<ProbeTimes>,
+    times: Arc<ProbeSchedule>,
     record: Arc<Mutex<ProbeRecord>>,
 }
 
 /// Packet that a prober sends.
-enum Question {
+enum ProbePacket {
     Echo(EchoRequest),
     Datagram {
         macs: (MacAddress, MacAddress),
@@ -215,8 +215,12 @@ const PAYLOAD_LENGTH: usize = 56;
 /// Source ports of UDP probes: dynamic ports (RFC 6335 section 6).
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
-impl Question {
-    fn new(station: &Station, (source, next_hop): (IpAddr, MacAddress), asks: &Asks) -> Self {
+impl ProbePacket {
+    fn new(
+        station: &PacketSocketHost,
+        (source, next_hop): (IpAddr, MacAddress),
+        asks: &ProbeTarget,
+    ) -> Self {
         // Several runs of this process may probe on one interface, so identifiers differ.
         static PROBERS: AtomicU16 = AtomicU16::new(0);
         let number = PROBERS.fetch_add(1, Ordering::Relaxed);
@@ -274,14 +278,14 @@ impl Prober {
     /// Creates a prober. `route` is the station's source address and the Ethernet address of the
     /// next hop.
     pub(crate) fn new(
-        station: &Station,
+        station: &PacketSocketHost,
         route: (IpAddr, MacAddress),
-        asks: &Asks,
-        times: &Arc<ProbeTimes>,
+        asks: &ProbeTarget,
+        times: &Arc<ProbeSchedule>,
     ) -> Self {
         times.enter();
         Self {
-            question: Question::new(station, route, asks),
+            question: ProbePacket::new(station, route, asks),
             next_hop: station.host().route(asks.target).map(|route| route.next_hop),
             ticker: Ticker::new(asks.rate),
             due: Duration::ZERO,
@@ -297,20 +301,22 @@ impl Prober {
     }
 
     /// Returns the receiver of UDP replies, which do not arrive at the station; `None` for ICMP.
-    pub(crate) fn ear(&self) -> Option<ProbeEar> {
-        let Question::Datagram { source, target, token, .. } = &self.question else { return None };
+    pub(crate) fn udp_reply_receiver(&self) -> Option<UdpReplyReceiver> {
+        let ProbePacket::Datagram { source, target, token, .. } = &self.question else {
+            return None;
+        };
         let (source, target, token) = (*source, *target, *token);
-        Some(ProbeEar { source, target, token, record: self.record() })
+        Some(UdpReplyReceiver { source, target, token, record: self.record() })
     }
 
     /// Sends the due probes. Returns the time of the next one.
-    pub(super) fn ask(&mut self, station: &mut Station) -> Result<Instant, PortError> {
+    pub(super) fn ask(&mut self, station: &mut PacketSocketHost) -> Result<Instant, PortError> {
         let Some(start) = self.times.start.get() else { return Ok(Instant::MAX) };
         if self.times.stop.get().is_some() {
             self.finish();
             return Ok(Instant::MAX);
         }
-        let mut left = BEHIND_MAX;
+        let mut left = CATCH_UP_MAX;
         loop {
             let (now, at) = (clock::now(), start.saturating_add(self.due));
             if at > now {
@@ -329,7 +335,7 @@ impl Prober {
             let Some(frame) = self.question.frame(number) else { return Ok(Instant::MAX) };
             // Record first: the reply may arrive before `send` returns.
             self.lock().ask();
-            station.send(&frame).inspect_err(|_| self.lock().take_back())?;
+            station.send(&frame).inspect_err(|_| self.lock().undo_send())?;
         }
     }
 
@@ -341,15 +347,18 @@ impl Prober {
     }
 
     /// Records an ICMP reply if it belongs to this prober.
-    pub(super) fn hear(&mut self, heard: &Heard, arrival: Instant) {
-        let (Heard::Echo(reply), Question::Echo(request)) = (heard, &self.question) else { return };
+    pub(super) fn hear(&mut self, heard: &HostEvent, arrival: Instant) {
+        let (HostEvent::EchoReply(reply), ProbePacket::Echo(request)) = (heard, &self.question)
+        else {
+            return;
+        };
         let is_ours = reply.identifier == request.identifier
             && reply.source == request.destination
             && reply.payload == request.payload;
         if is_ours {
             let mut record = self.lock();
             let place = reply.sequence.wrapping_sub(record.first as u16);
-            record.hear(place.into(), arrival);
+            record.record_reply(place.into(), arrival);
         }
     }
 
@@ -359,14 +368,14 @@ impl Prober {
 }
 
 /// Receiver of the replies to a prober's datagrams.
-pub(crate) struct ProbeEar {
+pub(crate) struct UdpReplyReceiver {
     source: SocketAddr,
     target: SocketAddr,
     token: Token,
     record: Arc<Mutex<ProbeRecord>>,
 }
 
-impl ProbeEar {
+impl UdpReplyReceiver {
     /// Records a reply if it belongs to the prober. Returns whether it does.
     pub(crate) fn hear(&self, datagram: &Datagram<'_>, arrival: Instant) -> bool {
         if datagram.source != self.target || datagram.destination != self.source {
@@ -377,7 +386,7 @@ impl ProbeEar {
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         let place = u64::from_be_bytes(*number).checked_sub(record.first);
         if let Some(place) = place.and_then(|it| usize::try_from(it).ok()) {
-            record.hear(place, arrival);
+            record.record_reply(place, arrival);
         }
         true
     }
@@ -408,12 +417,12 @@ mod tests {
         let now = clock::now();
         // Reply 3 is missing, 2 arrives after 4, 4 arrives twice, and probe 9 was never sent.
         for place in [0, 1, 4, 2, 4, 5, 9] {
-            record.hear(place, now);
+            record.record_reply(place, now);
         }
         let counted = (record.sent, record.received, record.duplicated, record.reordered);
         assert_eq!(counted, (6, 5, 1, 1));
         assert!(!record.is_over(), "reply 3 may still arrive");
-        record.hear(3, now);
+        record.record_reply(3, now);
         assert_eq!((record.received, record.reordered), (6, 2));
         assert!(record.is_over());
     }
@@ -425,11 +434,14 @@ mod tests {
         }
         let lab = Lab::new().unwrap();
         let own = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
-        let mut station = Station::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
+        let mut station = PacketSocketHost::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
         let target = "10.0.9.2".parse().unwrap();
-        let asks =
-            Asks { target, port: None, rate: Rate::new(10, Duration::from_secs(1)).unwrap() };
-        let times = Arc::new(ProbeTimes::default());
+        let asks = ProbeTarget {
+            target,
+            port: None,
+            rate: Rate::new(10, Duration::from_secs(1)).unwrap(),
+        };
+        let times = Arc::new(ProbeSchedule::default());
         let route = (own.address, MacAddress(lab.b.mac()));
         let mut prober = Prober::new(&station, route, &asks, &times);
         times.begin();
@@ -455,7 +467,7 @@ mod tests {
             record.ask();
         }
         assert_eq!((record.first, record.waiting.len()), (10, WAITING_MAX));
-        record.hear(0, clock::now());
+        record.record_reply(0, clock::now());
         assert_eq!(record.next_expected, 11);
     }
 
@@ -464,7 +476,7 @@ mod tests {
         let (source, target) = ("10.0.0.1:50000".parse().unwrap(), "10.0.0.2:7".parse().unwrap());
         let record = Arc::new(Mutex::new(ProbeRecord::new()));
         record.lock().unwrap().ask();
-        let ear = ProbeEar { source, target, token: [5; 8], record: Arc::clone(&record) };
+        let ear = UdpReplyReceiver { source, target, token: [5; 8], record: Arc::clone(&record) };
         let answer = |source, destination, payload: &[u8]| {
             let macs = (MacAddress([0; 6]), MacAddress([0; 6]));
             ear.hear(&Datagram { macs, source, destination, payload }, clock::now())

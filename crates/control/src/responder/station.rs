@@ -15,12 +15,12 @@ use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::emulation::Vlans;
-use wirestorm_stack::{Guests, Heard, Host, Told};
+use wirestorm_stack::{Host, HostEvent, ProxiedAddresses, Told};
 use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, network_header, vlan};
 use wirestorm_wire::prefix::Prefix;
 
-use super::moves::{Move, Moves};
+use super::moves::{NeighbourChange, NeighbourChanges};
 
 /// Error of a host on an interface.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub enum HostError {
         "{interface}: {neighbour} did not answer {tries} {protocol} requests; is it up and in the \
          same network?"
     )]
-    Silent {
+    Unanswered {
         /// Interface to send on.
         interface: InterfaceName,
         /// Address of the neighbour.
@@ -72,25 +72,25 @@ pub enum HostError {
 
 /// Number of requests to a neighbour, one each [`PATIENCE`]. RFC 4861 section 10 specifies three
 /// requests, one second apart.
-pub(crate) const TRIES: u32 = 3;
+pub(crate) const REQUESTS_MAX: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Time without packets from a next hop after which it is probed. RFC 4861 section 10 specifies 30
 /// s on average, which is too long for tests of router failover.
 const REACHABLE_TIME: Duration = Duration::from_secs(5);
 /// Maximum number of next hops probed per second.
-const ASKED_A_SECOND_MAX: u64 = 1_000;
+const PROBES_PER_SECOND_MAX: u64 = 1_000;
 
 /// Maximum number of peers that are probed.
 const PEERS_MAX: usize = 1_024;
 /// Number of unanswered probes after which a peer is forgotten.
-const PEER_TRIES: u32 = 3 * TRIES;
+const PEER_REQUESTS_MAX: u32 = 3 * REQUESTS_MAX;
 
 /// Maximum number of neighbour entries.
 const NEIGHBOURS_MAX: usize = 1 << 16;
 
 /// An unanswered request for a neighbour's address.
-pub(crate) struct Silence<'a> {
+pub(crate) struct UnansweredRequest<'a> {
     pub(crate) interface: &'a InterfaceName,
     pub(crate) neighbour: IpAddr,
     /// `ARP` or `neighbour discovery`.
@@ -101,22 +101,22 @@ pub(crate) struct Silence<'a> {
 
 /// Addresses of a host in one VLAN of an interface, or without tags.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Residence {
+pub(crate) struct VlanHostConfig {
     pub(crate) vlan: Option<Vlans>,
     pub(crate) addresses: Vec<Prefix>,
     /// Address ranges of other hosts that the station also answers for.
-    pub(crate) guests: Vec<Guests>,
+    pub(crate) guests: Vec<ProxiedAddresses>,
 }
 
 /// State of a host in one VLAN, or without tags.
-struct Resident {
+struct VlanHost {
     host: Host,
     /// Reassembly of pings longer than a frame.
     fragments: Reassembler,
 }
 
 /// A next hop or peer that is probed from time to time.
-struct Watched {
+struct ProbedNeighbour {
     /// Source address of the probes.
     source: IpAddr,
     /// Number of probes since its last packet.
@@ -128,10 +128,10 @@ struct Watched {
 }
 
 /// Hosts on a packet socket, each with its own VLAN tags or without.
-pub struct Station {
+pub struct PacketSocketHost {
     interface: InterfaceName,
     /// At least one.
-    residents: Vec<Resident>,
+    vlan_hosts: Vec<VlanHost>,
     /// Index of the host for each VLAN tag sequence.
     places: BTreeMap<Vec<u8>, usize>,
     receive: OffloadReceive,
@@ -140,17 +140,17 @@ pub struct Station {
     /// neighbour may announce itself before it answers.
     neighbours: BTreeMap<(usize, IpAddr), MacAddress>,
     /// Next hops and peers that are probed, by host and address.
-    watched: BTreeMap<(usize, IpAddr), Watched>,
+    watched: BTreeMap<(usize, IpAddr), ProbedNeighbour>,
     /// Time of the next probe.
     next_due: Instant,
     /// Receives changes of neighbours' Ethernet addresses.
-    moves: Option<Arc<Moves>>,
+    moves: Option<Arc<NeighbourChanges>>,
     /// IP identification of the last fragmented packet.
     identification: u32,
     is_announced: bool,
 }
 
-impl Station {
+impl PacketSocketHost {
     /// Opens a host without VLAN tags that uses the interface's Ethernet address.
     ///
     /// # Errors
@@ -160,9 +160,11 @@ impl Station {
         addresses: Vec<Prefix>,
         gateways: Vec<IpAddr>,
     ) -> Result<Self, HostError> {
-        let mut station =
-            Self::open_all(interface, vec![Residence { addresses, ..Residence::default() }])?;
-        station.residents[0].host.gateways = gateways;
+        let mut station = Self::open_all(
+            interface,
+            vec![VlanHostConfig { addresses, ..VlanHostConfig::default() }],
+        )?;
+        station.vlan_hosts[0].host.gateways = gateways;
         Ok(station)
     }
 
@@ -170,28 +172,32 @@ impl Station {
     ///
     /// # Errors
     /// See [`HostError`].
-    pub(crate) fn open_all(interface: &str, residences: Vec<Residence>) -> Result<Self, HostError> {
+    pub(crate) fn open_all(
+        interface: &str,
+        residences: Vec<VlanHostConfig>,
+    ) -> Result<Self, HostError> {
         let interface: InterfaceName = interface.parse()?;
         let link = Link::open(&interface)?;
         let mac = link.mac.ok_or_else(|| HostError::NoMac(interface.clone()))?;
         let mut options = AfPacketOptions::new(interface.clone());
-        options.filter = neighbours_and_pings();
+        options.filter = neighbour_and_ping_filter();
         options.receive_ring_bytes = 1 << 20;
         options.promiscuous = false;
         // A ring reports frames 1 ms late.
         let receive = OffloadReceive::open_timed(&options)?;
         let transmit = AfPacketTransmit::open(&options)?;
-        let resident = |Residence { vlan, addresses, guests }| {
+        let resident = |VlanHostConfig { vlan, addresses, guests }| {
             let tags = vlan.map_or_else(Vec::new, |vlan: Vlans| vlan.tags());
-            let host = Host { mac: MacAddress(mac), addresses, guests, tags, ..Host::default() };
-            Resident { host, fragments: Reassembler::default() }
+            let host =
+                Host { mac: MacAddress(mac), addresses, proxied: guests, tags, ..Host::default() };
+            VlanHost { host, fragments: Reassembler::default() }
         };
         let residents: Vec<_> = residences.into_iter().map(resident).collect();
         let tags = residents.iter().map(|it| it.host.tags.clone());
         Ok(Self {
             interface,
             places: tags.zip(0..).collect(),
-            residents,
+            vlan_hosts: residents,
             receive,
             transmit,
             neighbours: BTreeMap::new(),
@@ -205,7 +211,7 @@ impl Station {
 
     /// Returns the first host.
     pub fn host(&self) -> &Host {
-        &self.residents[0].host
+        &self.vlan_hosts[0].host
     }
 
     /// Returns the index of the host in a VLAN, or without tags.
@@ -220,13 +226,13 @@ impl Station {
 
     /// Iterates over the hosts that answer.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
-        self.places.values().filter_map(|place| Some(&self.residents.get(*place)?.host))
+        self.places.values().filter_map(|place| Some(&self.vlan_hosts.get(*place)?.host))
     }
 
     /// Keeps only the hosts for which `stays` returns true. The others stop answering. Returns
     /// whether any host is left.
     pub(crate) fn keep(&mut self, stays: impl Fn(&Host) -> bool) -> bool {
-        let residents = &self.residents;
+        let residents = &self.vlan_hosts;
         self.places.retain(|_, place| residents.get(*place).is_some_and(|it| stays(&it.host)));
         !self.places.is_empty()
     }
@@ -296,16 +302,16 @@ impl Station {
     pub fn listen<B>(
         &mut self,
         until: Instant,
-        mut show: impl FnMut(Heard, Instant) -> ControlFlow<B>,
+        mut show: impl FnMut(HostEvent, Instant) -> ControlFlow<B>,
     ) -> Result<Option<B>, PortError> {
-        self.listen_as(until, |_, heard, arrival| show(heard, arrival))
+        self.listen_with_host(until, |_, heard, arrival| show(heard, arrival))
     }
 
     /// As [`listen`](Self::listen); also passes the index of the receiving host to `show`.
-    fn listen_as<B>(
+    fn listen_with_host<B>(
         &mut self,
         until: Instant,
-        mut show: impl FnMut(usize, Heard, Instant) -> ControlFlow<B>,
+        mut show: impl FnMut(usize, HostEvent, Instant) -> ControlFlow<B>,
     ) -> Result<Option<B>, PortError> {
         const ROOM: usize = 64;
         let mut batch = Vec::with_capacity(ROOM);
@@ -319,15 +325,16 @@ impl Station {
                 let frame = &without_priority_tag(frame);
                 let place = self.places.get(&tags(frame)).copied();
                 let resident =
-                    place.and_then(|place| Some((place, self.residents.get_mut(place)?)));
-                let heard = resident
-                    .map(|(place, it)| (place, it.host.told_by(frame), it.hear(frame, arrival)));
+                    place.and_then(|place| Some((place, self.vlan_hosts.get_mut(place)?)));
+                let heard = resident.map(|(place, it)| {
+                    (place, it.host.neighbour_of(frame), it.hear(frame, arrival))
+                });
                 self.receive.release(received);
                 let Some((place, told, heard)) = heard else { continue };
                 told.into_iter().for_each(|told| self.note(place, told));
                 match heard {
-                    Heard::Nothing => {}
-                    Heard::Question(answer) => answers.push(answer),
+                    HostEvent::Ignored => {}
+                    HostEvent::Reply(answer) => answers.push(answer),
                     heard if enough.is_none() => enough = show(place, heard, arrival).break_value(),
                     _ => {}
                 }
@@ -348,18 +355,18 @@ impl Station {
     }
 
     /// Sends changes of neighbours' Ethernet addresses to `moves` from now on.
-    pub(crate) fn tell(&mut self, moves: &Arc<Moves>) {
+    pub(crate) fn tell(&mut self, moves: &Arc<NeighbourChanges>) {
         self.moves = Some(Arc::clone(moves));
     }
 
     /// Probes a next hop from time to time, once its Ethernet address is known.
     pub(crate) fn watch(&mut self, place: usize, source: IpAddr, next_hop: IpAddr) {
-        self.watch_for((place, next_hop), source, false);
+        self.add_probed((place, next_hop), source, false);
     }
 
-    fn watch_for(&mut self, who: (usize, IpAddr), source: IpAddr, is_peer: bool) {
+    fn add_probed(&mut self, who: (usize, IpAddr), source: IpAddr, is_peer: bool) {
         let due = clock::now().saturating_add(REACHABLE_TIME);
-        self.watched.insert(who, Watched { source, asked: 0, due, is_peer });
+        self.watched.insert(who, ProbedNeighbour { source, asked: 0, due, is_peer });
         self.next_due = self.next_due.min(due);
     }
 
@@ -372,21 +379,21 @@ impl Station {
         if now < self.next_due {
             return Ok(self.next_due);
         }
-        let patience = PATIENCE.max(self.spread());
+        let patience = PATIENCE.max(self.probe_round_time());
         let mut questions = Vec::new();
         self.next_due = Instant::MAX;
-        self.watched.retain(|_, it| !it.is_peer || it.asked < PEER_TRIES);
+        self.watched.retain(|_, it| !it.is_peer || it.asked < PEER_REQUESTS_MAX);
         for ((place, next_hop), watched) in &mut self.watched {
             let known = self.neighbours.get(&(*place, *next_hop));
             if watched.due <= now {
                 watched.due = now.saturating_add(patience);
-                let host = self.residents.get(*place).map(|it| &it.host);
+                let host = self.vlan_hosts.get(*place).map(|it| &it.host);
                 let question = host.and_then(|it| it.solicitation(watched.source, *next_hop));
                 if let (Some(known), Some(mut question)) = (known, question) {
                     // RFC 4861 section 7.3.3: a node probes "by sending unicast Neighbor
                     // Solicitations". After that, multicast requests find a neighbour that has
                     // moved.
-                    if watched.asked < TRIES {
+                    if watched.asked < REQUESTS_MAX {
                         question[..6].copy_from_slice(&known.0);
                     }
                     watched.asked = watched.asked.saturating_add(1);
@@ -400,8 +407,8 @@ impl Station {
     }
 
     /// Returns the time that probing all next hops takes at the maximum rate.
-    fn spread(&self) -> Duration {
-        Duration::from_secs(self.watched.len() as u64 / ASKED_A_SECOND_MAX)
+    fn probe_round_time(&self) -> Duration {
+        Duration::from_secs(self.watched.len() as u64 / PROBES_PER_SECOND_MAX)
     }
 
     /// Updates the neighbour cache of the host at index `place`.
@@ -411,29 +418,29 @@ impl Station {
         if known.is_some_and(|known| known != mac) && !overrides {
             return;
         }
-        let reachable = REACHABLE_TIME.max(self.spread());
+        let reachable = REACHABLE_TIME.max(self.probe_round_time());
         if let Some(watched) = self.watched.get_mut(&(place, address)) {
             watched.asked = 0;
             watched.due = clock::now().saturating_add(reachable);
         } else if self.moves.is_some()
             && self.watched.len() < PEERS_MAX
-            && let Some(source) = self.residents.get(place).and_then(|it| it.asker(address))
+            && let Some(source) = self.vlan_hosts.get(place).and_then(|it| it.source_for(address))
         {
-            self.watch_for((place, address), source, true);
+            self.add_probed((place, address), source, true);
         }
         if known.is_some() || self.neighbours.len() < NEIGHBOURS_MAX {
             self.neighbours.insert((place, address), mac);
         }
         let moved = known.filter(|known| *known != mac);
         if let (Some(from), Some(moves), Some(resident)) =
-            (moved, &self.moves, self.residents.get(place))
+            (moved, &self.moves, self.vlan_hosts.get(place))
         {
             let is_there = |((other, _), mac): (&(usize, IpAddr), &MacAddress)| {
                 *other == place && *mac == from
             };
             let was_alone = !self.neighbours.iter().any(is_there);
             let tags = resident.host.tags.clone();
-            moves.add(Move { tags, address, from, to: mac, was_alone });
+            moves.add(NeighbourChange { tags, address, from, to: mac, was_alone });
         }
     }
 
@@ -443,7 +450,7 @@ impl Station {
     /// # Errors
     /// Fails if there is no route, or the neighbour does not answer.
     pub fn resolve(&mut self, destination: IpAddr) -> Result<(IpAddr, MacAddress), HostError> {
-        self.resolve_patiently(destination, |silence| silence.asked < TRIES)
+        self.resolve_patiently(destination, |silence| silence.asked < REQUESTS_MAX)
     }
 
     /// As [`Self::resolve`], but repeats unanswered requests as long as `goes_on` returns true.
@@ -453,7 +460,7 @@ impl Station {
     pub(crate) fn resolve_patiently(
         &mut self,
         destination: IpAddr,
-        goes_on: impl FnMut(&Silence<'_>) -> bool,
+        goes_on: impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<(IpAddr, MacAddress), HostError> {
         let host = self.host();
         let route = host.route(destination).ok_or_else(|| self.no_route(destination))?;
@@ -479,9 +486,9 @@ impl Station {
         place: usize,
         source: IpAddr,
         neighbour: IpAddr,
-        mut goes_on: impl FnMut(&Silence<'_>) -> bool,
+        mut goes_on: impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<MacAddress, HostError> {
-        let host = self.residents.get(place).map(|it| &it.host);
+        let host = self.vlan_hosts.get(place).map(|it| &it.host);
         let question = host.and_then(|host| host.solicitation(source, neighbour));
         let question = question.ok_or_else(|| self.no_route(neighbour))?;
         // Process the frames that have arrived meanwhile: the answer may be among them.
@@ -495,8 +502,8 @@ impl Station {
             asked += 1;
             self.send(&question)?;
             let until = clock::now().saturating_add(PATIENCE);
-            let found = self.listen_as(until, |from, heard, _| match heard {
-                Heard::Neighbour { address, mac } if from == place && address == neighbour => {
+            let found = self.listen_with_host(until, |from, heard, _| match heard {
+                HostEvent::Neighbour { address, mac } if from == place && address == neighbour => {
                     ControlFlow::Break(mac)
                 }
                 _ => ControlFlow::Continue(()),
@@ -505,34 +512,34 @@ impl Station {
                 return Ok(mac);
             }
             let interface = &self.interface;
-            if !goes_on(&Silence { interface, neighbour, protocol, asked }) {
+            if !goes_on(&UnansweredRequest { interface, neighbour, protocol, asked }) {
                 let interface = interface.clone();
-                return Err(HostError::Silent { interface, neighbour, protocol, tries: asked });
+                return Err(HostError::Unanswered { interface, neighbour, protocol, tries: asked });
             }
         }
     }
 }
 
-impl Resident {
+impl VlanHost {
     /// Returns the source address for requests to a neighbour: one in its network, or any guest
     /// address of its family if the host knows no network.
-    fn asker(&self, neighbour: IpAddr) -> Option<IpAddr> {
+    fn source_for(&self, neighbour: IpAddr) -> Option<IpAddr> {
         let within = self.host.addresses.iter().find(|own| own.contains(neighbour));
-        let guests = self.host.guests.iter().map(|it| it.range.first);
+        let guests = self.host.proxied.iter().map(|it| it.range.first);
         let mut guests = guests.filter(|it| it.is_ipv4() == neighbour.is_ipv4());
         within.map(|own| own.address).or_else(|| guests.next())
     }
 
     /// Processes a frame, or the packet that its fragment completes.
-    fn hear(&mut self, frame: &[u8], now: Instant) -> Heard {
+    fn hear(&mut self, frame: &[u8], now: Instant) -> HostEvent {
         let start = ethernet::HEADER_LENGTH + self.host.tags.len();
         let (link, packet) = frame.split_at_checked(start).unwrap_or_default();
         if !is_fragment(packet) {
-            return self.host.hear(frame);
+            return self.host.handle_frame(frame);
         }
         match self.fragments.take(packet, 0, now, |_| {}) {
-            Taken::Whole(packet) => self.host.hear(&[link, &packet].concat()),
-            Taken::Waits | Taken::Damaged => Heard::Nothing,
+            Taken::Complete(packet) => self.host.handle_frame(&[link, &packet].concat()),
+            Taken::Incomplete | Taken::Invalid => HostEvent::Ignored,
         }
     }
 }
@@ -581,7 +588,7 @@ fn addresses(host: &Host) -> String {
 
 /// Returns a BPF filter that accepts ARP, ICMP and ICMPv6, so that other traffic costs nothing. The
 /// kernel removes the first VLAN tag before the filter runs, but leaves the second.
-fn neighbours_and_pings() -> Vec<FilterInstruction> {
+fn neighbour_and_ping_filter() -> Vec<FilterInstruction> {
     let begins_with_tag = [
         (0x28, 0, 0, 12),      // ldh [12]            the Ethernet type
         (0x15, 0, 13, 0x8100), // jeq a tag           else skip the tagged part
@@ -626,7 +633,7 @@ mod tests {
         }
         let lab = Lab::new().unwrap();
         let own = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
-        let mut station = Station::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
+        let mut station = PacketSocketHost::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
         let frames = station.transmit.capabilities().frames;
         lab.a.set_up(false).unwrap();
         // Announce more often than there are frames; each one is withdrawn.
@@ -649,8 +656,8 @@ mod tests {
         }
         let lab = Lab::new().unwrap();
         let own = |last: u8| vec![Prefix { address: [10, 0, 9, last].into(), length: 24 }];
-        let mut station = Station::open(&lab.a.port(), own(1), Vec::new()).unwrap();
-        let mut asking = Station::open(&lab.b.port(), own(2), Vec::new()).unwrap();
+        let mut station = PacketSocketHost::open(&lab.a.port(), own(1), Vec::new()).unwrap();
+        let mut asking = PacketSocketHost::open(&lab.b.port(), own(2), Vec::new()).unwrap();
         let filter = format!("arp and ether src {}", MacAddress(lab.a.mac()));
         let options = CaptureOptions { filter, ..CaptureOptions::default() };
         let capture = lab.b.capture_with(&options).unwrap();
@@ -686,7 +693,7 @@ mod tests {
         let addresses = ["2001:db8::1:2", "2001:db8::1:3"];
         let own = |address: &str| Prefix { address: address.parse().unwrap(), length: 64 };
         let addresses = addresses.map(own).to_vec();
-        let mut station = Station::open(&lab.a.port(), addresses, Vec::new()).unwrap();
+        let mut station = PacketSocketHost::open(&lab.a.port(), addresses, Vec::new()).unwrap();
         station.announce().unwrap();
         let deadline = clock::now().saturating_add(Duration::from_secs(10));
         let expected = ["grp ff02::1:ff01:2", "grp ff02::1:ff01:3"];

@@ -1,6 +1,6 @@
 //! Rules for the verdict on a run, the same for all kinds of runs.
 
-use wirestorm_base::count::counted;
+use wirestorm_base::count::pluralise;
 
 use super::{
     DeviceReport, FlowReport, ImpairmentReport, Outcome, PortReport, RunResult, TemplateReport,
@@ -13,7 +13,7 @@ impl Verdict {
         if !result.errors.is_empty() {
             return Self { outcome: Outcome::Failed, reasons: result.errors.clone() };
         }
-        let mut judge = Judge { result, reasons: Vec::new() };
+        let mut judge = VerdictReasons { result, reasons: Vec::new() };
         judge.achieved();
         result.flows.iter().for_each(|flow| judge.flow(flow));
         result.ports.iter().for_each(|port| judge.port(port));
@@ -37,16 +37,16 @@ impl Verdict {
 }
 
 /// Collects the reasons why a run fell short.
-struct Judge<'a> {
+struct VerdictReasons<'a> {
     result: &'a RunResult,
     reasons: Vec<String>,
 }
 
-impl Judge<'_> {
+impl VerdictReasons<'_> {
     /// Adds a reason with a count, unless the count is 0.
     fn count(&mut self, place: &str, count: u64, [one, many]: [&str; 2]) {
         if count > 0 {
-            self.reasons.push(format!("{place}: {}", counted(count, one, many)));
+            self.reasons.push(format!("{place}: {}", pluralise(count, one, many)));
         }
     }
 
@@ -128,7 +128,7 @@ impl Judge<'_> {
                 ["flow not started or not accepted", "flows not started or not accepted"],
             );
         }
-        for template in port.templates.iter().filter(|template| connects_in_vain(template)) {
+        for template in port.templates.iter().filter(|template| never_connected(template)) {
             let name = &template.name;
             self.reasons.push(format!("template {name}: no connection was established"));
         }
@@ -166,7 +166,7 @@ impl Judge<'_> {
 }
 
 /// Returns whether the clients of a template sent SYNs and established no connection.
-fn connects_in_vain(template: &TemplateReport) -> bool {
+fn never_connected(template: &TemplateReport) -> bool {
     let connects = template.tcp.get("connects").copied().unwrap_or(0);
     let waiting = template.flows.get("syn_sent").copied().unwrap_or(0);
     template.side == "client" && waiting > 0 && connects == 0

@@ -167,7 +167,7 @@ impl DepartureReport {
             stamped: stamped.into(),
             start_delay_ns: record.start_delay.as_nanos(),
             shifted_ns: record.shifted.as_nanos(),
-            regained_ns: record.regained.as_nanos(),
+            regained_ns: record.recovered.as_nanos(),
             lateness_max_ns: record.lateness_max.as_nanos(),
             gaps: HistogramReport::new(&record.gaps),
             gap_errors: HistogramReport::new(&record.gap_errors),

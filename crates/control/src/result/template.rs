@@ -146,7 +146,7 @@ impl TemplateReport {
             }
         }
         for other in failures {
-            match self.failures.iter_mut().find(|it| it.is_as(other)) {
+            match self.failures.iter_mut().find(|it| it.has_same_cause(other)) {
                 Some(sum) => sum.flows += other.flows,
                 None => self.failures.push(other.clone()),
             }
@@ -195,7 +195,7 @@ impl TransactionReport {
 impl FailureReport {
     /// Returns whether `other` has the same step, cause and expected bytes. Templates of a group
     /// may share a program.
-    pub(crate) fn is_as(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_cause(&self, other: &Self) -> bool {
         (&self.step, &self.cause, &self.expected) == (&other.step, &other.cause, &other.expected)
     }
 }

@@ -27,7 +27,7 @@ use crate::lifecycle::{
     Context, Delivery, RunError, RunErrorKind, RunHandle, StartAt, Subscription, Supervised, judged,
 };
 use crate::pktgen::{self, PktgenPlan, PktgenRunError};
-use crate::replay::{self, Hooks, ReplayError};
+use crate::replay::{self, Callbacks, ReplayError};
 use crate::result::{Kind, RunResult};
 use crate::traffic::{self, StreamOptions, TrafficError};
 
@@ -40,7 +40,7 @@ pub enum Plan {
         /// Backend that sends and receives frames.
         backend: Backend,
         /// Callbacks of the caller.
-        hooks: Hooks,
+        hooks: Callbacks,
     },
     /// Sends the flows of a plan.
     Streams {

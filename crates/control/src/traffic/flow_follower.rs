@@ -3,7 +3,7 @@
 use wirestorm_base::time::Instant;
 use wirestorm_engine::stream::Generator;
 
-use crate::lifecycle::{FlowCommand, FlowControl, GivenCommand};
+use crate::lifecycle::{FlowCommand, FlowControl, PendingCommand};
 
 /// View of one worker on the commands.
 pub(super) struct FlowFollower<'a> {
@@ -47,7 +47,7 @@ impl<'a> FlowFollower<'a> {
         generators: &mut [Generator],
         lanes: impl Fn(usize) -> &'b [usize],
     ) {
-        for GivenCommand { at, flows, command } in self.control.after(self.done) {
+        for PendingCommand { at, flows, command } in self.control.after(self.done) {
             let at = at.max(self.start);
             if now < at {
                 self.due = Some(at);

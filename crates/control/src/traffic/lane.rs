@@ -15,7 +15,7 @@ use crate::port::Interfaces;
 use crate::work::Stamped;
 
 /// Streams of one transmitting port.
-pub(super) struct Lane {
+pub(super) struct PortWorkload {
     /// Index of the port in the plan.
     pub(super) port: usize,
     /// Flow of each stream, by index in the plan.
@@ -28,7 +28,7 @@ pub(super) struct Lane {
 }
 
 /// Outcome of one port of a worker.
-pub(super) struct LaneOutcome {
+pub(super) struct PortOutcome {
     pub(super) choice: Choice,
     pub(super) transmitted: TransmitCounters,
     pub(super) counters: Vec<StreamCounters>,
@@ -39,7 +39,7 @@ pub(super) struct LaneOutcome {
 
 /// Outcome of one worker.
 pub(super) struct WorkerOutcome {
-    pub(super) lanes: Vec<LaneOutcome>,
+    pub(super) lanes: Vec<PortOutcome>,
     pub(super) finished: Instant,
     /// Time that the worker was paused.
     pub(super) paused: Duration,
@@ -50,13 +50,13 @@ pub(super) struct WorkerOutcome {
 ///
 /// # Errors
 /// Fails if the plan is invalid for these ports, or a frame is too long for its port.
-pub(super) fn lanes(
+pub(super) fn workloads(
     plan: &TrafficPlan,
     transmitting: &[usize],
     interfaces: &Interfaces,
     workers: usize,
     multiplier: Multiplier,
-) -> Result<Vec<Lane>, TrafficError> {
+) -> Result<Vec<PortWorkload>, TrafficError> {
     let mut lanes = Vec::new();
     let mut numbered_from = 0;
     for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
@@ -73,7 +73,7 @@ pub(super) fn lanes(
         }
         let numbers = (streams.len() * workers) as u32;
         let ends = ends(plan, &flows, &streams);
-        lanes.push(Lane { port, flows, streams, ends, numbered_from });
+        lanes.push(PortWorkload { port, flows, streams, ends, numbered_from });
         numbered_from += numbers;
     }
     Ok(lanes)
@@ -85,7 +85,7 @@ pub(super) fn lanes(
 /// # Errors
 /// Fails if there are not enough stream IDs or marks.
 pub(super) fn number(
-    lanes: &mut [Lane],
+    lanes: &mut [PortWorkload],
     workers: usize,
     stream_ids: &StreamIds,
 ) -> Result<RunStreamIds, TrafficError> {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::measured::Expected;
+use super::measured::ExpectedFlows;
 use crate::lifecycle::MeasuredSnapshot;
-use crate::receive::Measuring;
+use crate::receive::MeasurementQuery;
 use crate::result::MeasuredReport;
 
 /// Queries the measurement of flows during a run.
@@ -15,12 +15,14 @@ pub(super) struct LiveMeasurement {
 
 #[derive(Debug)]
 struct LiveEnd {
-    streams: Arc<Expected>,
-    measuring: Measuring,
+    streams: Arc<ExpectedFlows>,
+    measuring: MeasurementQuery,
 }
 
 impl LiveMeasurement {
-    pub(super) fn new(ends: impl IntoIterator<Item = (Arc<Expected>, Measuring)>) -> Self {
+    pub(super) fn new(
+        ends: impl IntoIterator<Item = (Arc<ExpectedFlows>, MeasurementQuery)>,
+    ) -> Self {
         let end = |(streams, measuring)| LiveEnd { streams, measuring };
         Self { ends: ends.into_iter().map(end).collect() }
     }

@@ -12,13 +12,13 @@ use wirestorm_engine::stream::Share;
 use wirestorm_plan::traffic::{Flow, TrafficPlan};
 
 use super::error::TrafficError;
-use super::lane::Lane;
+use super::lane::PortWorkload;
 use crate::lifecycle::MeasuredSnapshot;
 use crate::result::{MeasuredReport, SeriesReport, TagReport};
 
 /// Measured flows that arrive at a port, in the order of its receiver's records.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedFlows {
     /// Index of the port in the plan.
     pub(super) port: usize,
     name: String,
@@ -42,17 +42,17 @@ const WINDOW_FRAMES_MAX: usize = 1 << 14;
 /// Number of records from which each has a shorter time series.
 const RECORDS_MANY: usize = 1_000;
 
-impl Expected {
+impl ExpectedFlows {
     /// Returns the measured flows of a port; `None` if there are none.
     pub(super) fn at(
         port: usize,
         plan: &TrafficPlan,
-        lanes: &[Lane],
+        lanes: &[PortWorkload],
         workers: usize,
     ) -> Option<Self> {
         let is_measured = |flow: &usize| {
             let flow = &plan.flows[*flow];
-            is_recognised(flow) && flow.receive.contains(&port)
+            is_recognised(flow) && flow.rx_ports.contains(&port)
         };
         let expected =
             |flow: usize| ExpectedFlow { flow, compares: plan.flows[flow].payload.is_some() };
@@ -67,7 +67,7 @@ impl Expected {
     pub(super) fn receiver(
         &self,
         plan: &TrafficPlan,
-        lanes: &[Lane],
+        lanes: &[PortWorkload],
         started: Instant,
         per_vlan: bool,
     ) -> Result<Receiver, TrafficError> {
@@ -103,7 +103,7 @@ impl Expected {
         };
         let mut receiver = Receiver::new(streams, &options);
         for (id, flow) in marked {
-            if !receiver.count_marked(id) {
+            if !receiver.count_by_mark(id) {
                 return Err(TrafficError::NoMark(plan.flows[flow].stream.name.clone()));
             }
         }

@@ -6,13 +6,13 @@ use wirestorm_plan::traffic::{PlanError, TrafficPlan};
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, ipv4, ipv6};
 
 use super::error::TrafficError;
-use crate::responder::{Guests, HostError, Station};
+use crate::responder::{HostError, PacketSocketHost, ResponderThreads};
 
 /// Resolved addresses of all flows, and the responders of the plan's ports.
 pub(super) struct NextHops {
     /// Destination and source address to write into each flow; `None` to keep the plan's.
     found: Vec<[Option<MacAddress>; 2]>,
-    _guests: Guests,
+    _guests: ResponderThreads,
 }
 
 impl NextHops {
@@ -24,15 +24,17 @@ impl NextHops {
         let mut found = vec![[None; 2]; plan.flows.len()];
         let mut stations = Vec::new();
         for (index, port) in plan.ports.iter().enumerate() {
-            let asks = plan.flows.iter().any(|flow| {
-                flow.transmit == index && (flow.found.source || flow.found.destination)
-            });
+            let asks = plan
+                .flows
+                .iter()
+                .any(|flow| flow.tx_port == index && (flow.found.source || flow.found.destination));
             let is_used = !interfaces[index].is_empty();
             if !is_used || port.addresses.is_empty() && !asks {
                 continue;
             }
             let (addresses, gateways) = (port.addresses.clone(), port.gateways.clone());
-            stations.push((index, Station::open(&interfaces[index], addresses, gateways)?));
+            stations
+                .push((index, PacketSocketHost::open(&interfaces[index], addresses, gateways)?));
         }
         // All stations are open, so they receive the announcements. Ports do not answer requests
         // yet.
@@ -41,7 +43,7 @@ impl NextHops {
         }
         for (index, station) in &mut stations {
             for (flow, found) in plan.flows.iter().zip(&mut found) {
-                if flow.transmit != *index {
+                if flow.tx_port != *index {
                     continue;
                 }
                 if flow.found.destination {
@@ -60,7 +62,7 @@ impl NextHops {
             }
         }
         let stations = stations.into_iter().map(|(_, station)| station).collect();
-        let guests = Guests::host(stations).map_err(TrafficError::Thread)?;
+        let guests = ResponderThreads::host(stations).map_err(TrafficError::Thread)?;
         Ok(Self { found, _guests: guests })
     }
 

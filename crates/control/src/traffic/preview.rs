@@ -44,7 +44,7 @@ pub fn preview(
                 frames_max: count,
                 virtual_time: true,
                 horizon: Duration::ZERO,
-                numbered_from: 0,
+                first_number: 0,
             };
             let frame_length_max = stream.template.len();
             let (mut transmit, mut receive) =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wirestorm_base::count::counted;
+use wirestorm_base::count::pluralise;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use wirestorm_engine::stream::StreamCounters;
 use wirestorm_model::stream::{Mode, Speed};
 use wirestorm_plan::traffic::TrafficPlan;
 
-use super::lane::{Lane, WorkerOutcome};
-use super::measured::Expected;
+use super::lane::{PortWorkload, WorkerOutcome};
+use super::measured::ExpectedFlows;
 use super::options::StreamOptions;
 use crate::port::stamp_name;
 use crate::result::{
     Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RunResult, Target,
     TransmitReport, layer_name,
 };
-use crate::work::departures_of_all;
+use crate::work::merge_departures;
 
 /// Outcome of a run.
 pub(super) struct TrafficOutcome<'a> {
@@ -27,7 +27,7 @@ pub(super) struct TrafficOutcome<'a> {
     pub(super) outcomes: Vec<WorkerOutcome>,
     pub(super) arrived: Vec<(usize, ReceiveReport)>,
     /// Receivers, and the flows that they measured.
-    pub(super) measured: Vec<(Receiver, &'a Expected)>,
+    pub(super) measured: Vec<(Receiver, &'a ExpectedFlows)>,
     pub(super) notes: Vec<String>,
     pub(super) options: &'a StreamOptions,
     /// Flows that received commands during the run.
@@ -48,7 +48,7 @@ impl TrafficOutcome<'_> {
         result: RunResult,
         plan: &TrafficPlan,
         interfaces: &[String],
-        lanes: &[Lane],
+        lanes: &[PortWorkload],
     ) -> RunResult {
         let finished = self.outcomes.iter().map(|outcome| outcome.finished).max();
         let elapsed_s = finished.unwrap_or(self.start).saturating_since(self.start).as_secs_f64();
@@ -83,7 +83,7 @@ impl TrafficOutcome<'_> {
                     add(&mut flows[flow], counters);
                 }
             }
-            let departures = departures_of_all(records.into_iter());
+            let departures = merge_departures(records.into_iter());
             let span_s =
                 departures.as_ref().and_then(|(record, _)| span_s(record)).unwrap_or(elapsed_s);
             for (&flow, stream) in lane.flows.iter().zip(&lane.streams) {
@@ -132,8 +132,8 @@ impl TrafficOutcome<'_> {
             let rate = FrameRate::over(counters.frames, counters.bytes, span);
             let mut report = FlowReport {
                 name: flow.stream.name.clone(),
-                tx: name(&flow.transmit),
-                rx: flow.receive.iter().map(name).collect(),
+                tx: name(&flow.tx_port),
+                rx: flow.rx_ports.iter().map(name).collect(),
                 packets: counters.frames,
                 bytes: counters.bytes,
                 unsent: counters.unsent,
@@ -164,8 +164,8 @@ impl TrafficOutcome<'_> {
                 }
                 Some(Speed::Max) | None => None,
             };
-            let is_as_asked = is_judged && !self.changed_flows.contains(&index);
-            report.rate_error_ppm = ratio.filter(|_| is_as_asked).map(|ratio| (ratio - 1.0) * 1e6);
+            let is_unchanged = is_judged && !self.changed_flows.contains(&index);
+            report.rate_error_ppm = ratio.filter(|_| is_unchanged).map(|ratio| (ratio - 1.0) * 1e6);
             report
         };
         let mut notes = self.notes;
@@ -173,7 +173,7 @@ impl TrafficOutcome<'_> {
         if kept > 0 && !self.measured.is_empty() {
             notes.push(format!(
                 "{} not sent by a port: lost in the counts of flows",
-                counted(kept, "generated frame was", "generated frames were")
+                pluralise(kept, "generated frame was", "generated frames were")
             ));
         }
         let missed: u64 =
@@ -181,13 +181,13 @@ impl TrafficOutcome<'_> {
         if missed > 0 && !self.measured.is_empty() {
             notes.push(format!(
                 "{} dropped because the receive buffer was full: lost in the counts of flows",
-                counted(missed, "frame was", "frames were")
+                pluralise(missed, "frame was", "frames were")
             ));
         }
         if beyond_tags > 0 {
             notes.push(format!(
                 "{} beyond the limit of {TAG_RECORDS_MAX} VLAN tag records: counted by flow only",
-                counted(beyond_tags, "frame", "frames")
+                pluralise(beyond_tags, "frame", "frames")
             ));
         }
         let flows = flows.iter().enumerate().map(&mut flow_report).collect();

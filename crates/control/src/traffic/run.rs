@@ -15,9 +15,9 @@ use wirestorm_plan::traffic::TrafficPlan;
 
 use super::error::TrafficError;
 use super::flow_follower::FlowFollower;
-use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
+use super::lane::{PortOutcome, PortWorkload, WorkerOutcome, number, workloads};
 use super::live::LiveMeasurement;
-use super::measured::{self, Expected, is_recognised};
+use super::measured::{self, ExpectedFlows, is_recognised};
 use super::next_hop::NextHops;
 use super::options::StreamOptions;
 use super::report::TrafficOutcome;
@@ -26,10 +26,10 @@ use crate::backend::{self, PortVisitor, TransmitPort};
 use crate::host::CpuPlan;
 use crate::lifecycle::{Context, Controls, PortSnapshot, Snapshot};
 use crate::port::{Interfaces, OpenError, PortOptions, Watch};
-use crate::receive::Arrivals;
+use crate::receive::RunReceiver;
 use crate::result::RunResult;
 use crate::work::{
-    departures, drain, generator_options, late_end_max, rest, settled, wait_while_paused,
+    departures, drain, final_counters, generator_options, late_end_max, rest, wait_while_paused,
 };
 use crate::workers::Workers;
 
@@ -65,12 +65,12 @@ pub(crate) fn run(
     let mut arrivals = Vec::new();
     for port in receiving_ports(plan) {
         let measures =
-            plan.flows.iter().any(|flow| is_recognised(flow) && flow.receive.contains(&port));
+            plan.flows.iter().any(|flow| is_recognised(flow) && flow.rx_ports.contains(&port));
         let opened = if measures {
-            Arrivals::open_measuring(&names[port], context.shared_receivers())
+            RunReceiver::open_measuring(&names[port], context.shared_receivers())
         } else {
             let receive = ReceivePlan { interface: names[port].clone(), verify: false };
-            Arrivals::open(&receive, is_paced, context.shared_receivers())
+            RunReceiver::open(&receive, is_paced, context.shared_receivers())
         };
         arrivals.push((port, opened.map_err(TrafficError::Receive)?));
     }
@@ -79,7 +79,7 @@ pub(crate) fn run(
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
     let next_hops = NextHops::find(plan, &names)?;
-    let mut lanes = lanes(plan, &transmitting, &interfaces, workers, options.multiplier)?;
+    let mut lanes = workloads(plan, &transmitting, &interfaces, workers, options.multiplier)?;
     for lane in &mut lanes {
         for (flow, stream) in lane.flows.iter().zip(&mut lane.streams) {
             next_hops.write(*flow, &mut stream.template);
@@ -90,7 +90,7 @@ pub(crate) fn run(
     let mut expected = Vec::new();
     let mut measuring = Vec::new();
     for (port, arrivals) in &mut arrivals {
-        if let Some(streams) = Expected::at(*port, plan, &lanes, workers) {
+        if let Some(streams) = ExpectedFlows::at(*port, plan, &lanes, workers) {
             let receiver = streams.receiver(plan, &lanes, clock::now(), options.per_vlan)?;
             arrivals.measure(receiver).map_err(TrafficError::Receive)?;
             let streams = Arc::new(streams);
@@ -163,7 +163,7 @@ fn interface_names(
     bound: &[Option<String>],
 ) -> Result<Vec<String>, TrafficError> {
     let used = |index: usize| {
-        plan.flows.iter().any(|flow| flow.transmit == index || flow.receive.contains(&index))
+        plan.flows.iter().any(|flow| flow.tx_port == index || flow.rx_ports.contains(&index))
     };
     let name = |(index, port): (usize, &wirestorm_plan::traffic::Port)| {
         let bound = bound.get(index).cloned().flatten().or_else(|| port.location.clone());
@@ -177,12 +177,12 @@ fn interface_names(
 }
 
 fn transmitting_ports(plan: &TrafficPlan) -> Vec<usize> {
-    let sends = |port: &usize| plan.flows.iter().any(|flow| flow.transmit == *port);
+    let sends = |port: &usize| plan.flows.iter().any(|flow| flow.tx_port == *port);
     (0..plan.ports.len()).filter(sends).collect()
 }
 
 fn receiving_ports(plan: &TrafficPlan) -> Vec<usize> {
-    let receives = |port: &usize| plan.flows.iter().any(|flow| flow.receive.contains(port));
+    let receives = |port: &usize| plan.flows.iter().any(|flow| flow.rx_ports.contains(port));
     (0..plan.ports.len()).filter(receives).collect()
 }
 
@@ -191,11 +191,16 @@ fn receiving_ports(plan: &TrafficPlan) -> Vec<usize> {
 /// A transmitting port does not report which flow its failed frames belong to. If all its frames
 /// were for this port, they are subtracted. Otherwise they count as lost here, besides as failed
 /// there.
-fn expected_at(plan: &TrafficPlan, lanes: &[Lane], outcomes: &[WorkerOutcome], port: usize) -> u64 {
+fn expected_at(
+    plan: &TrafficPlan,
+    lanes: &[PortWorkload],
+    outcomes: &[WorkerOutcome],
+    port: usize,
+) -> u64 {
     let mut expected = 0;
     for outcome in outcomes {
         for (lane, outcome) in lanes.iter().zip(&outcome.lanes) {
-            let goes_there = |flow: usize| plan.flows[flow].receive.contains(&port);
+            let goes_there = |flow: usize| plan.flows[flow].rx_ports.contains(&port);
             let frames = |counters: &StreamCounters| counters.frames;
             let given: u64 = outcome.counters.iter().map(frames).sum();
             let for_port: u64 = lane
@@ -221,11 +226,11 @@ fn fraction(elapsed: Duration, duration: Duration) -> Option<f64> {
 fn snapshot(
     plan: &TrafficPlan,
     names: &[String],
-    lanes: &[Lane],
+    lanes: &[PortWorkload],
     start: Instant,
     workers: &[Mutex<WorkerSnapshot>],
 ) -> Snapshot {
-    let port = |lane: &Lane| PortSnapshot {
+    let port = |lane: &PortWorkload| PortSnapshot {
         name: plan.ports[lane.port].name.clone(),
         interface: names[lane.port].clone(),
         ..PortSnapshot::default()
@@ -263,7 +268,7 @@ struct WorkerContext<'a> {
 impl WorkerContext<'_> {
     fn open_ports(
         &self,
-        lanes: &[Lane],
+        lanes: &[PortWorkload],
         cpus: &CpuPlan,
         is_paced: bool,
     ) -> Result<Vec<(TransmitPort, Choice)>, TrafficError> {
@@ -289,7 +294,7 @@ impl WorkerContext<'_> {
 
     fn work(
         &self,
-        lanes: &[Lane],
+        lanes: &[PortWorkload],
         ports: Vec<(TransmitPort, Choice)>,
         start: Instant,
     ) -> WorkerOutcome {
@@ -301,7 +306,7 @@ impl WorkerContext<'_> {
             .iter()
             .map(|lane| {
                 let numbered_from = lane.numbered_from;
-                let options = GeneratorOptions { numbered_from, ..options.clone() };
+                let options = GeneratorOptions { first_number: numbered_from, ..options.clone() };
                 Generator::new(&lane.streams, options, start)
             })
             .collect();
@@ -312,10 +317,10 @@ impl WorkerContext<'_> {
         let has_failed = outcome.is_err();
         let lanes =
             generators.iter().zip(&mut ports).zip(choices).map(|((generator, port), choice)| {
-                LaneOutcome {
+                PortOutcome {
                     choice,
                     departures: departures(generator.departures().clone(), slice::from_ref(port)),
-                    transmitted: settled(port, has_failed),
+                    transmitted: final_counters(port, has_failed),
                     counters: generator.counters().collect(),
                     stamp: port.capabilities().departure_stamp,
                 }
@@ -331,7 +336,7 @@ impl WorkerContext<'_> {
     /// Sends until all frames are sent or the run stops. Returns the time that it was paused.
     fn send(
         &self,
-        lanes: &[Lane],
+        lanes: &[PortWorkload],
         start: Instant,
         generators: &mut [Generator],
         ports: &mut [TransmitPort],
@@ -363,10 +368,10 @@ impl WorkerContext<'_> {
             follower.follow(now, generators, |lane| &lanes[lane].flows);
             let mut state = WorkerState::Done;
             for (generator, port) in generators.iter_mut().zip(&mut *ports) {
-                state = sooner(state, port.visit(Breathe { generator, now })?.state);
+                state = more_urgent(state, port.visit(Breathe { generator, now })?.state);
             }
             if let Some(due) = follower.due() {
-                state = sooner(state, WorkerState::Waiting(due));
+                state = more_urgent(state, WorkerState::Waiting(due));
             }
             let is_done = is_over || state == WorkerState::Done;
             if is_done || self.controls.is_stopped() {
@@ -414,7 +419,7 @@ impl PortVisitor for Breathe<'_> {
 }
 
 /// Returns the more urgent of two states.
-fn sooner(a: WorkerState, b: WorkerState) -> WorkerState {
+fn more_urgent(a: WorkerState, b: WorkerState) -> WorkerState {
     match (a, b) {
         (WorkerState::Done, other) | (other, WorkerState::Done) => other,
         (WorkerState::Waiting(a), WorkerState::Waiting(b)) => WorkerState::Waiting(a.min(b)),

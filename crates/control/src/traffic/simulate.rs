@@ -76,15 +76,16 @@ pub fn simulate(
     plan: &TrafficPlan,
     options: &SimulateOptions,
 ) -> Result<Vec<Simulated>, SimulateError> {
-    let sends = |port: &usize| plan.flows.iter().any(|flow| flow.transmit == *port);
+    let sends = |port: &usize| plan.flows.iter().any(|flow| flow.tx_port == *port);
     let ports: Vec<usize> = (0..plan.ports.len()).filter(sends).collect();
     let mut simulated = Vec::new();
     for &index in &ports {
         let name = &plan.ports[index].name;
         let streams = plan.streams(index, Some(options.speed), options.multiplier)?;
         if options.packets == u64::MAX {
-            let endless = streams.iter().find(|(_, stream)| never_passes(&stream.transmission));
-            endless.map_or(Ok(()), |(flow, _)| Err(without_times(&plan.flows[*flow])))?;
+            let endless =
+                streams.iter().find(|(_, stream)| is_endless_at_top_speed(&stream.transmission));
+            endless.map_or(Ok(()), |(flow, _)| Err(endless_at_top_speed(&plan.flows[*flow])))?;
         }
         let streams: Vec<_> = streams.into_iter().map(|(_, stream)| stream).collect();
         let file = if ports.len() == 1 {
@@ -101,7 +102,7 @@ pub fn simulate(
             frames_max: options.packets,
             virtual_time: true,
             horizon: Duration::ZERO,
-            numbered_from: 0,
+            first_number: 0,
         };
         let mut generator = Generator::new(&streams, generator_options, Instant::ZERO);
         while generator.breathe(Instant::ZERO, &mut port)?.state != WorkerState::Done {}
@@ -118,12 +119,12 @@ pub fn simulate(
 }
 
 /// Returns whether all frames of an endless stream leave at the same instant.
-fn never_passes(transmission: &Transmission) -> bool {
+fn is_endless_at_top_speed(transmission: &Transmission) -> bool {
     let is_bounded = matches!(transmission.mode, Mode::Burst { .. } | Mode::Bursts { .. });
     transmission.speed == Speed::Max && (!is_bounded || transmission.next.is_some())
 }
 
-fn without_times(flow: &Flow) -> PlanErrors {
+fn endless_at_top_speed(flow: &Flow) -> PlanErrors {
     let message = "found max, at which no time passes in a simulation, so that no duration ends \
                    it; expected a rate, such as 100%, or a number of packets to simulate";
     PlanErrors::from(PlanError { path: format!("{}.rate", flow.path), message: message.into() })

@@ -61,7 +61,7 @@ pub fn plan_of_trex(
         // The default of TRex if the interface reports no speed.
         let speed = link.speed.unwrap_or(Rate::TEN_GIGA);
         let name = port.number.to_string();
-        plan.ports.push(Port::on(port.interface.clone(), name, Some(speed)));
+        plan.ports.push(Port::on_interface(port.interface.clone(), name, Some(speed)));
         let Some(streams) = &port.streams else { continue };
         let receive: Vec<usize> = other_side(port.number).into_iter().collect();
         let options = LowerOptions {
@@ -83,7 +83,7 @@ pub fn plan_of_trex(
                 stream.name = place.clone();
             }
             stream.transmission.next = stream.transmission.next.map(|next| first + next);
-            plan.flows.push(Flow::of(stream, index, receive.clone(), place));
+            plan.flows.push(Flow::from_stream(stream, index, receive.clone(), place));
         }
     }
     Ok(plan)

@@ -11,7 +11,7 @@ use wirestorm_plan::load;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::require::require_shared_captures;
 use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Bounds, Imported, Importer, Transport};
+use wirestorm_wire::conversation::{ImportLimits, Imported, Importer, Transport};
 use wirestorm_wire::dissect::dissect;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ethertype, ipv4, protocol, tcp};
@@ -44,7 +44,7 @@ fn run(plan: &EmulationPlan, round_trip: Duration, scratch: &Scratch) -> PathBuf
 
 fn import(capture: &Path) -> Imported {
     let file = std::fs::read(capture).expect("a readable capture");
-    let mut importer = Importer::new(Bounds::default());
+    let mut importer = Importer::new(ImportLimits::default());
     for record in Records::new(&file) {
         let (header, frame) = record.expect("a whole capture");
         importer.take(&header, frame).expect("a small capture");

@@ -8,7 +8,7 @@ use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
+use wirestorm_wire::conversation::{Action, Conversation, ImportLimits, Importer, Side};
 
 /// Simulates a plan. Returns the result and the conversations of the clients' capture, in the order
 /// of their first packets.
@@ -30,7 +30,7 @@ fn run(text: &str, seed: u64) -> (RunResult, Vec<Conversation>) {
     };
     let (result, files) = simulate(&plan, &options).unwrap();
     let capture = std::fs::read(&files[0]).unwrap();
-    let mut importer = Importer::new(Bounds::default());
+    let mut importer = Importer::new(ImportLimits::default());
     for record in Records::new(&capture) {
         let (header, frame) = record.unwrap();
         importer.take(&header, frame).unwrap();
@@ -42,7 +42,7 @@ fn run(text: &str, seed: u64) -> (RunResult, Vec<Conversation>) {
 fn said(conversation: &Conversation, side: Side) -> String {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let bytes = of_side.filter_map(|turn| match &turn.act {
-        Act::Says(bytes) => Some(bytes.as_slice()),
+        Action::Send(bytes) => Some(bytes.as_slice()),
         _ => None,
     });
     String::from_utf8_lossy(&bytes.collect::<Vec<_>>().concat()).into_owned()

@@ -9,7 +9,7 @@ use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
+use wirestorm_wire::conversation::{Action, Conversation, ImportLimits, Importer, Side};
 
 /// Simulates a plan; flows start within `duration`.
 fn run(text: &str, duration: Duration) -> RunResult {
@@ -35,7 +35,7 @@ fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
     };
     let (result, files) = simulate(&plan, &options).unwrap();
     let capture = std::fs::read(&files[0]).unwrap();
-    let mut importer = Importer::new(Bounds::default());
+    let mut importer = Importer::new(ImportLimits::default());
     for record in Records::new(&capture) {
         let (header, frame) = record.unwrap();
         importer.take(&header, frame).unwrap();
@@ -47,7 +47,7 @@ fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
 fn said(conversation: &Conversation, side: Side) -> Vec<String> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let text = of_side.filter_map(|turn| match &turn.act {
-        Act::Says(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Action::Send(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         _ => None,
     });
     text.collect()
@@ -495,7 +495,7 @@ fn sip_server_echoes_the_headers_of_each_request() {
 fn packets(conversation: &Conversation, side: Side, before: usize) -> Vec<Vec<u8>> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let bytes = of_side.filter_map(|turn| match &turn.act {
-        Act::Says(bytes) => Some(bytes.as_slice()),
+        Action::Send(bytes) => Some(bytes.as_slice()),
         _ => None,
     });
     let bytes = bytes.collect::<Vec<_>>().concat();
@@ -558,7 +558,7 @@ fn interleaved_media_keep_their_timing() {
         captured(&plan("rtsp: {path: /, packets: 50}", 1), Duration::from_secs(1));
     assert_closed(&result, 1);
     let server = flows[0].turns.iter().filter(|turn| turn.side == Side::Server);
-    let is_media = |act: &Act| matches!(act, Act::Says(bytes) if bytes.starts_with(b"$"));
+    let is_media = |act: &Action| matches!(act, Action::Send(bytes) if bytes.starts_with(b"$"));
     let gaps: Vec<_> = server.filter(|turn| is_media(&turn.act)).map(|turn| turn.gap).collect();
     let [client, _] = templates(&result);
     let whole = client.times.whole.max_ns.unwrap() / 1_000_000;

@@ -17,9 +17,9 @@ use wirestorm_control::impair::ImpairOptions;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::edit::EditOptions;
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::replay::{Limits, ReplayPlan, SideChoice, Target};
+use wirestorm_control::plan::replay::{Limits, ReplayPlan, SideAssignment, Target};
 use wirestorm_control::plan::traffic::TrafficPlan;
-use wirestorm_control::replay::Hooks;
+use wirestorm_control::replay::Callbacks;
 use wirestorm_control::result::{Outcome, RunResult};
 use wirestorm_control::run::{Options, Plan, Prepared, Run};
 use wirestorm_control::traffic::StreamOptions;
@@ -64,10 +64,10 @@ fn replay(capture: &Path, interface: &str, packets: u64) -> Plan {
     let plan = ReplayPlan {
         captures: vec![capture.to_owned()],
         target: Target::Interfaces { primary: interface.to_owned(), secondary: None },
-        sides: SideChoice::One,
+        sides: SideAssignment::Single,
         edits: EditOptions::default(),
         show: None,
-        asks: false,
+        one_at_a_time: false,
         pace: Pace::Packets { rate: per_second(1_000), group: 1 },
         policy: DeparturePolicy::default(),
         limits: Limits { passes: u64::MAX, packets, duration: Duration::MAX },
@@ -75,8 +75,8 @@ fn replay(capture: &Path, interface: &str, packets: u64) -> Plan {
         preload: true,
         flows: None,
         unique: None,
-        only: None,
-        except: Vec::new(),
+        include: None,
+        exclude: Vec::new(),
         original_length: false,
         receive: None,
         workers: 1,
@@ -86,7 +86,7 @@ fn replay(capture: &Path, interface: &str, packets: u64) -> Plan {
     Plan::Replay {
         plan: Box::new(plan),
         backend: Backend::One(&AF_PACKET),
-        hooks: Hooks::default(),
+        hooks: Callbacks::default(),
     }
 }
 

@@ -13,7 +13,7 @@ use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::require::skip;
 use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Act, Bounds, Importer, Side, Transport};
+use wirestorm_wire::conversation::{Action, ImportLimits, Importer, Side, Transport};
 
 /// Profiles with golden captures.
 const GOLDENS: [&str; 14] = [
@@ -136,7 +136,7 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
     let json = std::fs::read_to_string(profile).expect("a readable profile");
     let mut plan = stateful::read(&json, &StatefulOptions::default()).expect("a profile");
     if let Some(configuration) = configuration {
-        stateful::configure(&mut plan, configuration).expect("a configuration");
+        stateful::apply_client_configuration(&mut plan, configuration).expect("a configuration");
     }
     let options = SimulationOptions {
         files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
@@ -159,7 +159,7 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
 /// next template at random.
 fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
     let file = std::fs::read(path).expect("a readable capture");
-    let mut importer = Importer::new(Bounds::default());
+    let mut importer = Importer::new(ImportLimits::default());
     let mut headers: BTreeMap<[SocketAddr; 2], Headers> = BTreeMap::new();
     for record in Records::new(&file) {
         let (header, frame) = record.expect("a whole capture");
@@ -177,7 +177,7 @@ fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
             (Vec::<(Side, Vec<u8>)>::new(), Vec::new(), Vec::new());
         for turn in conversation.turns {
             match turn.act {
-                Act::Says(bytes) => match says.last_mut() {
+                Action::Send(bytes) => match says.last_mut() {
                     Some((side, before))
                         if *side == turn.side && conversation.transport == Transport::Tcp =>
                     {
@@ -188,8 +188,8 @@ fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
                         times.push(turn.gap);
                     }
                 },
-                Act::Closes => ends.push((turn.side, false)),
-                Act::Resets => ends.push((turn.side, true)),
+                Action::Close => ends.push((turn.side, false)),
+                Action::Reset => ends.push((turn.side, true)),
             }
         }
         let (client, server) = (conversation.client.ip(), conversation.server);

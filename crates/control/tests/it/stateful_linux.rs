@@ -17,7 +17,7 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Algorithm;
 use wirestorm_model::tcp::{EcnUse, Settings};
 use wirestorm_stack::Host;
@@ -101,7 +101,7 @@ impl Wire {
                 ..Host::default()
             },
             seed: 7,
-            blackhole: Blackhole::Nothing,
+            blackhole: Blackhole::None,
             verifies_checksums: true,
         };
         let name = InterfaceName::new(namespace(&self.lab.a), self.lab.a.interface()).unwrap();
@@ -193,7 +193,7 @@ fn template(program: Program, tcp: Settings, role: Role) -> Template {
         transport: Transport::Tcp(tcp),
         ip: IpSettings::default(),
         sessions: None,
-        meets_resets: false,
+        expects_resets: false,
         role,
     }
 }
@@ -212,7 +212,7 @@ fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
 
 /// TCP options negotiated by both sides.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Agreed {
+struct NegotiatedOptions {
     timestamps: bool,
     sack: bool,
     window_scaling: bool,
@@ -220,13 +220,13 @@ struct Agreed {
 }
 
 /// Reads the negotiated options of a Linux connection from `ss`.
-fn agreed(wire: &Wire, stream: &TcpStream) -> Agreed {
+fn agreed(wire: &Wire, stream: &TcpStream) -> NegotiatedOptions {
     let [own, peer] = [stream.local_addr(), stream.peer_addr()].map(|it| it.unwrap().to_string());
     let mut command = wire.lab.b.command("ss");
     let output = command.args(["-Htinoa", "-O", "src", &own, "dst", &peer]);
     let said = String::from_utf8(output.output().unwrap().stdout).unwrap();
     assert_eq!(said.lines().count(), 1, "{own} to {peer}: {said}");
-    let mut agreed = Agreed::default();
+    let mut agreed = NegotiatedOptions::default();
     for word in said.split_whitespace() {
         match word {
             "ts" => agreed.timestamps = true,
@@ -240,8 +240,8 @@ fn agreed(wire: &Wire, stream: &TcpStream) -> Agreed {
 }
 
 /// Returns the options that these settings negotiate with Linux.
-fn wanted(settings: &Settings, has_ecn: bool) -> Agreed {
-    Agreed {
+fn wanted(settings: &Settings, has_ecn: bool) -> NegotiatedOptions {
+    NegotiatedOptions {
         timestamps: settings.timestamps,
         sack: settings.sack,
         window_scaling: settings.window_scaling,
@@ -250,7 +250,7 @@ fn wanted(settings: &Settings, has_ecn: bool) -> Agreed {
 }
 
 /// Fetches a page from Wirestorm. Returns the page and the negotiated options.
-fn fetch(wire: &Wire, ours: IpAddr) -> (Vec<u8>, Agreed) {
+fn fetch(wire: &Wire, ours: IpAddr) -> (Vec<u8>, NegotiatedOptions) {
     let mut stream = wire.in_linux(|| TcpStream::connect((ours, PORT)).unwrap());
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(b"page").unwrap();
@@ -260,16 +260,16 @@ fn fetch(wire: &Wire, ours: IpAddr) -> (Vec<u8>, Agreed) {
 }
 
 /// Returns settings with different negotiated options, from all to none.
-fn dialects() -> Vec<Settings> {
+fn settings_variants() -> Vec<Settings> {
     let plain = Settings::default();
     vec![
         plain,
         Settings { timestamps: false, ..plain },
         Settings { sack: false, ..plain },
         Settings { window_scaling: false, timestamps: false, sack: false, ..plain },
-        Settings { ecn: EcnUse::Ask, ..plain },
+        Settings { ecn: EcnUse::Offer, ..plain },
         Settings { maximum_segment_size: 88, ..plain },
-        Settings { ecn: EcnUse::Answer, window_shift: Some(9), ..plain },
+        Settings { ecn: EcnUse::Accept, window_shift: Some(9), ..plain },
         Settings { send_buffer: 6_000, ack_after_bytes: 5_000, ..plain },
         Settings { receive_buffer: 4 << 20, ..plain },
         Settings { delayed_ack_ms: 0, no_delay: true, push_all: true, ..plain },
@@ -281,7 +281,7 @@ fn dialects() -> Vec<Settings> {
 fn linux_fetches_pages_from_us() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
     wire.in_linux(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")).unwrap();
-    for settings in dialects() {
+    for settings in settings_variants() {
         let (template, buffers) = server(300_000, settings);
         let running = wire.start(template, buffers, 0);
         for (ours, _) in ends(&wire) {
@@ -294,7 +294,7 @@ fn linux_fetches_pages_from_us() {
         let tcp = endpoint.tcp();
         assert_eq!((tcp.accepts, tcp.connects, tcp.rexmttimeo), (2, 2, 0), "{settings:?}");
         assert_eq!((tcp.rcvbyte, tcp.rcvackbyte), (8, 600_000), "{settings:?}");
-        assert_eq!(endpoint.strays().damaged, 0);
+        assert_eq!(endpoint.unmatched().damaged, 0);
     }
 }
 
@@ -377,7 +377,7 @@ fn between(
     Role::Client {
         tuples: Tuples {
             clients: range(ours),
-            order: Order::RoundRobin,
+            order: ClientOrder::RoundRobin,
             servers: range(linux),
             pairing: Pairing::RoundRobin,
             server_port: PORT,
@@ -395,7 +395,7 @@ fn between(
 #[test]
 fn we_fetch_pages_from_linux() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
-    let dialects = dialects().into_iter().map(|it| (false, it)).chain([
+    let dialects = settings_variants().into_iter().map(|it| (false, it)).chain([
         (true, Settings::default()),
         (true, Settings { sack: false, ..Settings::default() }),
     ]);
@@ -423,7 +423,7 @@ fn fetch_from_linux(
     let listener = listen(wire, ends.1);
     let running = wire.start(template, buffers, 2);
     let served = serve(&listener, 300_000, 2, |stream| {
-        let has_ecn = settings.ecn == EcnUse::Ask;
+        let has_ecn = settings.ecn == EcnUse::Offer;
         assert_eq!(agreed(wire, stream), wanted(settings, has_ecn), "{ends:?}: {settings:?}");
     });
     // Data sent after the peer's FIN also arrived: the connection was half-closed.
@@ -455,7 +455,7 @@ fn we_fetch_pages_from_linux_through_a_nat() {
         assert!(served.iter().all(|request| request == b"pagethanks"), "{ends:?}");
         let endpoint = running.stop();
         assert_eq!((endpoint.tcp().connects, endpoint.tcp().rcvbyte), (50, 50 * 300_000));
-        assert_eq!((endpoint.counters().failed(), endpoint.strays().no_flow), (0, 0));
+        assert_eq!((endpoint.counters().failed(), endpoint.unmatched().no_flow), (0, 0));
     }
 }
 
@@ -517,7 +517,7 @@ fn fragmented_datagrams_work_in_both_directions() {
         }
     }
     let endpoint = running.stop();
-    let (udp, strays) = (endpoint.udp(), endpoint.strays());
+    let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
     assert_eq!((udp.rcvpkt, udp.rcvbyte), (6, 6 * LONG as u64));
     assert_eq!((udp.sndpkt, udp.fragmented, strays.reassembled), (6, 6, 6));
     assert_eq!((strays.damaged, strays.fragments_incomplete), (0, 0));
@@ -539,7 +539,7 @@ fn datagrams_adapt_to_a_smaller_path_mtu() {
     let socket = connected(&wire, v6, linux_v6);
     assert!(ask(&socket, Duration::from_secs(1)).is_err());
     assert!(ask(&socket, Duration::from_secs(10)).unwrap() == content(LONG));
-    let strays = running.stop().strays();
+    let strays = running.stop().unmatched();
     assert!(strays.too_big >= 1, "{strays:?}");
     assert_eq!((strays.reassembled, strays.damaged), (3, 0));
 }
@@ -581,7 +581,7 @@ fn linux_echoes_long_datagrams() {
         let (template, buffers) = datagram_client(&wire, (ours, linux), LONG);
         let endpoint = settle(wire.start(template, buffers, 1));
         assert!(echo.join().unwrap() == content(LONG), "{ours}");
-        let (udp, strays) = (endpoint.udp(), endpoint.strays());
+        let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
         assert_eq!((udp.rcvpkt, udp.rcvbyte), (1, LONG as u64), "{ours}");
         assert_eq!((strays.reassembled, endpoint.counters().closed), (1, 1), "{ours}");
     }
@@ -601,7 +601,7 @@ fn port_unreachable_is_sent_and_understood() {
         let running = wire.start(template, buffers, 0);
         let refusal = ask(&connected(&wire, ours, linux), Duration::from_secs(10)).unwrap_err();
         assert_eq!(refusal.kind(), std::io::ErrorKind::ConnectionRefused, "{ours}");
-        assert_eq!(running.stop().strays().unreachable_sent, 1, "{ours}");
+        assert_eq!(running.stop().unmatched().unreachable_sent, 1, "{ours}");
     }
 }
 
@@ -630,7 +630,7 @@ fn linux_understands_protocol_unreachable() {
         let output = command.args(["-c", SPEAKS_ANOTHER, &ours.to_string()]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{ours}: {output:?}");
     }
-    assert_eq!(running.stop().strays().unreachable_sent, 2);
+    assert_eq!(running.stop().unmatched().unreachable_sent, 2);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use wirestorm_plan::load;
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
+use wirestorm_wire::conversation::{Action, Conversation, ImportLimits, Importer, Side};
 
 fn options(output: &Path) -> SimulationOptions {
     SimulationOptions {
@@ -35,7 +35,7 @@ fn run(plan: &EmulationPlan, part: Part) -> (RunResult, Vec<Conversation>) {
     let options = SimulationOptions { part, ..options(&scratch.file("out.pcap")) };
     let (result, files) = simulate(plan, &options).unwrap();
     let capture = std::fs::read(&files[0]).unwrap();
-    let mut importer = Importer::new(Bounds::default());
+    let mut importer = Importer::new(ImportLimits::default());
     for record in Records::new(&capture) {
         let (header, frame) = record.unwrap();
         importer.take(&header, frame).unwrap();
@@ -48,7 +48,7 @@ fn run(plan: &EmulationPlan, part: Part) -> (RunResult, Vec<Conversation>) {
 fn said(conversation: &Conversation, side: Side) -> Vec<u8> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let bytes = of_side.filter_map(|turn| match &turn.act {
-        Act::Says(bytes) => Some(bytes.as_slice()),
+        Action::Send(bytes) => Some(bytes.as_slice()),
         _ => None,
     });
     bytes.collect::<Vec<_>>().concat()
@@ -604,11 +604,11 @@ fn trex_profile_determines_flows_turns_and_ends() {
         let answer = flow.turns.iter().find(|turn| turn.side == Side::Server).unwrap();
         let delay = answer.gap.as_nanos() / 1_000_000;
         assert!((30..=33).contains(&delay), "{delay} ms");
-        let ends: Vec<_> = flow.turns.iter().filter(|turn| turn.act == Act::Closes).collect();
+        let ends: Vec<_> = flow.turns.iter().filter(|turn| turn.act == Action::Close).collect();
         assert_eq!([ends[0].side, ends[1].side], [Side::Client, Side::Server]);
     }
     for flow in second {
-        assert_eq!(flow.turns.last().map(|turn| &turn.act), Some(&Act::Resets));
+        assert_eq!(flow.turns.last().map(|turn| &turn.act), Some(&Action::Reset));
     }
     assert_eq!(result.ports[0].connections.as_ref().unwrap().flows.closed, 3);
 }

@@ -10,12 +10,12 @@ use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simula
 use wirestorm_control::files::HostFiles;
 use wirestorm_control::result::RunResult;
 use wirestorm_plan::load;
-use wirestorm_plan::trex::captures::Captures;
+use wirestorm_plan::trex::captures::CaptureProfile;
 use wirestorm_plan::trex::stateful::StatefulOptions;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::require::skip;
 use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
+use wirestorm_wire::conversation::{Action, Conversation, ImportLimits, Importer, Side};
 
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
 
@@ -39,7 +39,7 @@ const PROFILE: &str = "
 ";
 
 /// Simulates a profile: one flow of each template, or 2 s.
-fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> RunResult {
+fn run(captures: &CaptureProfile, part: Part, output: Option<PathBuf>) -> RunResult {
     let options = SimulationOptions {
         files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output,
@@ -60,14 +60,14 @@ fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> RunResult {
     simulate(&captures.plan, &options).expect("a simulation").0
 }
 
-fn read(text: &str, folder: &Path) -> Result<Captures, String> {
+fn read(text: &str, folder: &Path) -> Result<CaptureProfile, String> {
     load::trex_captures(text, folder, &HostFiles, &StatefulOptions::default())
         .map_err(|errors| errors.to_string())
 }
 
 fn conversations(capture: &Path) -> Vec<Conversation> {
     let file = std::fs::read(capture).expect("a readable capture");
-    let mut importer = Importer::new(Bounds::default());
+    let mut importer = Importer::new(ImportLimits::default());
     for record in Records::new(&file) {
         let (header, frame) = record.expect("a whole capture");
         importer.take(&header, frame).expect("a small capture");
@@ -79,7 +79,7 @@ fn conversations(capture: &Path) -> Vec<Conversation> {
 fn says(conversation: &Conversation) -> Vec<(Side, Vec<u8>)> {
     let mut said: Vec<(Side, Vec<u8>)> = Vec::new();
     for turn in &conversation.turns {
-        let Act::Says(bytes) = &turn.act else { continue };
+        let Action::Send(bytes) = &turn.act else { continue };
         match said.last_mut() {
             Some((side, before)) if *side == turn.side => before.extend(bytes),
             _ => said.push((turn.side, bytes.clone())),
@@ -132,7 +132,7 @@ fn captures_are_replayed_at_the_rate_and_timing_of_the_profile() {
     let gaps: Vec<u64> = mail
         .turns
         .iter()
-        .filter(|turn| matches!(turn.act, Act::Says(_)))
+        .filter(|turn| matches!(turn.act, Action::Send(_)))
         .map(|turn| turn.gap.as_nanos() / 1_000_000)
         .collect();
     let [greeting, others @ ..] = gaps.as_slice() else { panic!("a greeting") };
@@ -261,7 +261,7 @@ fn trex_profiles_run_or_are_rejected_with_a_reason() {
 }
 
 /// Checks that one flow of each capture completes and that the result has these notes.
-fn is_said(captures: &Captures, notes: &[&str]) -> Result<(), String> {
+fn is_said(captures: &CaptureProfile, notes: &[&str]) -> Result<(), String> {
     let result = run(captures, Part::One, None);
     for port in &result.ports {
         for template in &port.templates {

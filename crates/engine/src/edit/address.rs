@@ -8,7 +8,7 @@ use wirestorm_wire::packet::{ipv4, ipv6};
 
 use super::frame::{Frame, Kind};
 use super::random::Random;
-use wirestorm_model::edit::{EditOptions, PrefixMapping};
+use wirestorm_model::edit::{EditOptions, PrefixReplacement};
 use wirestorm_wire::prefix::{mask_ipv4, mask_ipv6};
 
 /// New IP addresses.
@@ -162,8 +162,8 @@ impl AddressEdits {
 }
 
 impl Mappings {
-    fn new(mappings: &[PrefixMapping]) -> Self {
-        let ipv4 = mappings.iter().filter_map(|PrefixMapping { from, to }| {
+    fn new(mappings: &[PrefixReplacement]) -> Self {
+        let ipv4 = mappings.iter().filter_map(|PrefixReplacement { from, to }| {
             let (IpAddr::V4(from_address), IpAddr::V4(to_address)) = (from.address, to.address)
             else {
                 return None;
@@ -176,7 +176,7 @@ impl Mappings {
                 host_mask: !network_mask,
             })
         });
-        let ipv6 = mappings.iter().filter_map(|PrefixMapping { from, to }| {
+        let ipv6 = mappings.iter().filter_map(|PrefixReplacement { from, to }| {
             let (IpAddr::V6(from_address), IpAddr::V6(to_address)) = (from.address, to.address)
             else {
                 return None;

@@ -7,11 +7,11 @@ use super::link::LinkEdits;
 use super::network::NetworkEdits;
 use super::transport::TransportEdits;
 use super::vlan::edit_vlan;
-use wirestorm_model::edit::{CapturedShort, EditOptions, Fuzz, VlanEdit};
+use wirestorm_model::edit::{EditOptions, Fuzz, TruncatedFrameAction, VlanEdit};
 
 /// Result of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edited {
+pub enum EditResult {
     /// New length of the frame in bytes without FCS.
     Length(usize),
     /// The frame must not be sent.
@@ -30,7 +30,7 @@ pub struct Editor {
     network: NetworkEdits,
     transport: TransportEdits,
     fuzz: Option<Fuzz>,
-    captured_short: Option<CapturedShort>,
+    captured_short: Option<TruncatedFrameAction>,
     mtu_truncate: Option<u32>,
     addresses: AddressEdits,
     fix_header_length: bool,
@@ -51,7 +51,7 @@ impl Editor {
             network: NetworkEdits::new(options),
             transport: TransportEdits::new(options),
             fuzz: options.fuzz,
-            captured_short: options.captured_short,
+            captured_short: options.truncated_frames,
             mtu_truncate: options.mtu_truncate,
             addresses: AddressEdits::new(options),
             fix_header_length: options.fix_header_length,
@@ -75,7 +75,7 @@ impl Editor {
 
     /// Returns whether truncated frames are padded to their length on the wire.
     pub const fn restores_original_length(&self) -> bool {
-        matches!(self.captured_short, Some(CapturedShort::Pad))
+        matches!(self.captured_short, Some(TruncatedFrameAction::Pad))
     }
 
     /// Edits the frame in the first `length` bytes of `buffer`. `original_length` is its length on
@@ -89,9 +89,9 @@ impl Editor {
         length: usize,
         original_length: usize,
         facts: FrameFacts,
-    ) -> Edited {
+    ) -> EditResult {
         if self.is_identity {
-            return Edited::Length(length);
+            return EditResult::Length(length);
         }
         self.edit(buffer, length, original_length, facts)
     }
@@ -103,7 +103,7 @@ impl Editor {
         length: usize,
         original_length: usize,
         facts: FrameFacts,
-    ) -> Edited {
+    ) -> EditResult {
         let mut length = length.min(buffer.len());
         let mut original_length = original_length.max(length);
         if self.remove_fcs {
@@ -111,15 +111,15 @@ impl Editor {
             length = length.min(original_length);
         }
         let is_short = length < original_length;
-        if is_short && self.captured_short == Some(CapturedShort::Delete) {
-            return Edited::Drop;
+        if is_short && self.captured_short == Some(TruncatedFrameAction::Delete) {
+            return EditResult::Drop;
         }
         let mut frame = Frame::new(buffer, length, original_length, facts.secondary);
         if !frame.locate(facts, self.looks_inside) {
             if is_short && self.restores_original_length() {
                 frame.pad();
             }
-            return Edited::Length(frame.length());
+            return EditResult::Length(frame.length());
         }
         self.link.edit(&mut frame);
         if let Some(vlan) = &self.vlan {
@@ -130,24 +130,24 @@ impl Editor {
         if let Some(fuzz) = self.fuzz
             && !damage(fuzz, facts.number, &mut frame)
         {
-            return Edited::Drop;
+            return EditResult::Drop;
         }
         self.edit_lengths(&mut frame);
         self.addresses.edit(&mut frame);
         if self.fix_header_length {
-            frame.fit_packet_to_frame();
-            frame.stretch_packet_to_frame();
+            frame.shorten_packet_to_frame();
+            frame.extend_packet_to_frame();
         }
         frame.finish(self.fix_checksums);
-        Edited::Length(frame.length())
+        EditResult::Length(frame.length())
     }
 
     fn edit_lengths(&self, frame: &mut Frame) {
         if frame.length() < frame.original_length() {
             match self.captured_short {
-                Some(CapturedShort::Pad) => frame.pad(),
-                Some(CapturedShort::Truncate) => frame.fit_packet_to_frame(),
-                Some(CapturedShort::Delete) | None => {}
+                Some(TruncatedFrameAction::Pad) => frame.pad(),
+                Some(TruncatedFrameAction::Truncate) => frame.shorten_packet_to_frame(),
+                Some(TruncatedFrameAction::Delete) | None => {}
             }
         }
         if let Some(mtu) = self.mtu_truncate {

@@ -71,7 +71,7 @@ pub(super) struct Transport {
     pub(super) protocol: u8,
     /// Offset of its Internet checksum within the header, if it has one.
     checksum: Option<usize>,
-    covers_pseudo_header: bool,
+    has_pseudo_header: bool,
     /// Whether the pseudo header has another destination than the IPv6 header (routing header).
     is_routed: bool,
     /// Whether this is the first fragment of a packet.
@@ -169,7 +169,7 @@ impl<'a> Frame<'a> {
                 offset: transport,
                 protocol: facts.protocol,
                 checksum,
-                covers_pseudo_header,
+                has_pseudo_header: covers_pseudo_header,
                 is_routed,
                 is_fragment,
             });
@@ -353,7 +353,7 @@ impl<'a> Frame<'a> {
         let change = |before: Change| before.bytes(&old, &new);
         self.header_change = change(self.header_change);
         if let Some(transport) = self.transport
-            && transport.covers_pseudo_header
+            && transport.has_pseudo_header
             && !(is_destination && transport.is_routed)
         {
             self.transport_change = change(self.transport_change);
@@ -433,13 +433,13 @@ impl<'a> Frame<'a> {
             self.checksum_is_unknown = true;
             return;
         }
-        self.take_back(length, old_end);
+        self.subtract_from_checksum(length, old_end);
         self.length = length;
         self.set_packet_length(room);
     }
 
     /// Subtracts the removed bytes from `start` to `end` from the transport checksum.
-    fn take_back(&mut self, start: usize, end: usize) {
+    fn subtract_from_checksum(&mut self, start: usize, end: usize) {
         let Some(transport) = self.transport else { return };
         // The UDP checksum ends at the UDP length.
         let end = match transport.protocol {
@@ -477,7 +477,7 @@ impl<'a> Frame<'a> {
         let new = length.saturating_sub(before) as u16;
         if transport.protocol == protocol::UDP {
             self.shorten_datagram(transport.offset, new);
-        } else if transport.covers_pseudo_header {
+        } else if transport.has_pseudo_header {
             let old = stated.saturating_sub(before) as u16;
             self.transport_change = self.transport_change.word16(old, new);
         }
@@ -505,7 +505,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Reduces the IP length to the length of the frame if it is longer.
-    pub(super) fn fit_packet_to_frame(&mut self) {
+    pub(super) fn shorten_packet_to_frame(&mut self) {
         let room = self.length.saturating_sub(self.network);
         let stated = self.stated_length();
         if room >= self.network_header_length_min() && (stated == 0 || stated > room) {
@@ -515,7 +515,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Increases the IP length to the length of the frame, unless the rest may be padding.
-    pub(super) fn stretch_packet_to_frame(&mut self) {
+    pub(super) fn extend_packet_to_frame(&mut self) {
         /// Minimum Ethernet payload (IEEE 802.3 section 4A.4.2).
         const ETHERNET_PAYLOAD_MIN: usize = 46;
         let room = self.length.saturating_sub(self.network);

@@ -40,12 +40,12 @@ impl LinkEdits {
         if let Some(new) = self.destination
             && let Some(old) = frame.mac_at(DESTINATION)
             && !(self.keep_groups && old.is_multicast())
-            && !names_ip_group(old)
+            && !is_ip_multicast_mac(old)
         {
-            frame.write(DESTINATION, &of_side(new, frame).0);
+            frame.write(DESTINATION, &address_of_side(new, frame).0);
         }
         if let Some(new) = self.source {
-            frame.write(SOURCE, &of_side(new, frame).0);
+            frame.write(SOURCE, &address_of_side(new, frame).0);
         }
         if self.mask.is_some() || !self.substitutions.is_empty() {
             self.replace(frame, 0);
@@ -79,12 +79,12 @@ impl LinkEdits {
 }
 
 #[inline]
-fn of_side([primary, secondary]: [MacAddress; 2], frame: &Frame) -> MacAddress {
+fn address_of_side([primary, secondary]: [MacAddress; 2], frame: &Frame) -> MacAddress {
     if frame.side == 0 { primary } else { secondary }
 }
 
 /// Returns whether an address maps an IP multicast group (RFC 1112 section 6.4, RFC 2464 section
 /// 7). Members of the group ignore frames with another address.
-const fn names_ip_group(address: MacAddress) -> bool {
+const fn is_ip_multicast_mac(address: MacAddress) -> bool {
     matches!(address.0, [0x01, 0x00, 0x5e, 0..=0x7f, _, _] | [0x33, 0x33, ..])
 }

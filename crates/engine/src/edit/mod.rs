@@ -32,10 +32,10 @@ mod random;
 mod transport;
 mod vlan;
 
-pub use editor::{Edited, Editor};
+pub use editor::{EditResult, Editor};
 pub use frame::FrameFacts;
 pub use wirestorm_model::edit::{
-    CapturedShort, EditOptions, Fuzz, MacSeed, MacSubstitution, PortMapping, PrefixMapping,
-    TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
+    EditOptions, Fuzz, MacSeed, MacSubstitution, PortReplacement, PrefixReplacement,
+    TimeToLiveEdit, TruncatedFrameAction, VlanChange, VlanEdit, VlanTag,
 };
 pub use wirestorm_wire::prefix::Prefix;

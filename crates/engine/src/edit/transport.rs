@@ -44,7 +44,7 @@ impl TransportEdits {
         if let Some(offset) = self.sequence_offset
             && transport.protocol == protocol::TCP
         {
-            move_sequence(offset, transport.offset, frame);
+            shift_sequence(offset, transport.offset, frame);
         }
     }
 }
@@ -61,7 +61,7 @@ fn map_ports(ports: &[u16], offset: usize, frame: &mut Frame) {
 }
 
 /// Shifts the sequence number, and the acknowledgement number if ACK is set (RFC 9293 section 3.1).
-fn move_sequence(offset: u32, header: usize, frame: &mut Frame) {
+fn shift_sequence(offset: u32, header: usize, frame: &mut Frame) {
     const SEQUENCE: usize = tcp::field::SEQUENCE.start;
     const ACKNOWLEDGEMENT: usize = tcp::field::ACKNOWLEDGEMENT.start;
     let moved = |number: [u8; 4]| u32::from_be_bytes(number).wrapping_add(offset).to_be_bytes();

@@ -8,18 +8,18 @@ use core::cmp::Reverse;
 
 use wirestorm_base::time::Instant;
 
-use super::Passage;
+use super::Delivery;
 
 /// Limits of the frames held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldOptions {
+pub struct DelayQueueOptions {
     /// Maximum number of frames. Default 65,536: 65 ms at a million frames a second.
     pub frames: usize,
     /// Longest frame in bytes without FCS.
     pub frame_length_max: usize,
 }
 
-impl Default for HeldOptions {
+impl Default for DelayQueueOptions {
     fn default() -> Self {
         Self { frames: 1 << 16, frame_length_max: 1_518 }
     }
@@ -29,8 +29,8 @@ impl Default for HeldOptions {
 ///
 /// Buffers are allocated on first use, up to the limit, and then reused.
 #[derive(Debug)]
-pub struct Held {
-    options: HeldOptions,
+pub struct DelayQueue {
+    options: DelayQueueOptions,
     order: BinaryHeap<Reverse<Waiting>>,
     buffers: Vec<Box<[u8]>>,
     free: Vec<u32>,
@@ -48,9 +48,9 @@ struct Waiting {
     length: u32,
 }
 
-impl Held {
+impl DelayQueue {
     /// Creates an empty queue.
-    pub const fn new(options: HeldOptions) -> Self {
+    pub const fn new(options: DelayQueueOptions) -> Self {
         Self { options, order: BinaryHeap::new(), buffers: Vec::new(), free: Vec::new(), came: 0 }
     }
 
@@ -58,11 +58,11 @@ impl Held {
     ///
     /// # Panics
     /// Panics if the frame is longer than the limit.
-    pub fn insert(&mut self, passage: Passage, number: u64, frame: &[u8]) -> bool {
+    pub fn insert(&mut self, passage: Delivery, number: u64, frame: &[u8]) -> bool {
         let Some(place) = self.place() else { return false };
         let buffer = &mut self.buffers[place as usize][..frame.len()];
         buffer.copy_from_slice(frame);
-        if let Some(bit) = passage.flipped {
+        if let Some(bit) = passage.inverted_bit {
             buffer[bit / 8] ^= 0x80 >> (bit % 8);
         }
         let (at, came, length) = (passage.at, self.came, frame.len() as u32);

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use wirestorm_base::rate::Ticker;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_model::impairment::{Bottleneck, Impairment, Jitter, Loss, Queue, Share};
+use wirestorm_model::impairment::{Bottleneck, Impairment, Jitter, Loss, Probability, Queue};
 use wirestorm_model::stream::draw;
 
 use super::ImpairmentCounters;
@@ -16,26 +16,26 @@ pub struct Line {
     seed: u64,
     /// Whether the burst loss model is in its bad state.
     is_bad: bool,
-    bottleneck: Option<Sender>,
+    bottleneck: Option<BottleneckQueue>,
     /// Arrival of the last frame that was not reordered; later frames do not arrive before it.
     arrived: Instant,
 }
 
 /// How a frame passes the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct Delivery {
     /// Departure.
     pub at: Instant,
     /// Index of the bit to invert, counted from the first bit of the frame.
-    pub flipped: Option<usize>,
+    pub inverted_bit: Option<usize>,
 }
 
 /// Passages of a frame and its duplicate; `None` if it is dropped.
-pub type Passages = [Option<Passage>; 2];
+pub type Deliveries = [Option<Delivery>; 2];
 
 /// Random decisions; each has its own sequence of draws.
 #[derive(Clone, Copy)]
-enum Chance {
+enum Draw {
     Loss = 1,
     State,
     Duplication,
@@ -46,14 +46,14 @@ enum Chance {
 }
 
 /// Bit that separates the draws of duplicates from those of frames.
-const OF_A_COPY: u64 = 1 << 7;
+const DUPLICATE: u64 = 1 << 7;
 
 const ETHERNET_HEADER_BYTES: usize = 14;
 
 impl Line {
     /// Creates a line before its first frame.
     pub fn new(impairment: Impairment, seed: u64) -> Self {
-        let bottleneck = impairment.bottleneck.map(Sender::new);
+        let bottleneck = impairment.bottleneck.map(BottleneckQueue::new);
         Self { impairment, seed, is_bad: false, bottleneck, arrived: Instant::ZERO }
     }
 
@@ -64,7 +64,7 @@ impl Line {
         now: Instant,
         length: usize,
         counters: &mut ImpairmentCounters,
-    ) -> Passages {
+    ) -> Deliveries {
         let number = counters.entered;
         counters.entered += 1;
         if self.is_lost(number) {
@@ -72,10 +72,10 @@ impl Line {
             return [None; 2];
         }
         let first = self.pass(now, length, number, 0, counters);
-        let is_doubled = self.chance(self.impairment.duplication, Chance::Duplication, 0, number);
+        let is_doubled = self.chance(self.impairment.duplication, Draw::Duplication, 0, number);
         let second = is_doubled.then(|| {
             counters.duplicated += 1;
-            self.pass(now, length, number, OF_A_COPY, counters)
+            self.pass(now, length, number, DUPLICATE, counters)
         });
         [first, second.flatten()]
     }
@@ -83,12 +83,12 @@ impl Line {
     fn is_lost(&mut self, number: u64) -> bool {
         match self.impairment.loss {
             Loss::None => false,
-            Loss::Random(share) => share.has(self.draw(Chance::Loss, 0, number)),
-            Loss::Bursts(bursts) => {
+            Loss::Random(share) => share.selects(self.draw(Draw::Loss, 0, number)),
+            Loss::GilbertElliott(bursts) => {
                 let (passing, change) =
                     if self.is_bad { (bursts.h, bursts.r) } else { (bursts.k, bursts.p) };
-                let is_lost = !passing.has(self.draw(Chance::Loss, 0, number));
-                self.is_bad ^= change.has(self.draw(Chance::State, 0, number));
+                let is_lost = !passing.selects(self.draw(Draw::Loss, 0, number));
+                self.is_bad ^= change.selects(self.draw(Draw::State, 0, number));
                 is_lost
             }
         }
@@ -102,7 +102,7 @@ impl Line {
         number: u64,
         copy: u64,
         counters: &mut ImpairmentCounters,
-    ) -> Option<Passage> {
+    ) -> Option<Delivery> {
         let sent = match &mut self.bottleneck {
             None => now,
             Some(sender) => match sender.send(now, length) {
@@ -113,27 +113,27 @@ impl Line {
                 }
             },
         };
-        let is_corrupt = self.chance(self.impairment.corruption, Chance::Corruption, copy, number);
+        let is_corrupt = self.chance(self.impairment.corruption, Draw::Corruption, copy, number);
         counters.corrupted += u64::from(is_corrupt);
         let flipped = is_corrupt.then(|| {
             let header = if length > ETHERNET_HEADER_BYTES { ETHERNET_HEADER_BYTES } else { 0 };
             let bits = ((length - header) * 8) as u64;
-            header * 8 + below(self.draw(Chance::Bit, copy, number), bits) as usize
+            header * 8 + below(self.draw(Draw::Bit, copy, number), bits) as usize
         });
         let mut at = sent.saturating_add(self.delay(copy, number)).max(self.arrived);
         let reordering = self.impairment.reordering;
-        if self.chance(reordering.share, Chance::Reordering, copy, number) {
-            at = at.saturating_add(reordering.by);
+        if self.chance(reordering.share, Draw::Reordering, copy, number) {
+            at = at.saturating_add(reordering.extra_delay);
         } else {
             self.arrived = at;
         }
-        Some(Passage { at, flipped })
+        Some(Delivery { at, inverted_bit: flipped })
     }
 
     /// Returns the delay including jitter.
     fn delay(&self, copy: u64, number: u64) -> Duration {
         let delay = self.impairment.delay;
-        let drawn = |part| draw(self.draw(Chance::Jitter, copy, number), part);
+        let drawn = |part| draw(self.draw(Draw::Jitter, copy, number), part);
         // Draw from a range of twice the spread, then subtract the spread.
         let (more, less) = match self.impairment.jitter {
             Jitter::None => return delay,
@@ -153,11 +153,11 @@ impl Line {
         more.saturating_sub(Duration::from_nanos(less))
     }
 
-    fn chance(&self, share: Share, what: Chance, copy: u64, number: u64) -> bool {
-        share > Share::NONE && share.has(self.draw(what, copy, number))
+    fn chance(&self, share: Probability, what: Draw, copy: u64, number: u64) -> bool {
+        share > Probability::NONE && share.selects(self.draw(what, copy, number))
     }
 
-    fn draw(&self, what: Chance, copy: u64, number: u64) -> u64 {
+    fn draw(&self, what: Draw, copy: u64, number: u64) -> u64 {
         draw(self.seed ^ ((what as u64 | copy) << 56), number)
     }
 }
@@ -169,7 +169,7 @@ const fn below(drawn: u64, end: u64) -> u64 {
 
 /// Bottleneck with its queue.
 #[derive(Debug)]
-struct Sender {
+struct BottleneckQueue {
     bottleneck: Bottleneck,
     ticker: Ticker,
     /// Time at which it has sent all frames so far.
@@ -179,7 +179,7 @@ struct Sender {
     waiting_bytes: u64,
 }
 
-impl Sender {
+impl BottleneckQueue {
     fn new(bottleneck: Bottleneck) -> Self {
         Self {
             bottleneck,

@@ -17,8 +17,8 @@ mod held;
 mod line;
 mod port;
 
-pub use held::{Held, HeldOptions};
-pub use line::{Line, Passage, Passages};
+pub use held::{DelayQueue, DelayQueueOptions};
+pub use line::{Deliveries, Delivery, Line};
 pub use port::Impaired;
 
 use wirestorm_base::time::Instant;
@@ -65,7 +65,7 @@ impl ImpairmentCounters {
 #[derive(Debug)]
 pub struct Link {
     line: Line,
-    held: Held,
+    held: DelayQueue,
     counters: ImpairmentCounters,
     /// One more than the highest number of a delivered frame.
     next: u64,
@@ -73,10 +73,10 @@ pub struct Link {
 
 impl Link {
     /// Creates a link without frames.
-    pub fn new(impairment: Impairment, seed: u64, options: HeldOptions) -> Self {
+    pub fn new(impairment: Impairment, seed: u64, options: DelayQueueOptions) -> Self {
         Self {
             line: Line::new(impairment, seed),
-            held: Held::new(options),
+            held: DelayQueue::new(options),
             counters: ImpairmentCounters::default(),
             next: 0,
         }

@@ -4,7 +4,7 @@ use wirestorm_base::port::{FrameId, PortError, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_base::wrapper;
 
-use super::{HeldOptions, ImpairmentCounters, Link};
+use super::{DelayQueueOptions, ImpairmentCounters, Link};
 use wirestorm_model::impairment::Impairment;
 
 /// Sending port behind an impaired link. Frames enter the link when they are sent, and leave by the
@@ -22,7 +22,7 @@ impl<Port: Transmit> Impaired<Port> {
     /// Creates a port behind a link; without an impairment, a plain port.
     pub fn new(port: Port, impairment: Option<Impairment>, seed: u64) -> Self {
         let frame_length_max = port.capabilities().frame_length_max;
-        let options = HeldOptions { frame_length_max, ..HeldOptions::default() };
+        let options = DelayQueueOptions { frame_length_max, ..DelayQueueOptions::default() };
         let link = impairment.map(|impairment| Link::new(impairment, seed, options));
         Self { port, link, now: Instant::ZERO }
     }

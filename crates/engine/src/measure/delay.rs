@@ -113,7 +113,7 @@ impl PacketDelayVariation {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jitter {
     /// 16 times the estimate, in ns.
-    sixteenfold: u64,
+    scaled_estimate: u64,
     /// Delay of the previous frame.
     last: Option<i64>,
 }
@@ -124,14 +124,14 @@ impl Jitter {
     pub fn note(&mut self, delay_ns: i64) {
         if let Some(last) = self.last.replace(delay_ns) {
             let change = delay_ns.abs_diff(last);
-            let decay = (self.sixteenfold + 8) >> 4;
-            self.sixteenfold = (self.sixteenfold + change).saturating_sub(decay);
+            let decay = (self.scaled_estimate + 8) >> 4;
+            self.scaled_estimate = (self.scaled_estimate + change).saturating_sub(decay);
         }
     }
 
     /// Returns the estimate in ns; zero before the second frame.
     pub const fn nanoseconds(&self) -> u64 {
-        self.sixteenfold >> 4
+        self.scaled_estimate >> 4
     }
 }
 

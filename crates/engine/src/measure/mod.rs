@@ -34,8 +34,10 @@ pub use distribution::Distribution;
 pub use receiver::Receiver;
 pub use sequence::{Arrived, N_REORDERING_MAX, Sequence, SequenceCounters};
 pub use series::{Interval, Series};
-pub use signature::{Found, Signature, find};
-pub use stream::{MeasureOptions, MeasuredStream, Ordered, PayloadCheck, StreamRecord, Tallies};
+pub use signature::{FoundSignature, Signature, find};
+pub use stream::{
+    MeasureOptions, MeasuredStream, OrderMeasurements, PayloadCheck, StreamRecord, Tallies,
+};
 pub use summary::StreamSummary;
 pub use tags::{TAG_RECORDS_MAX, TagRecord, VlanTags};
 pub use tally::Tally;

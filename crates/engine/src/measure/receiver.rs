@@ -38,7 +38,7 @@ pub struct Receiver {
 }
 
 /// Index of a stream that is not measured.
-const NOWHERE: u32 = u32::MAX;
+const NOT_MEASURED: u32 = u32::MAX;
 
 impl Receiver {
     /// Creates a receiver for these streams. Later it allocates only when the histogram of a stream
@@ -51,10 +51,10 @@ impl Receiver {
     pub fn new(streams: Vec<MeasuredStream>, options: &MeasureOptions) -> Self {
         let numbers = streams.iter().map(|stream| stream.id as usize + 1).max().unwrap_or(0);
         assert!(numbers <= 1 << Signature::STREAM_BITS, "stream {} is beyond 24 bits", numbers - 1);
-        let mut places = vec![NOWHERE; numbers].into_boxed_slice();
+        let mut places = vec![NOT_MEASURED; numbers].into_boxed_slice();
         for (place, stream) in streams.iter().enumerate() {
             let before = core::mem::replace(&mut places[stream.id as usize], place as u32);
-            assert_eq!(before, NOWHERE, "two streams with number {}", stream.id);
+            assert_eq!(before, NOT_MEASURED, "two streams with number {}", stream.id);
         }
         Self {
             places,
@@ -72,23 +72,23 @@ impl Receiver {
     /// Counts a stream by the mark with the stream's number in its frames instead of a signature;
     /// see [`wirestorm_wire::mark`]. Returns whether the stream is measured here and its number is
     /// a valid mark.
-    pub fn count_marked(&mut self, stream: u32) -> bool {
-        let place = self.places.get(stream as usize).copied().unwrap_or(NOWHERE);
+    pub fn count_by_mark(&mut self, stream: u32) -> bool {
+        let place = self.places.get(stream as usize).copied().unwrap_or(NOT_MEASURED);
         let Some(record) = self.records.get_mut(place as usize) else { return false };
         if stream >= u32::from(mark::COUNT) {
             return false;
         }
         if self.marks.is_empty() {
-            self.marks = vec![NOWHERE; usize::from(mark::COUNT)].into();
+            self.marks = vec![NOT_MEASURED; usize::from(mark::COUNT)].into();
         }
         self.marks[stream as usize] = place;
-        record.has_no_order();
+        record.disable_order();
         true
     }
 
     /// Returns whether frames with this mark are counted here.
     pub fn counts(&self, mark: u16) -> bool {
-        self.marks.get(usize::from(mark)).is_some_and(|&place| place != NOWHERE)
+        self.marks.get(usize::from(mark)).is_some_and(|&place| place != NOT_MEASURED)
     }
 
     /// Receives up to 64 frames from a port at the time `now`; returns the number. The port has no
@@ -115,7 +115,8 @@ impl Receiver {
         let Some(found) = find(frame) else {
             return self.note_unsigned(frame, original_length, arrival);
         };
-        let place = self.places.get(found.signature.stream as usize).copied().unwrap_or(NOWHERE);
+        let place =
+            self.places.get(found.signature.stream as usize).copied().unwrap_or(NOT_MEASURED);
         let Some(record) = self.records.get_mut(place as usize) else {
             return self.foreign.note(original_length);
         };
@@ -141,7 +142,7 @@ impl Receiver {
 
     /// Returns whether a stream with this number is measured here.
     pub fn measures(&self, stream: u32) -> bool {
-        self.places.get(stream as usize).is_some_and(|&place| place != NOWHERE)
+        self.places.get(stream as usize).is_some_and(|&place| place != NOT_MEASURED)
     }
 
     /// Returns the records, in the order of the streams passed to [`Self::new`].

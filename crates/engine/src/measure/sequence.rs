@@ -214,7 +214,7 @@ impl Sequence {
             let is_first_repeat = self.marks[word].replicated & bit(number) == 0;
             self.counters.replicated += u64::from(is_first_repeat);
             self.marks[word].replicated |= bit(number);
-            self.mark_up_to(number);
+            self.extend_marked(number);
             return Arrived::Duplicate;
         }
         self.marks[word].missing &= !bit(number);
@@ -228,7 +228,7 @@ impl Sequence {
         self.counters.extent_sum += extent;
         self.counters.extent_max = self.counters.extent_max.max(extent);
         self.counters.late_time_max = self.counters.late_time_max.max(late_time);
-        for n in 0..self.all_later(number, extent) {
+        for n in 0..self.n_reordering(number, extent) {
             self.counters.n_reordered[n] += 1;
         }
         let place = self.counters.reordered as usize % N_REORDERING_MAX;
@@ -246,7 +246,7 @@ impl Sequence {
     }
 
     /// Ensures that the mark of this number is cleared when its position is reused.
-    fn mark_up_to(&mut self, number: u64) {
+    fn extend_marked(&mut self, number: u64) {
         let next_there = number.saturating_add(self.mask + 1);
         self.unmarked_from = self.unmarked_from.max(next_there.saturating_add(1));
     }
@@ -262,7 +262,7 @@ impl Sequence {
             None => self.skips.push(skip),
         }
         self.counters.gaps += 1;
-        self.mark_up_to(number - 1);
+        self.extend_marked(number - 1);
         if skipped > self.mask {
             self.marks.fill(Marks { missing: u64::MAX, replicated: 0 });
             return;
@@ -296,7 +296,7 @@ impl Sequence {
     /// Returns how many of the latest arrivals in a row were sent after `number`, whose arrival is
     /// already counted. They are at most those after the frame that revealed the gap, and only
     /// reordered ones among them can have been sent before it.
-    fn all_later(&self, number: u64, extent: u64) -> usize {
+    fn n_reordering(&self, number: u64, extent: u64) -> usize {
         let sent_before = self.late.iter().filter(|late| late.number < number);
         let last = sent_before.map(|late| late.received).max().unwrap_or(0);
         let behind = self.counters.received - 1 - last;

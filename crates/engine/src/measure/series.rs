@@ -139,7 +139,7 @@ impl Series {
         if self.intervals.len() <= place {
             self.intervals.resize(place + 1, Interval::EMPTY);
         }
-        self.take_up(place);
+        self.load_current(place);
     }
 
     /// Stores the current interval in `intervals`.
@@ -150,7 +150,7 @@ impl Series {
     }
 
     /// Loads the current interval from `intervals`.
-    fn take_up(&mut self, place: usize) {
+    fn load_current(&mut self, place: usize) {
         self.current = self.intervals.get(place).copied().unwrap_or(Interval::EMPTY);
         self.place = place;
         self.start = place as u64 * self.length;
@@ -173,7 +173,7 @@ impl Series {
         for (sum, interval) in self.intervals.iter_mut().zip(&other.intervals) {
             *sum = sum.plus(interval);
         }
-        self.take_up(self.place);
+        self.load_current(self.place);
     }
 
     /// Joins pairs of intervals; the current one must be stored before.
@@ -186,7 +186,7 @@ impl Series {
         self.intervals.truncate(halved);
         // Two intervals cover all of time before this can overflow.
         self.length = self.length.saturating_mul(2);
-        self.take_up(self.place / 2);
+        self.load_current(self.place / 2);
     }
 }
 

@@ -96,7 +96,7 @@ const fn low_bits(bits: u32) -> u64 {
 
 /// Signature and its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSignature {
     /// Content of the signature.
     pub signature: Signature,
     /// Offset in the frame behind the signature.
@@ -111,18 +111,18 @@ pub struct Found {
 /// that are not IP. The last fragment of a fragmented frame has the signature. An ICMP error that
 /// quotes a complete frame has the signature of that frame.
 #[inline]
-pub fn find(frame: &[u8]) -> Option<Found> {
+pub fn find(frame: &[u8]) -> Option<FoundSignature> {
     match frame.last_chunk().and_then(Signature::decode) {
-        Some(signature) => Some(Found { signature, end: frame.len() }),
+        Some(signature) => Some(FoundSignature { signature, end: frame.len() }),
         None => find_inside(frame),
     }
 }
 
 #[inline(never)]
-fn find_inside(frame: &[u8]) -> Option<Found> {
+fn find_inside(frame: &[u8]) -> Option<FoundSignature> {
     let at_end = |end: usize| {
         let signature = Signature::decode(frame.get(..end)?.last_chunk()?)?;
-        Some(Found { signature, end })
+        Some(FoundSignature { signature, end })
     };
     let searched = frame.len().saturating_sub(SEARCHED) + Signature::LENGTH..frame.len();
     network_end(frame).and_then(at_end).or_else(|| searched.rev().find_map(at_end))
@@ -225,10 +225,14 @@ mod tests {
             tunnel,
         ] {
             let end = wrapped.len();
-            assert_eq!(find(&wrapped), Some(Found { signature: SIGNATURE, end }));
+            assert_eq!(find(&wrapped), Some(FoundSignature { signature: SIGNATURE, end }));
             // A trailer longer than the searched part.
             let padded = [&wrapped[..], &[0x57; 200]].concat();
-            assert_eq!(find(&padded), Some(Found { signature: SIGNATURE, end }), "{wrapped:02x?}");
+            assert_eq!(
+                find(&padded),
+                Some(FoundSignature { signature: SIGNATURE, end }),
+                "{wrapped:02x?}"
+            );
         }
     }
 
@@ -238,7 +242,11 @@ mod tests {
         for trailer in 0..=SEARCHED - Signature::LENGTH {
             // Local experimental EtherType: the end of its packet is unknown.
             let padded = [frame(&[0x88, 0xb5]), [0; SEARCHED][..trailer].to_vec()].concat();
-            assert_eq!(find(&padded), Some(Found { signature: SIGNATURE, end }), "{trailer}");
+            assert_eq!(
+                find(&padded),
+                Some(FoundSignature { signature: SIGNATURE, end }),
+                "{trailer}"
+            );
         }
         assert_eq!(find(&[frame(&[0x88, 0xb5]), [0; 47].to_vec()].concat()), None);
     }

@@ -10,7 +10,7 @@ use super::delay::{DelayRecord, Jitter};
 use super::distribution::Distribution;
 use super::sequence::{Arrived, Sequence, sign_extend};
 use super::series::Series;
-use super::signature::{Found, Signature};
+use super::signature::{FoundSignature, Signature};
 use crate::stream::written;
 
 /// Options of a measurement.
@@ -192,7 +192,7 @@ impl Tallies {
 /// Measurements that depend on the order of arrival. Fields that every frame needs are first.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct Ordered {
+pub struct OrderMeasurements {
     ipdv: Distribution,
     jitter: Jitter,
     /// Delay of the frame with the highest number.
@@ -203,7 +203,7 @@ pub struct Ordered {
     delays: Box<[i64]>,
 }
 
-impl Ordered {
+impl OrderMeasurements {
     fn new(options: &MeasureOptions) -> Self {
         let sequence = Sequence::new(options.window);
         let series = (options.intervals_max > 0)
@@ -317,7 +317,7 @@ pub struct StreamRecord {
     payload: Option<PayloadCheck>,
     id: u32,
     delay: DelayRecord,
-    ordered: Option<Ordered>,
+    ordered: Option<OrderMeasurements>,
 }
 
 impl StreamRecord {
@@ -329,7 +329,7 @@ impl StreamRecord {
             departure_min: options.same_clock.then_some(options.started),
             tallies: Tallies::default(),
             delay: DelayRecord::default(),
-            ordered: Some(Ordered::new(options)),
+            ordered: Some(OrderMeasurements::new(options)),
             delay_near: options.same_clock.then_some(0),
         }
     }
@@ -351,12 +351,12 @@ impl StreamRecord {
 
     /// Returns the measurements that depend on order. `None` for a stream that is counted by its
     /// mark, and after a merge of records of several queues on which the stream arrived.
-    pub const fn ordered(&self) -> Option<&Ordered> {
+    pub const fn ordered(&self) -> Option<&OrderMeasurements> {
         self.ordered.as_ref()
     }
 
     /// Disables the measurements that depend on order.
-    pub(super) fn has_no_order(&mut self) {
+    pub(super) fn disable_order(&mut self) {
         self.ordered = None;
     }
 
@@ -374,11 +374,11 @@ impl StreamRecord {
     pub fn note(
         &mut self,
         frame: &[u8],
-        found: Found,
+        found: FoundSignature,
         original_length: usize,
         arrival: Instant,
     ) -> bool {
-        let Found { signature, end } = found;
+        let FoundSignature { signature, end } = found;
         let delay_ns = self.delay_ns(signature.departure, arrival);
         if self.is_stale(delay_ns, arrival) {
             self.tallies.stale += 1;
@@ -457,7 +457,7 @@ mod tests {
     fn note(record: &mut StreamRecord, frames: &[(u64, u64, u64)]) {
         for &(sequence, departure, arrival) in frames {
             let signature = Signature { stream: 1, sequence, departure };
-            let found = Found { signature, end: 60 };
+            let found = FoundSignature { signature, end: 60 };
             record.note(&[0; 60], found, 60, Instant::from_nanos(arrival));
         }
     }

@@ -7,7 +7,7 @@ use super::delay::DelayRecord;
 use super::distribution::Distribution;
 use super::sequence::SequenceCounters;
 use super::series::Series;
-use super::stream::{Ordered, StreamRecord, Tallies};
+use super::stream::{OrderMeasurements, StreamRecord, Tallies};
 
 /// Sum of the records of all parts of a stream.
 ///
@@ -44,7 +44,7 @@ impl StreamSummary {
         summary
     }
 
-    fn add_ordered(&mut self, ordered: &Ordered) {
+    fn add_ordered(&mut self, ordered: &OrderMeasurements) {
         if let Some(sum) = &mut self.sequence {
             sum.add(ordered.sequence().counters());
         }
@@ -80,7 +80,7 @@ impl SequenceCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Found, MeasureOptions, MeasuredStream, Signature};
+    use crate::measure::{FoundSignature, MeasureOptions, MeasuredStream, Signature};
     use wirestorm_base::time::Instant;
 
     /// Creates a record of frames given as (number, departure, arrival).
@@ -94,7 +94,7 @@ mod tests {
         let mut record = StreamRecord::new(stream, &options);
         for &(sequence, departure, arrival) in frames {
             let signature = Signature { stream: 1, sequence, departure };
-            let found = Found { signature, end: 60 };
+            let found = FoundSignature { signature, end: 60 };
             record.note(&[0; 60], found, 60, Instant::from_nanos(arrival));
         }
         record

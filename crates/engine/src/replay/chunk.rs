@@ -26,7 +26,7 @@ impl RecordFlags {
     pub const SECONDARY: Self = Self(1 << 4);
     /// Not sent: filtered by a packet list or a cache file or, with `INVALID`, not convertible to
     /// an Ethernet frame.
-    pub const LEFT_OUT: Self = Self(1 << 5);
+    pub const FILTERED: Self = Self(1 << 5);
     /// IPv6 rather than IPv4 at the network offset.
     pub const IPV6: Self = Self(1 << 6);
 
@@ -96,7 +96,7 @@ impl Record {
         self.flags = match side {
             Side::Primary => self.flags,
             Side::Secondary => self.flags.with(RecordFlags::SECONDARY),
-            Side::LeaveOut => self.flags.with(RecordFlags::LEFT_OUT),
+            Side::Excluded => self.flags.with(RecordFlags::FILTERED),
         };
     }
 
@@ -159,7 +159,7 @@ impl Chunk {
 
 /// Result of polling a feed.
 #[derive(Debug)]
-pub enum Fed {
+pub enum FeedItem {
     /// Next chunk.
     Chunk(Arc<Chunk>),
     /// One pass over all files is complete; the next pass follows.
@@ -173,5 +173,5 @@ pub enum Fed {
 /// Source of a worker's chunks. Every worker receives every chunk.
 pub trait Feed {
     /// Returns the next chunk without blocking.
-    fn next(&mut self) -> Fed;
+    fn next(&mut self) -> FeedItem;
 }

@@ -7,11 +7,11 @@ use wirestorm_wire::flow::FlowKey;
 
 /// State of a packet's flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum FlowState {
     /// First packet of the flow.
     First,
     /// First packet after the flow was idle longer than the expiry.
-    FirstSinceExpiry,
+    FirstAfterExpiry,
     /// Further packet.
     Again,
     /// The table is full, and the flow is not in it.
@@ -40,23 +40,23 @@ impl FlowTable {
 
     /// Records a packet of flow `key` captured at `timestamp`.
     #[inline]
-    pub fn note(&mut self, key: &FlowKey, timestamp: Instant) -> Seen {
+    pub fn note(&mut self, key: &FlowKey, timestamp: Instant) -> FlowState {
         let hash = key.hash64(SEED);
         let is_full = self.flows.len() >= self.flows_max;
         if is_full && self.flows.find(hash, |flow| flow.0 == *key).is_none() {
             self.overflowed += 1;
-            return Seen::Unknown;
+            return FlowState::Unknown;
         }
         match self.flows.entry(hash, |flow| flow.0 == *key, |flow| flow.0.hash64(SEED)) {
             Entry::Vacant(vacant) => {
                 vacant.insert((*key, timestamp));
-                Seen::First
+                FlowState::First
             }
             Entry::Occupied(mut flow) => {
                 let idle = timestamp.saturating_since(flow.get().1);
                 let expired = self.expiry.is_some_and(|expiry| idle > expiry);
                 flow.get_mut().1 = flow.get().1.max(timestamp);
-                if expired { Seen::FirstSinceExpiry } else { Seen::Again }
+                if expired { FlowState::FirstAfterExpiry } else { FlowState::Again }
             }
         }
     }

@@ -11,7 +11,7 @@ use wirestorm_wire::dissect::{Class, Dissection, dissect};
 use crate::sides::{CacheError, CacheFile, Side, Sides, SidesOptions};
 
 use super::chunk::{Chunk, Record, RecordFlags};
-use super::flow_table::{FlowTable, Seen};
+use super::flow_table::{FlowState, FlowTable};
 
 /// Options of an indexer.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ impl Indexer {
                 // is an error.
                 Err(LinkError::Truncated { .. } | LinkError::UnknownProtocol { .. }) => {
                     record.flags =
-                        record.flags.with(RecordFlags::LEFT_OUT).with(RecordFlags::INVALID);
+                        record.flags.with(RecordFlags::FILTERED).with(RecordFlags::INVALID);
                     return Ok(record);
                 }
                 Err(source) => {
@@ -201,8 +201,8 @@ impl Indexer {
                 }
             }
         }
-        if self.is_left_out(self.records) {
-            record.flags = record.flags.with(RecordFlags::LEFT_OUT);
+        if self.is_filtered(self.records) {
+            record.flags = record.flags.with(RecordFlags::FILTERED);
             return Ok(record);
         }
         let options = &self.options;
@@ -225,7 +225,7 @@ impl Indexer {
         Ok(record)
     }
 
-    fn is_left_out(&self, number: u64) -> bool {
+    fn is_filtered(&self, number: u64) -> bool {
         let within = |ranges: &[RangeInclusive<u64>]| ranges.iter().any(|r| r.contains(&number));
         self.options.only.as_ref().is_some_and(|only| !within(only)) || within(&self.options.except)
     }
@@ -252,11 +252,11 @@ impl Indexer {
         }
         if self.options.flows {
             flags = match self.flows.note(key, record.timestamp) {
-                Seen::First => flags.with(RecordFlags::NEW_FLOW),
-                Seen::FirstSinceExpiry => {
+                FlowState::First => flags.with(RecordFlags::NEW_FLOW),
+                FlowState::FirstAfterExpiry => {
                     flags.with(RecordFlags::NEW_FLOW).with(RecordFlags::AFTER_EXPIRY)
                 }
-                Seen::Again | Seen::Unknown => flags,
+                FlowState::Again | FlowState::Unknown => flags,
             };
         }
         record.flags = flags;

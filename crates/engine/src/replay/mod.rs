@@ -23,12 +23,13 @@ mod schedule;
 mod unique;
 mod worker;
 
-pub use chunk::{Chunk, Fed, Feed, Record, RecordFlags};
-pub use flow_table::{FlowTable, Seen};
+pub use chunk::{Chunk, Feed, FeedItem, Record, RecordFlags};
+pub use flow_table::{FlowState, FlowTable};
 pub use indexer::{IndexError, Indexed, Indexer, IndexerOptions, SideSource};
 pub use render::{RenderOptions, Renderer};
 pub use schedule::Schedule;
 pub use unique::{Unique, UniqueAddresses};
 pub use worker::{
-    Breath, Outputs, PublishHashes, ReplayCounters, ShowFrame, Worker, WorkerOptions, WorkerState,
+    Breath, FrameCallback, HashCallback, Outputs, ReplayCounters, Worker, WorkerOptions,
+    WorkerState,
 };

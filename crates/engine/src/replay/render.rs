@@ -4,10 +4,10 @@
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::ethernet;
 
-use crate::edit::{EditOptions, Edited, Editor, FrameFacts};
+use crate::edit::{EditOptions, EditResult, Editor, FrameFacts};
 
 use super::chunk::{Chunk, Record, RecordFlags};
-use super::unique::{Unique, UniqueAddresses, moved_addresses, moved_port};
+use super::unique::{Unique, UniqueAddresses, addresses_in_iteration, port_in_iteration};
 
 /// Options of a renderer.
 #[derive(Clone, Debug, Default)]
@@ -147,8 +147,8 @@ impl Renderer {
         }
         let original_length = self.original_frame_length(record);
         match self.editor.apply(buffer, length, original_length, facts(record, shift, number)) {
-            Edited::Length(length) => Some(length),
-            Edited::Drop => None,
+            EditResult::Length(length) => Some(length),
+            EditResult::Drop => None,
         }
     }
 
@@ -180,7 +180,7 @@ impl Renderer {
             return;
         };
         let (source_address, destination_address) =
-            moved_addresses(source_address, destination_address, self.iteration as u32);
+            addresses_in_iteration(source_address, destination_address, self.iteration as u32);
         frame[source..source + 4].copy_from_slice(&source_address.to_be_bytes());
         frame[destination..destination + 4].copy_from_slice(&destination_address.to_be_bytes());
         if unique.what == UniqueAddresses::AddressesAndPorts {
@@ -215,7 +215,7 @@ fn move_port(frame: &mut [u8], transport: usize, protocol: u8, n: u64) {
     };
     let (offset, old) =
         if source >= destination { (transport, source) } else { (transport + 2, destination) };
-    let new = moved_port(old, n);
+    let new = port_in_iteration(old, n);
     frame[offset..offset + 2].copy_from_slice(&new.to_be_bytes());
     let Some(sum) = read_u16(frame, checksum_offset) else { return };
     // A UDP checksum of zero means no checksum (RFC 768).

@@ -33,17 +33,17 @@ impl Unique {
 
 /// Returns the addresses of a packet in iteration `n`: (source, destination).
 #[inline]
-pub(super) const fn moved_addresses(source: u32, destination: u32, n: u32) -> (u32, u32) {
+pub(super) const fn addresses_in_iteration(source: u32, destination: u32, n: u32) -> (u32, u32) {
     if destination > source {
-        let (destination, source) = moved_apart(destination, source, n);
+        let (destination, source) = spread_addresses(destination, source, n);
         (source, destination)
     } else {
-        moved_apart(source, destination, n)
+        spread_addresses(source, destination, n)
     }
 }
 
 /// Returns `larger + n` and `smaller - n`; their sum stays the same modulo 2^16 - 1.
-const fn moved_apart(larger: u32, smaller: u32, n: u32) -> (u32, u32) {
+const fn spread_addresses(larger: u32, smaller: u32, n: u32) -> (u32, u32) {
     let (up, up_wrapped) = larger.overflowing_add(n);
     let (down, down_wrapped) = smaller.overflowing_sub(n);
     // A wrap changes the sum by 2^32, which is 1 modulo 2^16 - 1. Two wraps cancel out.
@@ -56,7 +56,7 @@ const fn moved_apart(larger: u32, smaller: u32, n: u32) -> (u32, u32) {
 
 /// Returns an ephemeral port in iteration `n`, moved within 1024 to 65535; lower ports stay.
 #[inline]
-pub(super) const fn moved_port(port: u16, n: u64) -> u16 {
+pub(super) const fn port_in_iteration(port: u16, n: u64) -> u16 {
     const FIRST: u64 = 1024;
     const PORTS: u64 = 65_536 - FIRST;
     if (port as u64) < FIRST {
@@ -78,20 +78,21 @@ mod tests {
 
     #[test]
     fn both_directions_of_a_conversation_change_alike() {
-        assert_eq!(moved_addresses(A, B, 7), (A - 7, B + 7));
-        assert_eq!(moved_addresses(B, A, 7), (B + 7, A - 7));
+        assert_eq!(addresses_in_iteration(A, B, 7), (A - 7, B + 7));
+        assert_eq!(addresses_in_iteration(B, A, 7), (B + 7, A - 7));
     }
 
     #[test]
     fn first_pass_keeps_the_captured_addresses() {
-        assert_eq!(moved_addresses(A, B, 0), (A, B));
+        assert_eq!(addresses_in_iteration(A, B, 0), (A, B));
     }
 
     #[test]
     fn sum_modulo_65535_stays_across_wraps() {
         for (source, destination) in [(A, B), (3, u32::MAX - 3), (0, 0), (5, 900), (1, u32::MAX)] {
             for n in [1, 2, 4, 1_000, 0x8000_0000, u32::MAX] {
-                let (moved_source, moved_destination) = moved_addresses(source, destination, n);
+                let (moved_source, moved_destination) =
+                    addresses_in_iteration(source, destination, n);
                 assert_eq!(
                     folded_sum(source, destination),
                     folded_sum(moved_source, moved_destination),
@@ -114,9 +115,9 @@ mod tests {
 
     #[test]
     fn ephemeral_ports_stay_ephemeral_and_system_ports_stay() {
-        assert_eq!(moved_port(80, 5), 80);
-        assert_eq!(moved_port(40_000, 5), 40_005);
-        assert_eq!(moved_port(65_535, 1), 1_024);
-        assert_eq!(moved_port(1_024, 64_512), 1_024);
+        assert_eq!(port_in_iteration(80, 5), 80);
+        assert_eq!(port_in_iteration(40_000, 5), 40_005);
+        assert_eq!(port_in_iteration(65_535, 1), 1_024);
+        assert_eq!(port_in_iteration(1_024, 64_512), 1_024);
     }
 }

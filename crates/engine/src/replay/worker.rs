@@ -6,9 +6,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::slice;
 
-use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
+use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, DepartureScheduler};
 use wirestorm_base::pace::Pace;
-use wirestorm_base::port::{Capabilities, PortError, Stored, Transmit};
+use wirestorm_base::port::{Capabilities, PortError, StoredBytes, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 
 use wirestorm_wire::capture::RECORD_LENGTH_MAX;
@@ -16,7 +16,7 @@ use wirestorm_wire::packet::ethernet;
 
 use crate::measure::frame_hash;
 
-use super::chunk::{Chunk, Fed, Feed, Record, RecordFlags};
+use super::chunk::{Chunk, Feed, FeedItem, Record, RecordFlags};
 use super::render::Renderer;
 use super::schedule::Schedule;
 
@@ -74,11 +74,11 @@ pub struct ReplayCounters {
     /// Frames skipped because they were late (`CatchUp::Strict`).
     pub unsent: u64,
     /// Records filtered by a packet list, a cache file or an edit.
-    pub left_out: u64,
+    pub filtered: u64,
     /// Passes completed.
     pub passes: u64,
     /// Breaths in which the reader had no data (underruns).
-    pub starved: u64,
+    pub underruns: u64,
 }
 
 impl ReplayCounters {
@@ -97,10 +97,10 @@ impl ReplayCounters {
         self.too_long_max = self.too_long_max.max(other.too_long_max);
         self.too_short += other.too_short;
         self.unsent += other.unsent;
-        self.left_out = self.left_out.max(other.left_out);
+        self.filtered = self.filtered.max(other.filtered);
         self.unconvertible = self.unconvertible.max(other.unconvertible);
         self.passes = self.passes.max(other.passes);
-        self.starved += other.starved;
+        self.underruns += other.underruns;
     }
 }
 
@@ -114,7 +114,7 @@ pub enum WorkerState {
     /// All buffers of the port are in flight.
     Blocked,
     /// The reader has no data.
-    Starved,
+    Underrun,
     /// The limit of [`Worker::allow`] is reached.
     Held,
     /// The ports have received all frames; they may still hold some.
@@ -161,7 +161,7 @@ impl<'a, P> Outputs<'a, P> {
 
     /// Returns the index of the port for a record.
     #[inline]
-    fn place_of(&self, record: &Record) -> usize {
+    fn port_index(&self, record: &Record) -> usize {
         if record.flags.contains(RecordFlags::SECONDARY) { self.secondary } else { 0 }
     }
 }
@@ -180,7 +180,7 @@ pub struct Worker<F> {
     due: Option<Instant>,
     start: Instant,
     schedule: Schedule,
-    departures: Departures,
+    departures: DepartureScheduler,
     /// Counters by port; counts that belong to no port are in the first.
     counters: [ReplayCounters; 2],
     /// End of the pause between passes at top speed.
@@ -193,7 +193,7 @@ pub struct Worker<F> {
     stops_at_pass_end: bool,
     sent_log: Option<SentLog>,
     /// Callback for every frame before it is sent.
-    show: Option<ShowFrame>,
+    show: Option<FrameCallback>,
     /// Position up to which records may be sent.
     allowed: u64,
     /// Buffer for frames that are longer than the port's buffers before an edit cuts them.
@@ -201,7 +201,7 @@ pub struct Worker<F> {
     /// Storage of the kept chunks in each port, by chunk number.
     stored: Vec<[Storage; 2]>,
     /// Storage of the current chunk in each port.
-    stored_here: [Option<Stored>; 2],
+    stored_here: [Option<StoredBytes>; 2],
 }
 
 /// Whether a port stores the bytes of a chunk.
@@ -210,20 +210,20 @@ enum Storage {
     /// The port was not asked yet.
     Unasked,
     /// The port's answer: its handle, or `None` if it cannot store the bytes.
-    Answered(Option<Stored>),
+    Answered(Option<StoredBytes>),
 }
 
 /// Callback that receives a frame with its capture time.
-pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
+pub type FrameCallback = Box<dyn FnMut(Instant, &[u8]) + Send>;
 
 /// Callback that receives the hashes of the frames of one breath.
-pub type PublishHashes = Box<dyn FnMut(&[u64]) + Send>;
+pub type HashCallback = Box<dyn FnMut(&[u64]) + Send>;
 
 /// Log of the hashes of sent frames, in order, published before the frames leave.
 struct SentLog {
     /// Hashes of this breath.
     hashes: Vec<u64>,
-    publish: PublishHashes,
+    publish: HashCallback,
     /// Hashes of the last frames of each port, as many as the port can hold, newest last.
     held: [VecDeque<u64>; 2],
 }
@@ -231,7 +231,7 @@ struct SentLog {
 impl<F: Feed> Worker<F> {
     /// Creates a worker whose first record is due at `start`, which all workers of a run share.
     pub fn new(feed: F, options: WorkerOptions, renderer: Renderer, start: Instant) -> Self {
-        let departures = Departures::new(options.policy);
+        let departures = DepartureScheduler::new(options.policy);
         let schedule = Schedule::new(options.pace, start);
         Self {
             feed,
@@ -261,7 +261,7 @@ impl<F: Feed> Worker<F> {
 
     /// Sets a callback for every frame before it is sent.
     #[must_use]
-    pub fn with_show(mut self, show: ShowFrame) -> Self {
+    pub fn with_frame_callback(mut self, show: FrameCallback) -> Self {
         self.show = Some(show);
         self
     }
@@ -292,7 +292,7 @@ impl<F: Feed> Worker<F> {
     /// Sets a callback for the hashes ([`frame_hash`]) of the frames of each breath, in order. It
     /// is called before the ports are flushed.
     #[must_use]
-    pub fn with_sent_log(mut self, publish: PublishHashes) -> Self {
+    pub fn with_sent_log(mut self, publish: HashCallback) -> Self {
         self.sent_log = Some(SentLog {
             hashes: Vec::with_capacity(BREATH_FRAMES),
             publish,
@@ -303,7 +303,7 @@ impl<F: Feed> Worker<F> {
 
     /// Ends the worker. With a sent log, returns the hashes of the frames that each port may still
     /// hold, newest last. Frames that a port drops are the last of them.
-    pub fn into_held(self) -> [VecDeque<u64>; 2] {
+    pub fn into_unsent_hashes(self) -> [VecDeque<u64>; 2] {
         self.sent_log.map(|log| log.held).unwrap_or_default()
     }
 
@@ -369,18 +369,18 @@ impl<F: Feed> Worker<F> {
             }
             let Some(chunk) = self.chunk.take() else {
                 match self.feed.next() {
-                    Fed::Chunk(chunk) => self.open(chunk, outputs),
-                    Fed::PassEnd => {
+                    FeedItem::Chunk(chunk) => self.open(chunk, outputs),
+                    FeedItem::PassEnd => {
                         self.end_pass(now);
                         if self.stops_at_pass_end {
                             return WorkerState::Active;
                         }
                     }
-                    Fed::Pending => {
-                        self.counters[0].starved += 1;
-                        return WorkerState::Starved;
+                    FeedItem::Pending => {
+                        self.counters[0].underruns += 1;
+                        return WorkerState::Underrun;
                     }
-                    Fed::End => return self.done(),
+                    FeedItem::End => return self.done(),
                 }
                 continue;
             };
@@ -430,7 +430,7 @@ impl<F: Feed> Worker<F> {
         number: usize,
         bytes: &[u8],
         ports: &mut [P],
-    ) -> [Option<Stored>; 2] {
+    ) -> [Option<StoredBytes>; 2] {
         if self.stored.len() <= number {
             self.stored.resize(number + 1, [Storage::Unasked; 2]);
         }
@@ -492,8 +492,8 @@ impl<F: Feed> Worker<F> {
             && run.frames < frames_max
         {
             let data = chunk.data(record);
-            let side = outputs.place_of(record);
-            let is_special = record.flags.contains(RecordFlags::LEFT_OUT)
+            let side = outputs.port_index(record);
+            let is_special = record.flags.contains(RecordFlags::FILTERED)
                 || record.ethertype != 0
                 || record.worker != self.options.index
                 || data.len() < ethernet::HEADER_LENGTH
@@ -531,11 +531,11 @@ impl<F: Feed> Worker<F> {
         outputs: &mut Outputs<'_, P>,
     ) -> Step {
         let flags = record.flags;
-        if flags.contains(RecordFlags::LEFT_OUT) {
+        if flags.contains(RecordFlags::FILTERED) {
             if flags.contains(RecordFlags::INVALID) {
                 self.counters[0].unconvertible += 1;
             } else {
-                self.counters[0].left_out += 1;
+                self.counters[0].filtered += 1;
             }
             return Step::Passed;
         }
@@ -552,7 +552,7 @@ impl<F: Feed> Worker<F> {
             self.position += 1;
             return Step::Passed;
         }
-        let side = outputs.place_of(record);
+        let side = outputs.port_index(record);
         let port = &mut outputs.ports[side];
         let capabilities = *port.capabilities();
         let holds_departure = capabilities.holds_departure;
@@ -608,12 +608,12 @@ impl<F: Feed> Worker<F> {
         let rendered = if room <= buffer.len() {
             self.renderer.render(chunk, record, number, buffer)
         } else {
-            self.render_aside(chunk, record, number, room, buffer)
+            self.render_to_scratch(chunk, record, number, room, buffer)
         };
         let Some(length) = rendered else {
             port.release(frame);
             self.position += 1;
-            self.counters[0].left_out += 1;
+            self.counters[0].filtered += 1;
             return Step::Passed;
         };
         let Some(bytes) = port.frame_mut(&frame).get(..length) else {
@@ -665,7 +665,7 @@ impl<F: Feed> Worker<F> {
     /// Renders a frame that exceeds the port's buffer before an edit cuts it. The returned length
     /// exceeds the buffer if the frame is still too long.
     #[cold]
-    fn render_aside(
+    fn render_to_scratch(
         &mut self,
         chunk: &Chunk,
         record: &Record,

@@ -133,7 +133,7 @@ impl CacheFile {
         Some(match (mark & SEND != 0, mark & PRIMARY != 0) {
             (true, true) => Side::Primary,
             (true, false) => Side::Secondary,
-            (false, _) => Side::LeaveOut,
+            (false, _) => Side::Excluded,
         })
     }
 
@@ -175,7 +175,7 @@ mod tests {
             Some(Side::Primary),
             Some(Side::Secondary),
             Some(Side::Primary),
-            Some(Side::LeaveOut),
+            Some(Side::Excluded),
             Some(Side::Secondary),
             None,
         ];

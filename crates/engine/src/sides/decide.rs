@@ -72,7 +72,7 @@ impl Sides {
         if let SideRule::SourceMac(addresses) = &self.options.rule {
             let source = source_mac(link, data);
             let is_listed = source.is_some_and(|source| addresses.contains(&source));
-            return self.of_rule(is_listed);
+            return self.side_by_rule(is_listed);
         }
         let Some(key) = dissection.flow() else {
             return if self.options.non_ip_is_primary { Side::Primary } else { Side::Secondary };
@@ -91,10 +91,10 @@ impl Sides {
             }
             SideRule::SourceMac(_) => false,
         };
-        self.of_rule(is_primary)
+        self.side_by_rule(is_primary)
     }
 
-    const fn of_rule(&self, is_primary: bool) -> Side {
+    const fn side_by_rule(&self, is_primary: bool) -> Side {
         if is_primary != self.options.reverse { Side::Primary } else { Side::Secondary }
     }
 
@@ -103,8 +103,8 @@ impl Sides {
         let fragment = fragment(data, dissection);
         // A later fragment has no transport header to examine.
         let is_auto = matches!(self.options.rule, SideRule::Auto) && fragment != Fragment::Later;
-        let said = if is_auto { said_by_packet(key, data, dissection) } else { None };
-        let guessed = if is_auto { guessed_by_port(key) } else { None };
+        let said = if is_auto { client_by_packet(key, data, dissection) } else { None };
+        let guessed = if is_auto { client_by_port(key) } else { None };
         let client = self.remember(key, said, guessed.unwrap_or(Client::Sender));
         if fragment == Fragment::First {
             // Later fragments have no ports; they follow the first one.
@@ -123,7 +123,7 @@ impl Sides {
         let is_full = self.conversations.len() >= self.options.conversations_max;
         if is_full && self.conversations.find(hash, |entry| entry.key == conversation).is_none() {
             self.overflowed += 1;
-            return said.unwrap_or_else(|| client_without_memory(key));
+            return said.unwrap_or_else(|| client_by_higher_port(key));
         }
         let entry = self.conversations.entry(
             hash,
@@ -158,7 +158,7 @@ fn source_mac(link: LinkType, data: &[u8]) -> Option<MacAddress> {
 }
 
 /// Returns the client if the packet's flags or type identify it.
-fn said_by_packet(key: &FlowKey, data: &[u8], dissection: &Dissection) -> Option<Client> {
+fn client_by_packet(key: &FlowKey, data: &[u8], dissection: &Dissection) -> Option<Client> {
     let transport = data.get(usize::from(dissection.transport_offset)..)?;
     match key.protocol() {
         protocol::TCP => {
@@ -190,7 +190,7 @@ fn echo(key: &FlowKey, request: u8, reply: u8) -> Option<Client> {
 }
 
 /// Returns the end without a system port if the other end has one.
-fn guessed_by_port(key: &FlowKey) -> Option<Client> {
+fn client_by_port(key: &FlowKey) -> Option<Client> {
     if !protocol::has_ports(key.protocol()) {
         return None;
     }
@@ -203,7 +203,7 @@ fn guessed_by_port(key: &FlowKey) -> Option<Client> {
 }
 
 /// Returns the end with the higher port; the sender if they are equal or absent.
-fn client_without_memory(key: &FlowKey) -> Client {
+fn client_by_higher_port(key: &FlowKey) -> Client {
     match protocol::has_ports(key.protocol()) && key.source_port() < key.destination_port() {
         true => Client::Receiver,
         false => Client::Sender,

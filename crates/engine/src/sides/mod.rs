@@ -19,7 +19,7 @@ pub enum Side {
     /// Server side: the packet leaves through the second interface.
     Secondary,
     /// The packet is not sent.
-    LeaveOut,
+    Excluded,
 }
 
 impl Side {
@@ -29,7 +29,7 @@ impl Side {
         match self {
             Self::Primary => Self::Secondary,
             Self::Secondary => Self::Primary,
-            Self::LeaveOut => Self::LeaveOut,
+            Self::Excluded => Self::Excluded,
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use alloc::boxed::Box;
 
-use wirestorm_base::rate::{Layer, Rate, SteadyTicker, Ticker};
+use wirestorm_base::rate::{FixedStepTicker, Layer, Rate, Ticker};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_model::stream::{Departures, Mode, Speed, Transmission, draw};
+use wirestorm_model::stream::{GapDistribution, Mode, Speed, Transmission, draw};
 
-use super::program::FrameMaker;
+use super::program::FrameBuilder;
 use super::share::Share;
 
 /// Schedule of one stream, positioned at this worker's next frame.
@@ -15,19 +15,19 @@ use super::share::Share;
 /// knows when the stream ends, even if it sends none of its frames. With constant gaps, a worker
 /// skips the other workers' frames at once; otherwise it walks along them.
 #[derive(Clone, Debug)]
-pub(super) struct Emission {
+pub(super) struct StreamSchedule {
     /// Due time of the current frame.
     due: Instant,
     /// Number of this worker's frames after the current one with gaps of `own`.
     quick: u64,
     /// Gap between two frames of this worker.
-    own: SteadyTicker,
-    walk: Box<Walk>,
+    own: FixedStepTicker,
+    walk: Box<FrameSchedule>,
 }
 
 /// Schedule by single frames of the stream, positioned where the quick steps began.
 #[derive(Clone, Debug)]
-struct Walk {
+struct FrameSchedule {
     transmission: Transmission,
     /// Number of workers that share the stream.
     workers: u64,
@@ -62,7 +62,7 @@ enum Gaps {
 #[derive(Clone, Debug)]
 enum Steps {
     /// Equal gaps.
-    Steady(SteadyTicker),
+    Steady(FixedStepTicker),
     /// Gaps in proportion to the length of the frame before.
     Bits(Ticker, Layer),
 }
@@ -76,13 +76,13 @@ pub(super) enum After {
     End(Instant),
 }
 
-impl Emission {
+impl StreamSchedule {
     /// Starts a stream at `start` with frame `first` of `maker`. Returns the schedule at this
     /// worker's first frame, or at the end of the stream.
     pub(super) fn start(
         transmission: &Transmission,
         share: Share,
-        maker: &FrameMaker,
+        maker: &FrameBuilder,
         first: u64,
         start: Instant,
     ) -> (Self, After) {
@@ -93,14 +93,14 @@ impl Emission {
         };
         let due = start.saturating_add(transmission.start_delay);
         let end = match transmission.mode {
-            Mode::Time { lasts } => due.saturating_add(lasts),
+            Mode::Time { duration: lasts } => due.saturating_add(lasts),
             _ => Instant::MAX,
         };
         let mut emission = Self {
             due,
             quick: 0,
-            own: SteadyTicker::STANDING,
-            walk: Box::new(Walk {
+            own: FixedStepTicker::ZERO_STEP,
+            walk: Box::new(FrameSchedule {
                 transmission: *transmission,
                 workers: share.workers,
                 gaps: Gaps::new(transmission, maker),
@@ -113,7 +113,7 @@ impl Emission {
         };
         let others = maker.number().saturating_sub(first);
         let after = emission.walk.step(others, None, maker, &mut emission.due);
-        emission.step_quickly(maker);
+        emission.count_quick_steps(maker);
         (emission, after)
     }
 
@@ -124,13 +124,13 @@ impl Emission {
     }
 
     /// Returns the number after the last frame of any worker, for a stream that ended by its time.
-    pub(super) fn passed(&self) -> u64 {
+    pub(super) fn advances(&self) -> u64 {
         self.walk.number + 1
     }
 
     /// Advances to this worker's next frame, after one of `length` bytes without FCS.
     #[inline]
-    pub(super) fn advance(&mut self, length: usize, maker: &FrameMaker) -> After {
+    pub(super) fn advance(&mut self, length: usize, maker: &FrameBuilder) -> After {
         if self.quick > 0 {
             self.quick -= 1;
             self.due = self.due.saturating_add(self.own.step());
@@ -159,8 +159,8 @@ impl Emission {
 
     /// Changes the speed from `at` on. The rest of the current gap changes in the same proportion.
     /// An overdue frame keeps its due time, and so does the next frame of an on-off stream.
-    pub(super) fn set_speed(&mut self, speed: Speed, at: Instant, maker: &FrameMaker) {
-        self.walk_up();
+    pub(super) fn set_speed(&mut self, speed: Speed, at: Instant, maker: &FrameBuilder) {
+        self.sync_walk();
         let walk = &mut *self.walk;
         let before = core::mem::replace(&mut walk.transmission.speed, speed);
         let gaps = Gaps::new(&walk.transmission, maker);
@@ -190,20 +190,20 @@ impl Emission {
                 self.due = self.due.saturating_add(gap);
             }
         }
-        self.step_quickly(maker);
+        self.count_quick_steps(maker);
     }
 
     #[inline(never)]
-    fn advance_by_walking(&mut self, length: usize, maker: &FrameMaker) -> After {
-        self.walk_up();
+    fn advance_by_walking(&mut self, length: usize, maker: &FrameBuilder) -> After {
+        self.sync_walk();
         let workers = self.walk.workers;
         let after = self.walk.step(workers, Some(length), maker, &mut self.due);
-        self.step_quickly(maker);
+        self.count_quick_steps(maker);
         after
     }
 
     /// Moves the walk to the current frame.
-    fn walk_up(&mut self) {
+    fn sync_walk(&mut self) {
         let walk = &mut *self.walk;
         let frames = (walk.quick - self.quick).saturating_mul(walk.workers);
         walk.number += frames;
@@ -213,20 +213,20 @@ impl Emission {
         if let Gaps::Even(Steps::Steady(ticker)) = &mut walk.gaps
             && walk.quick > 0
         {
-            *ticker = ticker.at_phase_of(self.own);
+            *ticker = ticker.with_remainder_of(self.own);
         }
         (self.quick, walk.quick) = (0, 0);
     }
 
     /// Computes the number of quick steps from the walk's position.
-    fn step_quickly(&mut self, maker: &FrameMaker) {
+    fn count_quick_steps(&mut self, maker: &FrameBuilder) {
         let walk = &mut *self.walk;
         let speed = walk.transmission.speed;
         let own = match &walk.gaps {
-            Gaps::None => Some(SteadyTicker::STANDING),
+            Gaps::None => Some(FixedStepTicker::ZERO_STEP),
             Gaps::Even(Steps::Steady(ticker)) if walk.workers == 1 => Some(*ticker),
             Gaps::Even(Steps::Steady(ticker)) => {
-                Gaps::steady(speed, maker, walk.workers).map(|own| own.at_phase_of(*ticker))
+                Gaps::steady(speed, maker, walk.workers).map(|own| own.with_remainder_of(*ticker))
             }
             _ => None,
         };
@@ -243,14 +243,14 @@ impl Emission {
     }
 }
 
-impl Walk {
+impl FrameSchedule {
     /// Advances by `frames` frames of the stream; `length` is the length of the current one, if
     /// known.
     fn step(
         &mut self,
         frames: u64,
         length: Option<usize>,
-        maker: &FrameMaker,
+        maker: &FrameBuilder,
         due: &mut Instant,
     ) -> After {
         let current = self.number;
@@ -281,18 +281,18 @@ impl Walk {
 }
 
 impl Gaps {
-    fn new(transmission: &Transmission, maker: &FrameMaker) -> Self {
+    fn new(transmission: &Transmission, maker: &FrameBuilder) -> Self {
         let (rate, layer) = match transmission.speed {
             Speed::Max => return Self::None,
             Speed::Frames(rate) => (rate, None),
             Speed::Bits(rate, layer) => (rate, Some(layer)),
         };
         match transmission.departures {
-            Departures::Constant => Self::Even(Steps::new(rate, layer, maker)),
-            Departures::Poisson { seed } => {
+            GapDistribution::Constant => Self::Even(Steps::new(rate, layer, maker)),
+            GapDistribution::Poisson { seed } => {
                 Self::Drawn { mean: 1e9 / rate.per_second(), layer, seed, rest: 0.0 }
             }
-            Departures::OnOff { on, off } => {
+            GapDistribution::OnOff { on, off } => {
                 let whole = on.as_nanos().saturating_add(off.as_nanos());
                 let rate = rate.scaled(whole, on.as_nanos()).unwrap_or(rate);
                 let within = Steps::new(rate, layer, maker);
@@ -302,13 +302,13 @@ impl Gaps {
     }
 
     /// Returns the ticker of `frames` frames at once, if all gaps are equal.
-    fn steady(speed: Speed, maker: &FrameMaker, frames: u64) -> Option<SteadyTicker> {
+    fn steady(speed: Speed, maker: &FrameBuilder, frames: u64) -> Option<FixedStepTicker> {
         let (rate, units) = match speed {
             Speed::Max => return None,
             Speed::Frames(rate) => (rate, 1),
             Speed::Bits(rate, layer) => (rate, bits(maker.template().len(), layer)),
         };
-        Some(SteadyTicker::new(rate, units.checked_mul(frames)?))
+        Some(FixedStepTicker::new(rate, units.checked_mul(frames)?))
     }
 
     /// Returns the gap after frame `number`.
@@ -342,12 +342,12 @@ impl Gaps {
 }
 
 impl Steps {
-    fn new(rate: Rate, layer: Option<Layer>, maker: &FrameMaker) -> Self {
+    fn new(rate: Rate, layer: Option<Layer>, maker: &FrameBuilder) -> Self {
         match layer {
-            None => Self::Steady(SteadyTicker::new(rate, 1)),
+            None => Self::Steady(FixedStepTicker::new(rate, 1)),
             Some(layer) if maker.lengths_vary() => Self::Bits(Ticker::new(rate), layer),
             Some(layer) => {
-                Self::Steady(SteadyTicker::new(rate, bits(maker.template().len(), layer)))
+                Self::Steady(FixedStepTicker::new(rate, bits(maker.template().len(), layer)))
             }
         }
     }
@@ -362,7 +362,7 @@ impl Steps {
 }
 
 /// Returns the mean gap between two frames in ns; `None` for no gap.
-fn mean_gap(speed: Speed, maker: &FrameMaker) -> Option<f64> {
+fn mean_gap(speed: Speed, maker: &FrameBuilder) -> Option<f64> {
     match speed {
         Speed::Max => None,
         Speed::Frames(rate) => Some(1e9 / rate.per_second()),

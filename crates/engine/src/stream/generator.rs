@@ -5,15 +5,15 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
-use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
-use wirestorm_base::port::{PortError, Stored, Transmit};
+use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, DepartureScheduler};
+use wirestorm_base::port::{PortError, StoredBytes, Transmit};
 use wirestorm_base::prefetch::prefetch;
 use wirestorm_base::rate::RateError;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
-use super::emission::{After, Emission};
-use super::program::{BLOCK, FrameMaker, Recipes};
+use super::emission::{After, StreamSchedule};
+use super::program::{BLOCK, FrameBuilder, OperationCache};
 use super::queue::{Entry, Queue, Turn};
 use super::share::Share;
 use crate::replay::{Breath, WorkerState};
@@ -34,7 +34,7 @@ pub struct GeneratorOptions {
     /// How far ahead of their due times ports that hold departures receive frames.
     pub horizon: Duration,
     /// Number of the first stream in the signatures of the first worker; see [`Share::number`].
-    pub numbered_from: u32,
+    pub first_number: u32,
 }
 
 /// Counters of one stream.
@@ -62,7 +62,7 @@ pub struct StreamCounters {
 #[derive(Debug)]
 pub struct Generator {
     options: GeneratorOptions,
-    streams: Vec<Running>,
+    streams: Vec<StreamState>,
     /// Streams whose next frame has a due time.
     queue: Queue,
     /// Streams that send as fast as the port accepts frames.
@@ -74,7 +74,7 @@ pub struct Generator {
     /// Frames left in a turn of the first of these streams that another breath began; or 0.
     turn_rest: usize,
     start: Instant,
-    departures: Departures,
+    departures: DepartureScheduler,
     /// Number of frames sent so far.
     sent: u64,
     /// Number of paused streams.
@@ -90,28 +90,28 @@ pub struct Generator {
 /// State of a stream. Fields that every frame needs are first, in as few cache lines as possible.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Running {
+struct StreamState {
     /// Schedule while the stream is running.
-    emission: Option<Emission>,
-    stored: Option<Stored>,
+    emission: Option<StreamSchedule>,
+    stored: Option<StoredBytes>,
     /// Frames passed to the port, and their bytes.
     frames: u64,
     bytes: u64,
     /// Whether its frames have no due time.
     is_at_once: bool,
-    life: Box<Life>,
-    maker: FrameMaker,
+    life: Box<ColdState>,
+    maker: FrameBuilder,
 }
 
 // A template that fits occupies its own cache line.
 const _: () = {
-    let template = mem::offset_of!(Running, maker) + mem::offset_of!(FrameMaker, short);
-    assert!(template.is_multiple_of(BLOCK) && mem::size_of::<Running>() == template + BLOCK);
+    let template = mem::offset_of!(StreamState, maker) + mem::offset_of!(FrameBuilder, short);
+    assert!(template.is_multiple_of(BLOCK) && mem::size_of::<StreamState>() == template + BLOCK);
 };
 
 /// State that only the start and end of a stream need.
 #[derive(Debug)]
-struct Life {
+struct ColdState {
     unsent: u64,
     starts: u32,
     /// Time at which the stream was paused.
@@ -133,13 +133,13 @@ const BREATH_FRAMES: usize = 256;
 const TURN_FRAMES: usize = 8;
 
 /// Number of streams whose state fits into a second-level cache.
-const NEAR: usize = 2_048;
+const CACHED_STREAMS: usize = 2_048;
 
 /// Number of turns to prefetch ahead.
-const ASK_AHEAD: usize = 8;
+const PREFETCH_TURNS: usize = 8;
 
 /// Maximum number of streams of the next day to prefetch.
-const ASK_TOMORROW: usize = 64;
+const PREFETCH_NEXT_DAY: usize = 64;
 
 impl Generator {
     /// Creates a generator whose streams start at `start`.
@@ -148,19 +148,19 @@ impl Generator {
     /// Panics if a stream's program does not fit its template or `next` is not a stream: plans are
     /// validated before.
     pub fn new(streams: &[Stream], options: GeneratorOptions, start: Instant) -> Self {
-        let departures = Departures::new(options.policy);
+        let departures = DepartureScheduler::new(options.policy);
         let share = options.share;
-        let mut recipes = Recipes::default();
+        let mut recipes = OperationCache::default();
         let running = streams.iter().enumerate().map(|(index, stream)| {
-            let number = share.number(options.numbered_from, index as u32);
-            let maker = FrameMaker::new(stream, number, share, &mut recipes);
-            Running::new(stream.transmission, maker, share)
+            let number = share.number(options.first_number, index as u32);
+            let maker = FrameBuilder::new(stream, number, share, &mut recipes);
+            StreamState::new(stream.transmission, maker, share)
         });
-        let streams: Vec<Running> = running.collect();
+        let streams: Vec<StreamState> = running.collect();
         let rate: f64 = streams.iter().map(|stream| stream.rate()).sum();
         let mut generator = Self {
             queue: Queue::new(rate),
-            are_many: streams.len() > NEAR,
+            are_many: streams.len() > CACHED_STREAMS,
             streams,
             at_once: VecDeque::new(),
             has_stored: false,
@@ -209,7 +209,7 @@ impl Generator {
 
     /// Returns the counters of each stream, in the order of the plan.
     pub fn counters(&self) -> impl Iterator<Item = StreamCounters> {
-        self.streams.iter().map(Running::counters)
+        self.streams.iter().map(StreamState::counters)
     }
 
     /// Returns the departures of a port that does not hold departures, as observed by this process.
@@ -241,7 +241,7 @@ impl Generator {
         if let Some(emission) = &mut running.emission {
             emission.postpone(now.saturating_since(since));
         }
-        self.go_on(stream);
+        self.resume_schedule(stream);
     }
 
     /// Delays all remaining frames and the end by `span`, for which sending was suspended. The
@@ -282,9 +282,9 @@ impl Generator {
             emission.set_speed(speed, at, &running.maker);
         }
         if is_on_its_way {
-            self.go_on(stream);
+            self.resume_schedule(stream);
         }
-        self.keep_days_short();
+        self.rebuild_queue();
     }
 
     /// Sets the speed of a stream to `numerator / denominator` of its planned speed from `now` on;
@@ -330,7 +330,7 @@ impl Generator {
         let running = &mut self.streams[stream];
         if running.emission.take().is_some() {
             self.paused -= usize::from(running.life.paused.take().is_some());
-            running.line_up();
+            running.align_numbers();
         }
     }
 
@@ -339,7 +339,7 @@ impl Generator {
     pub fn start(&mut self, stream: usize, now: Instant) {
         let running = &mut self.streams[stream];
         if running.emission.is_none() {
-            running.line_up();
+            running.align_numbers();
             self.begin(stream, now);
         }
     }
@@ -386,7 +386,7 @@ impl Generator {
             } else if turn.is_none() && self.queue.is_day_over() {
                 self.begin_day();
             } else if !self.at_once.is_empty() && now < end {
-                if let Some(state) = self.turn_at_once::<HOLDS, P>(&mut budget, port) {
+                if let Some(state) = self.serve_top_speed::<HOLDS, P>(&mut budget, port) {
                     break state;
                 }
             } else {
@@ -436,18 +436,18 @@ impl Generator {
             let then = loop {
                 let then = running.frame::<false, HOLDS, P>(budget, port, &mut self.departures);
                 match then {
-                    Then::Due(due) if due <= until && budget.left > 0 => {}
+                    NextStep::Due(due) if due <= until && budget.left > 0 => {}
                     then => break then,
                 }
             };
             match then {
-                Then::Due(due) => self.queue.next_turn(turn, due),
-                Then::End(last) => {
+                NextStep::Due(due) => self.queue.next_turn(turn, due),
+                NextStep::End(last) => {
                     self.queue.pop();
                     self.ended(stream as usize, last);
                     return None;
                 }
-                Then::Stop(due, state) => {
+                NextStep::Stop(due, state) => {
                     self.queue.next_turn(turn, due);
                     return Some(state);
                 }
@@ -464,20 +464,20 @@ impl Generator {
         if !self.are_many {
             return;
         }
-        for stream in self.queue.tomorrow().take(ASK_TOMORROW) {
+        for stream in self.queue.next_day_streams().take(PREFETCH_NEXT_DAY) {
             self.streams[stream as usize].prefetch();
         }
     }
 
     /// Serves the next stream without due times; returns the state if the breath ends.
     #[inline(never)]
-    fn turn_at_once<const HOLDS: bool, P: Transmit>(
+    fn serve_top_speed<const HOLDS: bool, P: Transmit>(
         &mut self,
         budget: &mut Budget,
         port: &mut P,
     ) -> Option<WorkerState> {
         let stream = self.at_once.pop_front()?;
-        if let Some(&later) = self.at_once.get(ASK_AHEAD) {
+        if let Some(&later) = self.at_once.get(PREFETCH_TURNS) {
             self.streams[later as usize].prefetch();
         }
         let running = &mut self.streams[stream as usize];
@@ -500,7 +500,7 @@ impl Generator {
         let then = loop {
             let then = running.frame::<true, HOLDS, P>(&mut turn, port, &mut self.departures);
             match then {
-                Then::Due(due) if due <= until && turn.left > 0 => {}
+                NextStep::Due(due) if due <= until && turn.left > 0 => {}
                 then => break then,
             }
         };
@@ -508,16 +508,16 @@ impl Generator {
         budget.left -= handled;
         budget.unsent = turn.unsent;
         match then {
-            Then::Due(due) if due > until => self.queue.push(Entry { due, stream }),
-            Then::Due(_) if rest == handled => self.at_once.push_back(stream),
-            Then::Due(_) | Then::Stop(..) => {
+            NextStep::Due(due) if due > until => self.queue.push(Entry { due, stream }),
+            NextStep::Due(_) if rest == handled => self.at_once.push_back(stream),
+            NextStep::Due(_) | NextStep::Stop(..) => {
                 self.at_once.push_front(stream);
                 self.turn_rest = rest - handled;
             }
-            Then::End(last) => self.ended(stream as usize, last),
+            NextStep::End(last) => self.ended(stream as usize, last),
         }
         match then {
-            Then::Stop(_, state) => Some(state),
+            NextStep::Stop(_, state) => Some(state),
             _ => None,
         }
     }
@@ -542,11 +542,11 @@ impl Generator {
     #[cold]
     fn ended(&mut self, stream: usize, last: Instant) {
         if let Some(next) = self.streams[stream].end() {
-            self.begin_named(next, last);
+            self.start_next(next, last);
         }
     }
 
-    fn begin_named(&mut self, stream: usize, at: Instant) {
+    fn start_next(&mut self, stream: usize, at: Instant) {
         let running = &mut self.streams[stream];
         let starts_max = running.life.transmission.starts_max;
         if starts_max > 0 && running.life.begun >= starts_max {
@@ -567,7 +567,7 @@ impl Generator {
                 return;
             }
             running.life.starts += 1;
-            let (emission, after) = Emission::start(
+            let (emission, after) = StreamSchedule::start(
                 &running.life.transmission,
                 share,
                 &running.maker,
@@ -601,9 +601,9 @@ impl Generator {
     }
 
     /// Continues a stream, or ends it if a change left no frame before its end.
-    fn go_on(&mut self, stream: usize) {
+    fn resume_schedule(&mut self, stream: usize) {
         let emission = &self.streams[stream].emission;
-        match emission.as_ref().and_then(Emission::over) {
+        match emission.as_ref().and_then(StreamSchedule::over) {
             Some(end) => self.ended(stream, end),
             None => self.enter(stream),
         }
@@ -630,7 +630,7 @@ impl Generator {
     }
 
     /// Rebuilds the queue if the length of its days no longer fits the rate.
-    fn keep_days_short(&mut self) {
+    fn rebuild_queue(&mut self) {
         if (self.queue_rate / 4.0..=self.queue_rate * 4.0).contains(&self.rate) {
             return;
         }
@@ -657,7 +657,7 @@ struct Budget {
 
 /// Continuation after a frame.
 #[derive(Clone, Copy)]
-enum Then {
+enum NextStep {
     /// Due time of the stream's next frame.
     Due(Instant),
     /// The frame was not sent; it is due then, and the breath ends.
@@ -666,15 +666,15 @@ enum Then {
     End(Instant),
 }
 
-impl Running {
-    fn new(transmission: Transmission, maker: FrameMaker, share: Share) -> Self {
+impl StreamState {
+    fn new(transmission: Transmission, maker: FrameBuilder, share: Share) -> Self {
         Self {
             emission: None,
             frames: 0,
             bytes: 0,
             stored: None,
             is_at_once: transmission.speed == Speed::Max,
-            life: Box::new(Life {
+            life: Box::new(ColdState {
                 unsent: 0,
                 starts: 0,
                 paused: None,
@@ -689,13 +689,13 @@ impl Running {
     }
 
     fn counters(&self) -> StreamCounters {
-        let Life { unsent, starts, .. } = *self.life;
+        let ColdState { unsent, starts, .. } = *self.life;
         StreamCounters { frames: self.frames, bytes: self.bytes, unsent, starts }
     }
 
     /// Aligns the first frame of the next start to this worker's next frame, independent of the
     /// other workers.
-    fn line_up(&mut self) {
+    fn align_numbers(&mut self) {
         self.life.first = self.maker.number() - self.life.share.index;
     }
 
@@ -726,8 +726,8 @@ impl Running {
         match self.life.transmission.mode {
             Mode::Continuous => {}
             Mode::Time { .. } => match emission {
-                Some(emission) if !self.is_at_once => self.life.first = emission.passed(),
-                _ => self.line_up(),
+                Some(emission) if !self.is_at_once => self.life.first = emission.advances(),
+                _ => self.align_numbers(),
             },
             Mode::Burst { frames } => self.life.first += frames,
             Mode::Bursts { frames, count, .. } => {
@@ -744,12 +744,12 @@ impl Running {
         &mut self,
         budget: &mut Budget,
         port: &mut P,
-        departures: &mut Departures,
-    ) -> Then {
-        let Some(emission) = &mut self.emission else { return Then::End(budget.now) };
+        departures: &mut DepartureScheduler,
+    ) -> NextStep {
+        let Some(emission) = &mut self.emission else { return NextStep::End(budget.now) };
         let maker = &mut self.maker;
         let due = emission.due();
-        let Some(frame) = port.take() else { return Then::Stop(due, WorkerState::Blocked) };
+        let Some(frame) = port.take() else { return NextStep::Stop(due, WorkerState::Blocked) };
         let admission = match HOLDS || AT_ONCE {
             true => Admission::Send,
             false => departures.admit(budget.now, due),
@@ -787,13 +787,13 @@ impl Running {
             }
             Admission::Wait(until) => {
                 port.release(frame);
-                return Then::Stop(due, WorkerState::Waiting(until));
+                return NextStep::Stop(due, WorkerState::Waiting(until));
             }
         };
         budget.left -= 1;
         match emission.advance(length, maker) {
-            After::Frame => Then::Due(emission.due()),
-            After::End(last) => Then::End(last),
+            After::Frame => NextStep::Due(emission.due()),
+            After::End(last) => NextStep::End(last),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::measure::Signature;
 /// checksum field holds the sum of all constant words.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(super) struct FrameMaker {
+pub(super) struct FrameBuilder {
     variables: Variables,
     operations: Arc<[Operation]>,
     /// Number of frames signed so far.
@@ -45,7 +45,7 @@ const BLOCKS_LENGTH_MAX: usize = 256;
 
 /// Operations of all streams. Streams with equal steps and length share them.
 #[derive(Debug, Default)]
-pub(super) struct Recipes(BTreeMap<(Vec<Step>, usize, bool), Arc<[Operation]>>);
+pub(super) struct OperationCache(BTreeMap<(Vec<Step>, usize, bool), Arc<[Operation]>>);
 
 /// Step in its fastest form. All offsets lie within the template; `cursor` identifies a variable.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ enum Operation {
     /// constant words; `changing` lists the others.
     SumOfChanges {
         offset: usize,
-        changing: Box<[Changing]>,
+        changing: Box<[VariableWords]>,
         never_zero: bool,
         /// Index of the step, and the step.
         step: (usize, Checksum),
@@ -93,7 +93,7 @@ enum Operation {
 
 /// One or two 16-bit words that steps write: the 32 bits at `offset` under `mask`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Changing {
+struct VariableWords {
     offset: usize,
     mask: u32,
 }
@@ -101,14 +101,19 @@ struct Changing {
 /// Minimum length to cut a frame to: an Ethernet header.
 const FRAME_LENGTH_MIN: usize = 14;
 
-impl FrameMaker {
+impl FrameBuilder {
     /// Compiles a stream's program for a worker, starting at its first frame. Signatures contain
     /// the stream number `number`.
     ///
     /// # Panics
     /// Panics if a step refers to a byte beyond the template or to an unknown variable: plans are
     /// validated before.
-    pub(super) fn new(plan: &Stream, number: u32, share: Share, recipes: &mut Recipes) -> Self {
+    pub(super) fn new(
+        plan: &Stream,
+        number: u32,
+        share: Share,
+        recipes: &mut OperationCache,
+    ) -> Self {
         let variables = Variables::new(&plan.program.variables, share.index, share.workers);
         let mut template = plan.template.clone();
         let length = template.len();
@@ -125,7 +130,7 @@ impl FrameMaker {
         let operations = recipes.operations(&steps, length, plan.is_measured);
         for operation in operations.iter() {
             if let Operation::SumOfChanges { step: (index, sum), .. } = operation {
-                put_base(*sum, &steps[..*index], &mut template);
+                store_constant_sum(*sum, &steps[..*index], &mut template);
             }
         }
         let is_crc = |sum: &Checksum| matches!(sum, Checksum::Crc32c { .. });
@@ -287,7 +292,7 @@ impl FrameMaker {
     }
 }
 
-impl Recipes {
+impl OperationCache {
     fn operations(&mut self, steps: &[Step], length: usize, is_measured: bool) -> Arc<[Operation]> {
         let key = (steps.to_vec(), length, is_measured);
         let operations =
@@ -380,10 +385,10 @@ impl Operation {
             Self::ClearSignature => clear_signature(&mut frame[..*length]),
             Self::SumOfChanges { offset, changing, never_zero, .. } => {
                 let mut total = u64::from(u16_at(frame, *offset));
-                for Changing { offset, mask } in changing {
+                for VariableWords { offset, mask } in changing {
                     total += u64::from(u32_at(frame, *offset) & mask);
                 }
-                put_checksum(frame, *offset, total, *never_zero);
+                write_checksum(frame, *offset, total, *never_zero);
             }
             Self::WholeSum(sum) => whole_sum(*sum, frame, *length),
             Self::WrongSum(sum) => wrong_sum(*sum, frame, *length),
@@ -428,7 +433,7 @@ fn changing_words(sum: Checksum, length: usize, before: &[Step]) -> Option<Vec<u
 }
 
 /// Stores the sum of all constant words that a checksum covers in its field.
-fn put_base(sum: Checksum, before: &[Step], template: &mut [u8]) {
+fn store_constant_sum(sum: Checksum, before: &[Step], template: &mut [u8]) {
     let Checksum::Internet { offset, start, end, pseudo_header, .. } = sum else { return };
     let mut constant = template.to_vec();
     for word in changing_words(sum, template.len(), before).into_iter().flatten() {
@@ -457,21 +462,21 @@ pub(crate) fn written(step: &Step) -> Option<core::ops::Range<usize>> {
 }
 
 /// Joins adjacent words, in a frame of `length` bytes.
-fn pairs(words: &[usize], length: usize) -> Box<[Changing]> {
+fn pairs(words: &[usize], length: usize) -> Box<[VariableWords]> {
     let mut changing = Vec::new();
     let mut rest = words;
     while let Some((&offset, behind)) = rest.split_first() {
         rest = match behind.split_first() {
             Some((&next, behind)) if next == offset + 2 => {
-                changing.push(Changing { offset, mask: u32::MAX });
+                changing.push(VariableWords { offset, mask: u32::MAX });
                 behind
             }
             _ => {
                 // A single word is the upper half of 32 bits, or the lower half at the end of the
                 // frame.
                 changing.push(match offset + 4 <= length {
-                    true => Changing { offset, mask: 0xffff_0000 },
-                    false => Changing { offset: offset - 2, mask: 0xffff },
+                    true => VariableWords { offset, mask: 0xffff_0000 },
+                    false => VariableWords { offset: offset - 2, mask: 0xffff },
                 });
                 behind
             }
@@ -513,7 +518,7 @@ fn write_bits(write: &Write, variables: &Variables, frame: &mut [u8]) {
 }
 
 #[inline]
-fn put_checksum(frame: &mut [u8], offset: usize, total: u64, never_zero: bool) {
+fn write_checksum(frame: &mut [u8], offset: usize, total: u64, never_zero: bool) {
     let (total, carry) = (total as u32).overflowing_add((total >> 32) as u32);
     // After an overflow the sum is small, so the carry cannot overflow again.
     let total = total + u32::from(carry);
@@ -536,7 +541,7 @@ fn whole_sum(sum: Checksum, frame: &mut [u8], length: usize) {
             }
             frame[offset..offset + 2].fill(0);
             let total = covered_sum(frame, start, end, pseudo_header);
-            put_checksum(frame, offset, u64::from(total), never_zero);
+            write_checksum(frame, offset, u64::from(total), never_zero);
         }
         Checksum::Crc32c { offset, start } => {
             if length < offset + 4 {
@@ -555,7 +560,7 @@ fn wrong_sum(sum: Checksum, frame: &mut [u8], length: usize) {
     match sum {
         Checksum::Internet { offset, never_zero, .. } => {
             let right = !u16_at(frame, offset);
-            put_checksum(frame, offset, u64::from(right) + 1, never_zero);
+            write_checksum(frame, offset, u64::from(right) + 1, never_zero);
         }
         Checksum::Crc32c { offset, .. } => {
             for byte in &mut frame[offset..offset + 4] {
@@ -624,7 +629,7 @@ mod tests {
             is_measured: false,
             is_marked: false,
         };
-        let mut maker = FrameMaker::new(&plan, 0, Share::ALL, &mut Recipes::default());
+        let mut maker = FrameBuilder::new(&plan, 0, Share::ALL, &mut OperationCache::default());
         let mut buffer = vec![0; 64];
         maker.make(&mut buffer, Instant::ZERO);
         let length = maker.make(&mut buffer, Instant::ZERO);

@@ -65,7 +65,7 @@ impl Entry {
 struct Day {
     entries: Vec<Entry>,
     /// Whether the entries are not sorted.
-    is_mixed: bool,
+    is_unsorted: bool,
 }
 
 /// Number of days on the wheel: a power of two and a multiple of 64.
@@ -119,7 +119,7 @@ impl Queue {
     }
 
     /// Returns the streams of the next day.
-    pub(super) fn tomorrow(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn next_day_streams(&self) -> impl Iterator<Item = u32> + '_ {
         let day = (self.day + self.days_to_next()) as usize % DAYS;
         self.days[day].entries.iter().map(|entry| entry.stream)
     }
@@ -156,7 +156,7 @@ impl Queue {
             *first = entry;
             self.turn += 1;
         } else {
-            self.stay_today(entry);
+            self.reinsert_today(entry);
         }
     }
 
@@ -189,7 +189,7 @@ impl Queue {
 
     /// Moves the first stream behind the streams of today that are due before it.
     #[inline(never)]
-    fn stay_today(&mut self, entry: Entry) {
+    fn reinsert_today(&mut self, entry: Entry) {
         let rest = &mut self.today[self.turn..];
         let mut place = 0;
         // The end of the day stops the loop.
@@ -201,7 +201,7 @@ impl Queue {
     }
 
     /// Moves the streams that were served today to their later days.
-    fn put_off(&mut self) {
+    fn requeue_served(&mut self) {
         let mut today = mem::take(&mut self.today);
         let mut rest = &today[..self.turn];
         while let Some(first) = rest.first() {
@@ -226,10 +226,10 @@ impl Queue {
         let day = &mut self.days[index];
         match (day.entries.last(), streams.first()) {
             (Some(last), Some(first)) => {
-                day.is_mixed |= is_mixed | (first.order() < last.order());
+                day.is_unsorted |= is_mixed | (first.order() < last.order());
             }
             _ => {
-                day.is_mixed = is_mixed;
+                day.is_unsorted = is_mixed;
                 self.busy[index / 64] |= 1 << (index % 64);
                 if day.entries.capacity() == 0 {
                     day.entries = self.spare.pop().unwrap_or_default();
@@ -253,7 +253,7 @@ impl Queue {
     /// Moves the streams of the next busy day to `today`.
     #[inline(never)]
     pub(super) fn begin_day(&mut self) {
-        self.put_off();
+        self.requeue_served();
         let mut days_without = 0;
         while self.is_day_over() {
             let skipped = self.days_to_next();
@@ -293,7 +293,7 @@ impl Queue {
     /// Moves the streams of the current day and year to `today`, sorted.
     fn open(&mut self) {
         let index = self.day as usize % DAYS;
-        let Day { entries, is_mixed } = &mut self.days[index];
+        let Day { entries, is_unsorted: is_mixed } = &mut self.days[index];
         if mem::take(is_mixed) {
             entries.sort_unstable();
         }

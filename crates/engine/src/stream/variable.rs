@@ -203,7 +203,7 @@ impl Variables {
             }
             if let Some(cycle) = variable.values.cycle() {
                 let past = variable.position(self.number, plan);
-                let begin = u128::from(variable.values.lead_in());
+                let begin = u128::from(variable.values.start_index());
                 cursor.place = ((u128::from(past) + begin) % u128::from(cycle)) as u64;
             }
         }

@@ -6,20 +6,20 @@ use wirestorm_base::port::{FrameId, PortError, Receive, Received};
 use wirestorm_base::wrapper;
 
 use super::TunnelCounters;
-use super::outer::{Arrived, Within};
+use super::outer::{Arrived, InnerPacket};
 
 /// Receiving port that decapsulates packets. It drops and counts TCP and UDP frames outside a
 /// tunnel; other frames pass unchanged.
 #[derive(Debug)]
-pub struct Untunnelled<Port> {
+pub struct DecapsulatingPort<Port> {
     port: Port,
-    taken_out: Option<TakenOut>,
+    taken_out: Option<Decapsulated>,
     verifies: bool,
 }
 
 /// Decapsulated frames.
 #[derive(Debug, Default)]
-struct TakenOut {
+struct Decapsulated {
     /// Buffers of all decapsulated frames, by index.
     frames: Vec<Vec<u8>>,
     /// Indices of the free buffers.
@@ -32,11 +32,11 @@ struct TakenOut {
 /// First handle of decapsulated copies. No port has this many buffers.
 const COPIES: u32 = 1 << 31;
 
-impl<Port: Receive> Untunnelled<Port> {
+impl<Port: Receive> DecapsulatingPort<Port> {
     /// Creates a port with tunnels, or a plain port. `verifies`: verify outer UDP checksums, unless
     /// the port below has done so.
     pub fn new(port: Port, has_tunnels: bool, verifies: bool) -> Self {
-        Self { port, taken_out: has_tunnels.then(TakenOut::default), verifies }
+        Self { port, taken_out: has_tunnels.then(Decapsulated::default), verifies }
     }
 
     /// Returns the port below.
@@ -55,15 +55,15 @@ impl<Port: Receive> Untunnelled<Port> {
     }
 }
 
-impl TakenOut {
+impl Decapsulated {
     /// Stores a decapsulated packet; `received` is the outer frame.
-    fn keep(&mut self, within: &Within<'_>, received: &Received) -> Received {
+    fn keep(&mut self, within: &InnerPacket<'_>, received: &Received) -> Received {
         let place = self.free.pop().unwrap_or_else(|| {
             self.frames.push(Vec::new());
             self.frames.len() - 1
         });
         let frame = &mut self.frames[place];
-        within.take_out(frame);
+        within.decapsulate(frame);
         let mut offloads = received.offloads;
         offloads.is_verified &= within.is_covered;
         Received {
@@ -81,7 +81,7 @@ impl TakenOut {
     }
 }
 
-impl<Port: Receive> wrapper::ReceiveWrapper for Untunnelled<Port> {
+impl<Port: Receive> wrapper::ReceiveWrapper for DecapsulatingPort<Port> {
     type Port = Port;
 
     #[inline]
@@ -122,7 +122,7 @@ impl<Port: Receive> wrapper::ReceiveWrapper for Untunnelled<Port> {
     #[inline]
     fn frame(&self, received: &Received) -> &[u8] {
         let copies = self.taken_out.as_ref();
-        match copies.and_then(|copies| copies.frames.get(TakenOut::place(received)?)) {
+        match copies.and_then(|copies| copies.frames.get(Decapsulated::place(received)?)) {
             Some(frame) => frame,
             None => self.port.frame(received),
         }
@@ -130,7 +130,7 @@ impl<Port: Receive> wrapper::ReceiveWrapper for Untunnelled<Port> {
 
     #[inline]
     fn release(&mut self, received: Received) {
-        match (&mut self.taken_out, TakenOut::place(&received)) {
+        match (&mut self.taken_out, Decapsulated::place(&received)) {
             (Some(copies), Some(place)) => copies.free.push(place),
             _ => self.port.release(received),
         }

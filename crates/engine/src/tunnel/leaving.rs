@@ -6,13 +6,13 @@ use wirestorm_base::port::{Capabilities, FrameId, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_base::wrapper;
 
-use super::outer::{IPV4_LENGTH, IPV6_LENGTH, Leaving};
+use super::outer::{IPV4_LENGTH, IPV6_LENGTH, OutgoingPacket};
 use super::{Tunnel, TunnelCounters, TunnelTable};
 
 /// Sending port that puts IP packets into the tunnels of clients. Without a table, this is the port
 /// itself.
 #[derive(Debug)]
-pub struct Tunnelled<Port> {
+pub struct EncapsulatingPort<Port> {
     port: Port,
     tunnels: Option<Tunnels>,
 }
@@ -27,7 +27,7 @@ struct Tunnels {
     counters: TunnelCounters,
 }
 
-impl<Port: Transmit> Tunnelled<Port> {
+impl<Port: Transmit> EncapsulatingPort<Port> {
     /// Creates a port with tunnels, or a plain port. An empty table reserves room for IPv6 headers.
     pub fn new(port: Port, table: Option<Arc<TunnelTable>>) -> Self {
         let tunnels = table.map(|table| {
@@ -69,19 +69,24 @@ impl<Port: Transmit> Tunnelled<Port> {
 }
 
 impl Tunnels {
-    fn of(&self, packet: &Leaving) -> Option<Tunnel> {
+    fn of(&self, packet: &OutgoingPacket) -> Option<Tunnel> {
         let of = |client| self.changed.of(client).or_else(|| self.table.of(client));
         of(packet.source).or_else(|| of(packet.destination).map(Tunnel::reversed))
     }
 
     /// Encapsulates a frame of `length` bytes; returns its new length, or `None` to drop it.
-    fn put_in(&mut self, buffer: &mut [u8], length: usize, port: &Capabilities) -> Option<usize> {
-        let Some(packet) = Leaving::of(buffer.get(..length)?) else { return Some(length) };
+    fn encapsulate(
+        &mut self,
+        buffer: &mut [u8],
+        length: usize,
+        port: &Capabilities,
+    ) -> Option<usize> {
+        let Some(packet) = OutgoingPacket::of(buffer.get(..length)?) else { return Some(length) };
         let Some(tunnel) = self.of(&packet) else {
             self.counters.no_tunnel += 1;
             return None;
         };
-        let length = packet.put_into(&tunnel, buffer, length);
+        let length = packet.encapsulate(&tunnel, buffer, length);
         let length = length.filter(|length| port.accepts(&buffer[..*length]));
         match length {
             Some(_) => self.counters.encapsulated += 1,
@@ -91,7 +96,7 @@ impl Tunnels {
     }
 }
 
-impl<Port: Transmit> wrapper::TransmitWrapper for Tunnelled<Port> {
+impl<Port: Transmit> wrapper::TransmitWrapper for EncapsulatingPort<Port> {
     type Port = Port;
 
     #[inline]
@@ -122,7 +127,7 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Tunnelled<Port> {
                 tunnels.capabilities.assert_length(length);
                 // Copy the capabilities, because the buffer borrows the port.
                 let capabilities = *self.port.capabilities();
-                tunnels.put_in(self.port.frame_mut(&frame), length, &capabilities)
+                tunnels.encapsulate(self.port.frame_mut(&frame), length, &capabilities)
             }
         };
         match length {

@@ -23,8 +23,8 @@ mod leaving;
 mod outer;
 mod table;
 
-pub use arriving::Untunnelled;
-pub use leaving::Tunnelled;
+pub use arriving::DecapsulatingPort;
+pub use leaving::EncapsulatingPort;
 pub use table::{Tunnel, TunnelTable};
 
 /// Counters of one end of the tunnels.

@@ -22,7 +22,7 @@ const CONGESTED: u8 = 0b11;
 
 /// Parsed fields of an outgoing packet that select and fill its tunnel headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Leaving {
+pub(super) struct OutgoingPacket {
     /// Offset of the packet in its frame.
     pub(super) start: usize,
     pub(super) source: IpAddr,
@@ -32,7 +32,7 @@ pub(super) struct Leaving {
     source_port: Option<u16>,
 }
 
-impl Leaving {
+impl OutgoingPacket {
     /// Parses the packet of a frame; `None` if it is not IP.
     #[inline]
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
@@ -72,7 +72,7 @@ impl Leaving {
     /// Encapsulates the packet of a frame of `length` bytes; returns the new length, or `None` if
     /// the buffer or the length field is too small.
     #[inline]
-    pub(super) fn put_into(
+    pub(super) fn encapsulate(
         &self,
         tunnel: &Tunnel,
         buffer: &mut [u8],
@@ -155,7 +155,7 @@ fn write_udp_and_gtp(datagram: &mut [u8], port: u16, length: u16, teid: u32) -> 
     head.set_checksum(0);
     let mut header = gtpu::Packet::new(behind).ok()?;
     header.set_flags(gtpu::PLAIN_FLAGS);
-    header.set_message_type(gtpu::USER_PACKET);
+    header.set_message_type(gtpu::G_PDU);
     header.set_length(length - BEHIND_IP as u16);
     header.set_teid(teid);
     Some(())
@@ -177,12 +177,12 @@ pub(super) enum Arrived<'a> {
     /// Neither TCP nor UDP: passes unchanged.
     Other,
     /// Packet in a tunnel.
-    Within(Within<'a>),
+    Within(InnerPacket<'a>),
 }
 
 /// Packet in a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Within<'a> {
+pub(super) struct InnerPacket<'a> {
     link: &'a [u8],
     packet: &'a [u8],
     is_ipv4: bool,
@@ -193,16 +193,16 @@ pub(super) struct Within<'a> {
 }
 
 /// Reason to drop a frame, as the counter to increment.
-pub(super) type Refused = fn(&mut TunnelCounters) -> &mut u64;
+pub(super) type DropReason = fn(&mut TunnelCounters) -> &mut u64;
 
 impl<'a> Arrived<'a> {
     /// Parses a received frame; `verifies` checks the outer UDP checksum.
     #[inline]
-    pub(super) fn of(frame: &'a [u8], verifies: bool) -> Result<Self, Refused> {
+    pub(super) fn of(frame: &'a [u8], verifies: bool) -> Result<Self, DropReason> {
         let Some((start, kind)) = network_header(frame) else { return Ok(Self::Other) };
         let (link, network) = frame.split_at(start);
         let Outer { transport, class, pseudo_header } = match kind {
-            ethertype::IPV4 => match behind_ipv4(network, verifies)? {
+            ethertype::IPV4 => match parse_outer_ipv4(network, verifies)? {
                 Some(behind) => behind,
                 None => return Ok(Self::Other),
             },
@@ -212,11 +212,11 @@ impl<'a> Arrived<'a> {
             },
             _ => return Ok(Self::Other),
         };
-        let datagram = udp::Packet::new(transport).map_err(|_| CUT_SHORT)?;
+        let datagram = udp::Packet::new(transport).map_err(|_| TRUNCATED)?;
         if datagram.destination_port() != gtpu::PORT {
             return Err(|counters| &mut counters.other_port);
         }
-        let whole = transport.get(..datagram.length().into()).ok_or(CUT_SHORT)?;
+        let whole = transport.get(..datagram.length().into()).ok_or(TRUNCATED)?;
         let is_covered = datagram.checksum() != 0;
         if let Some(pseudo_header) = pseudo_header
             && is_covered
@@ -224,16 +224,16 @@ impl<'a> Arrived<'a> {
         {
             return Err(|counters| &mut counters.bad_checksum);
         }
-        let message = whole.get(udp::HEADER_LENGTH..).ok_or(CUT_SHORT)?;
-        let message = gtpu::Packet::new(message).map_err(|_| CUT_SHORT)?;
-        if !message.is_user_packet() {
+        let message = whole.get(udp::HEADER_LENGTH..).ok_or(TRUNCATED)?;
+        let message = gtpu::Packet::new(message).map_err(|_| TRUNCATED)?;
+        if !message.is_g_pdu() {
             return Err(|counters| &mut counters.other_message);
         }
-        let length = message.payload().ok_or(CUT_SHORT)?.len();
+        let length = message.payload().ok_or(TRUNCATED)?.len();
         // The packet is at the end of the message, behind optional headers.
         let end = BEHIND_IP + usize::from(message.length());
-        let packet = transport.get(end - length..end).ok_or(CUT_SHORT)?;
-        Within::new(link, packet, class, is_covered).map(Self::Within)
+        let packet = transport.get(end - length..end).ok_or(TRUNCATED)?;
+        InnerPacket::new(link, packet, class, is_covered).map(Self::Within)
     }
 }
 
@@ -249,13 +249,13 @@ struct Outer<'a> {
 /// Sum over all bytes that a correct checksum covers, including the checksum.
 const CHECKSUM_GOOD: u16 = 0xffff;
 
-const CUT_SHORT: Refused = |counters| &mut counters.cut_short;
-const BAD_IP: Refused = |counters| &mut counters.bad_ip;
-const FRAGMENT: Refused = |counters| &mut counters.fragments;
-const NOT_ECN_CAPABLE: Refused = |counters| &mut counters.not_ecn_capable;
+const TRUNCATED: DropReason = |counters| &mut counters.cut_short;
+const BAD_IP: DropReason = |counters| &mut counters.bad_ip;
+const FRAGMENT: DropReason = |counters| &mut counters.fragments;
+const NOT_ECN_CAPABLE: DropReason = |counters| &mut counters.not_ecn_capable;
 
 /// Parses the outer IPv4 header; `None` if the payload is neither TCP nor UDP.
-fn behind_ipv4(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, Refused> {
+fn parse_outer_ipv4(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, DropReason> {
     let packet = ipv4::Packet::new(network).map_err(|_| BAD_IP)?;
     if !packet.is_whole() || packet.checksum() != packet.computed_checksum() {
         return Err(BAD_IP);
@@ -267,10 +267,10 @@ fn behind_ipv4(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, Refu
         class: packet.type_of_service(),
         pseudo_header: verifies.then(|| packet.pseudo_header_sum(transport.len() as u16)),
     };
-    behind_ip(packet.protocol(), packet.is_fragment(), outer)
+    check_transport(packet.protocol(), packet.is_fragment(), outer)
 }
 
-fn behind_ipv6(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, Refused> {
+fn behind_ipv6(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, DropReason> {
     let packet = ipv6::Packet::new(network).map_err(|_| BAD_IP)?;
     let extensions = packet.extensions().filter(|_| packet.is_whole()).ok_or(BAD_IP)?;
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());
@@ -281,14 +281,14 @@ fn behind_ipv6(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, Refu
         pseudo_header: verifies
             .then(|| packet.pseudo_header_sum(extensions.protocol, transport.len() as u32)),
     };
-    behind_ip(extensions.protocol, extensions.is_fragment, outer)
+    check_transport(extensions.protocol, extensions.is_fragment, outer)
 }
 
-fn behind_ip(
+fn check_transport(
     protocol: u8,
     is_fragment: bool,
     outer: Outer<'_>,
-) -> Result<Option<Outer<'_>>, Refused> {
+) -> Result<Option<Outer<'_>>, DropReason> {
     match protocol {
         protocol::TCP => Err(|counters| &mut counters.not_udp),
         protocol::UDP if is_fragment => Err(FRAGMENT),
@@ -297,10 +297,15 @@ fn behind_ip(
     }
 }
 
-impl<'a> Within<'a> {
+impl<'a> InnerPacket<'a> {
     /// Parses a packet that arrived in a tunnel with the outer traffic class `class`.
-    fn new(link: &'a [u8], packet: &'a [u8], class: u8, is_covered: bool) -> Result<Self, Refused> {
-        const BAD: Refused = |counters| &mut counters.bad_inner;
+    fn new(
+        link: &'a [u8],
+        packet: &'a [u8],
+        class: u8,
+        is_covered: bool,
+    ) -> Result<Self, DropReason> {
+        const BAD: DropReason = |counters| &mut counters.bad_inner;
         let (is_ipv4, is_whole, own) = match packet.first().ok_or(BAD)? >> 4 {
             4 => {
                 let packet = ipv4::Packet::new(packet).map_err(|_| BAD)?;
@@ -316,14 +321,14 @@ impl<'a> Within<'a> {
             return Err(BAD);
         }
         let inner = own & ECN;
-        let ecn = ecn_behind(inner, class & ECN).ok_or::<Refused>(NOT_ECN_CAPABLE)?;
+        let ecn = decapsulated_ecn(inner, class & ECN).ok_or::<DropReason>(NOT_ECN_CAPABLE)?;
         let ecn = Some(ecn).filter(|ecn| *ecn != inner);
         Ok(Self { link, packet, is_ipv4, ecn, is_covered })
     }
 
     /// Writes the frame without the tunnel headers.
     #[inline]
-    pub(super) fn take_out(&self, frame: &mut alloc::vec::Vec<u8>) {
+    pub(super) fn decapsulate(&self, frame: &mut alloc::vec::Vec<u8>) {
         frame.clear();
         frame.extend_from_slice(self.link);
         frame.extend_from_slice(self.packet);
@@ -341,7 +346,7 @@ impl<'a> Within<'a> {
 /// packet". If the inner packet supports ECN, the result is "the more severe marking of the outer
 /// and inner ECN fields, where the ranking of severity from highest to lowest is CE, ECT(1),
 /// ECT(0), Not-ECT."
-const fn ecn_behind(inner: u8, outer: u8) -> Option<u8> {
+const fn decapsulated_ecn(inner: u8, outer: u8) -> Option<u8> {
     match (inner, outer) {
         (NOT_CAPABLE, CONGESTED) => None,
         (NOT_CAPABLE, _) => Some(NOT_CAPABLE),

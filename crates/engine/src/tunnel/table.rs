@@ -56,7 +56,7 @@ impl TunnelTable {
         let added = Range { last, tunnel: Tunnel { teid, from, to, source_port }, step };
         let before = self.ranges.range_mut(..first).next_back();
         if let Some((start, before)) = before
-            && let Some(step) = before.continued_by(*start, first, &added)
+            && let Some(step) = before.joined_step(*start, first, &added)
         {
             (before.last, before.step) = (last, step);
             return;
@@ -89,16 +89,16 @@ impl TunnelTable {
         {
             let all = *range;
             range.last = first - 1;
-            self.put_back(start, all, last);
+            self.insert_tail(start, all, last);
         }
         while let Some((&start, _)) = self.ranges.range(first..=last).next() {
             let Some(all) = self.ranges.remove(&start) else { break };
-            self.put_back(start, all, last);
+            self.insert_tail(start, all, last);
         }
     }
 
     /// Puts back the part of a range after client `last`.
-    fn put_back(&mut self, start: u128, range: Range, last: u128) {
+    fn insert_tail(&mut self, start: u128, range: Range, last: u128) {
         if range.last > last {
             let tunnel = range.of(last + 1 - start);
             self.ranges.insert(last + 1, Range { tunnel, ..range });
@@ -114,7 +114,7 @@ impl Range {
     }
 
     /// Returns the step of a joined range if `next` continues this one.
-    fn continued_by(&self, start: u128, first: u128, next: &Self) -> Option<u32> {
+    fn joined_step(&self, start: u128, first: u128, next: &Self) -> Option<u32> {
         let others = |tunnel: &Tunnel| (tunnel.from, tunnel.to, tunnel.source_port);
         let is_next = self.last + 1 == first && others(&self.tunnel) == others(&next.tunnel);
         let step = match (start == self.last, first == next.last) {

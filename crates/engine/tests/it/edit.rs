@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use wirestorm_engine::edit::{
-    CapturedShort, EditOptions, Edited, Editor, FrameFacts, Fuzz, MacSeed, MacSubstitution,
-    PortMapping, Prefix, PrefixMapping, TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
+    EditOptions, EditResult, Editor, FrameFacts, Fuzz, MacSeed, MacSubstitution, PortReplacement,
+    Prefix, PrefixReplacement, TimeToLiveEdit, TruncatedFrameAction, VlanChange, VlanEdit, VlanTag,
 };
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
@@ -70,8 +70,8 @@ fn prefix(text: &str, length: u8) -> Prefix {
     Prefix { address: text.parse::<IpAddr>().expect("an address"), length }
 }
 
-fn mapping(from: (&str, u8), to: (&str, u8)) -> Vec<PrefixMapping> {
-    vec![PrefixMapping { from: prefix(from.0, from.1), to: prefix(to.0, to.1) }]
+fn mapping(from: (&str, u8), to: (&str, u8)) -> Vec<PrefixReplacement> {
+    vec![PrefixReplacement { from: prefix(from.0, from.1), to: prefix(to.0, to.1) }]
 }
 
 fn mac(last: u8) -> MacAddress {
@@ -193,7 +193,7 @@ fn tag_is_not_pushed_into_a_full_buffer() {
     let before = tcp_frame(false);
     let mut buffer = before.clone();
     let edited = editor.apply(&mut buffer, before.len(), before.len(), facts(&before));
-    assert_eq!((edited, &buffer), (Edited::Length(before.len()), &before));
+    assert_eq!((edited, &buffer), (EditResult::Length(before.len()), &before));
 }
 
 #[test]
@@ -272,9 +272,9 @@ fn ip_versions_have_separate_class_and_label_edits() {
 #[test]
 fn both_ports_are_mapped_by_the_first_match() {
     let port_map = vec![
-        PortMapping { first: 80, last: 80, to: 8080 },
-        PortMapping { first: 1, last: 1000, to: 49_148 },
-        PortMapping { first: 0xc001, last: 0xffff, to: 5 },
+        PortReplacement { first: 80, last: 80, to: 8080 },
+        PortReplacement { first: 1, last: 1000, to: 49_148 },
+        PortReplacement { first: 0xc001, last: 0xffff, to: 5 },
     ];
     let options = EditOptions { port_map, ..EditOptions::default() };
     for is_ipv6 in [false, true] {
@@ -290,7 +290,7 @@ fn both_ports_are_mapped_by_the_first_match() {
 
 #[test]
 fn packets_without_tcp_or_udp_ports_stay_unchanged() {
-    let port_map = vec![PortMapping { first: 0, last: 65_535, to: 1 }];
+    let port_map = vec![PortReplacement { first: 0, last: 65_535, to: 1 }];
     let options = EditOptions { port_map, tcp_sequence_seed: Some(3), ..EditOptions::default() };
     let segment = tcp(0x10, b"0123456789abcdef", false);
     for packet in [
@@ -310,7 +310,7 @@ fn packets_without_tcp_or_udp_ports_stay_unchanged() {
 
 #[test]
 fn udp_without_checksum_stays_without() {
-    let port_map = vec![PortMapping { first: 53, last: 53, to: 5353 }];
+    let port_map = vec![PortReplacement { first: 53, last: 53, to: 5353 }];
     let options = EditOptions { port_map, address_seed: Some(5), ..EditOptions::default() };
     let before = with_bytes(&udp_frame(b"query"), TRANSPORT + 6, &[0, 0]);
     let made = after(options.clone(), &before);
@@ -459,7 +459,7 @@ fn edited_fragments_reassemble_with_a_correct_checksum() {
     let (first, last) = segment.split_at(24);
     let options = EditOptions {
         address_seed: Some(9),
-        port_map: vec![PortMapping { first: 53, last: 53, to: 54 }],
+        port_map: vec![PortReplacement { first: 53, last: 53, to: 54 }],
         ..EditOptions::default()
     };
     let made = |fragment, part| {
@@ -481,17 +481,19 @@ fn truncated_frames_are_padded_shortened_or_deleted() {
     let whole = udp_frame(&[0; 100]);
     let cut = &whole[..80];
     let made = |short| {
-        let options = EditOptions { captured_short: Some(short), ..EditOptions::default() };
+        let options = EditOptions { truncated_frames: Some(short), ..EditOptions::default() };
         edited(&Editor::new(&options), cut, whole.len(), facts(cut))
     };
-    assert_eq!(made(CapturedShort::Pad).as_ref(), Some(&whole), "what was cut was zero");
-    assert_eq!(made(CapturedShort::Delete), None);
-    let truncated = made(CapturedShort::Truncate).expect("a frame");
+    assert_eq!(made(TruncatedFrameAction::Pad).as_ref(), Some(&whole), "what was cut was zero");
+    assert_eq!(made(TruncatedFrameAction::Delete), None);
+    let truncated = made(TruncatedFrameAction::Truncate).expect("a frame");
     assert_eq!(truncated.len(), 80);
     assert_eq!((half(&truncated, 16), half(&truncated, TRANSPORT + 4)), (66, 46));
     assert_right(&truncated, NETWORK);
-    for short in [CapturedShort::Pad, CapturedShort::Truncate, CapturedShort::Delete] {
-        let options = EditOptions { captured_short: Some(short), ..EditOptions::default() };
+    for short in
+        [TruncatedFrameAction::Pad, TruncatedFrameAction::Truncate, TruncatedFrameAction::Delete]
+    {
+        let options = EditOptions { truncated_frames: Some(short), ..EditOptions::default() };
         assert_eq!(after(options, &whole), whole, "{short:?}");
     }
 }
@@ -681,7 +683,7 @@ fn packets_behind_mpls_labels_are_edited() {
     let options = EditOptions {
         address_seed: Some(8),
         time_to_live: Some(TimeToLiveEdit::Set(1)),
-        port_map: vec![PortMapping { first: 80, last: 80, to: 81 }],
+        port_map: vec![PortReplacement { first: 80, last: 80, to: 81 }],
         ..EditOptions::default()
     };
     let made = after(options, &before);

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use wirestorm_engine::edit::{
-    CapturedShort, EditOptions, Editor, MacSubstitution, PortMapping, Prefix, PrefixMapping,
-    TimeToLiveEdit, VlanEdit, VlanTag,
+    EditOptions, Editor, MacSubstitution, PortReplacement, Prefix, PrefixReplacement,
+    TimeToLiveEdit, TruncatedFrameAction, VlanEdit, VlanTag,
 };
 use wirestorm_engine::sides::{CacheFile, Side};
 use wirestorm_wire::packet::MacAddress;
@@ -52,9 +52,9 @@ fn mac(text: &str) -> MacAddress {
     text.parse().expect("a MAC address")
 }
 
-fn all_to(address: &str) -> Vec<PrefixMapping> {
+fn all_to(address: &str) -> Vec<PrefixReplacement> {
     let to = Prefix { address: address.parse().expect("an address"), length: 32 };
-    vec![PrefixMapping { from: Prefix::ALL_IPV4, to }]
+    vec![PrefixReplacement { from: Prefix::ALL_IPV4, to }]
 }
 
 fn run(folder: &Path, case: &Case) {
@@ -107,7 +107,7 @@ fn with_goldens(case: impl FnOnce() -> Case) {
 #[test]
 fn port_mapping_matches_tcpreplay() {
     with_goldens(|| {
-        let port_map = vec![PortMapping { first: 80, last: 80, to: 8080 }];
+        let port_map = vec![PortReplacement { first: 80, last: 80, to: 8080 }];
         case("test2.rewrite_portmap", EditOptions { port_map, ..EditOptions::default() })
     });
 }
@@ -132,8 +132,11 @@ fn endpoints_get_the_addresses_of_their_sides() {
 #[test]
 fn complete_frames_are_not_truncated() {
     with_goldens(|| {
-        let captured_short = Some(CapturedShort::Truncate);
-        case("test2.rewrite_trunc", EditOptions { captured_short, ..EditOptions::default() })
+        let captured_short = Some(TruncatedFrameAction::Truncate);
+        case(
+            "test2.rewrite_trunc",
+            EditOptions { truncated_frames: captured_short, ..EditOptions::default() },
+        )
     });
 }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use wirestorm_engine::edit::{
-    CapturedShort, EditOptions, Edited, Editor, FrameFacts, Fuzz, MacSeed, MacSubstitution,
-    PortMapping, Prefix, PrefixMapping, TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
+    EditOptions, EditResult, Editor, FrameFacts, Fuzz, MacSeed, MacSubstitution, PortReplacement,
+    Prefix, PrefixReplacement, TimeToLiveEdit, TruncatedFrameAction, VlanChange, VlanEdit, VlanTag,
 };
 use wirestorm_wire::capture::LinkType;
 use wirestorm_wire::packet::MacAddress;
@@ -46,17 +46,17 @@ fn any_mac() -> impl Strategy<Value = MacAddress> {
     any::<[u8; 6]>().prop_map(MacAddress)
 }
 
-fn any_prefix() -> impl Strategy<Value = PrefixMapping> {
+fn any_prefix() -> impl Strategy<Value = PrefixReplacement> {
     let four = (any::<[u8; 4]>(), 0..40_u8)
         .prop_map(|(address, length)| Prefix { address: address.into(), length });
     let six = (any::<[u8; 16]>(), 0..140_u8)
         .prop_map(|(address, length)| Prefix { address: address.into(), length });
     prop_oneof![
-        (0..9_u8, four).prop_map(|(length, to)| PrefixMapping {
+        (0..9_u8, four).prop_map(|(length, to)| PrefixReplacement {
             from: Prefix { length, ..Prefix::ALL_IPV4 },
             to
         }),
-        (0..3_u8, six).prop_map(|(length, to)| PrefixMapping {
+        (0..3_u8, six).prop_map(|(length, to)| PrefixReplacement {
             from: Prefix { length, ..Prefix::ALL_IPV6 },
             to
         }),
@@ -86,7 +86,7 @@ fn any_vlan() -> impl Strategy<Value = VlanEdit> {
     ]
 }
 
-fn any_lists() -> impl Strategy<Value = [Vec<PrefixMapping>; 2]> {
+fn any_lists() -> impl Strategy<Value = [Vec<PrefixReplacement>; 2]> {
     let list = || prop::collection::vec(any_prefix(), 0..3);
     (list(), list()).prop_map(|(primary, secondary)| [primary, secondary])
 }
@@ -136,7 +136,7 @@ fn any_edits() -> impl Strategy<Value = EditOptions> {
             time_to_live,
             port_map: ports
                 .into_iter()
-                .map(|(first, last, to)| PortMapping { first, last, to })
+                .map(|(first, last, to)| PortReplacement { first, last, to })
                 .collect(),
             tcp_sequence_seed,
             mtu_truncate,
@@ -153,16 +153,16 @@ fn any_edits() -> impl Strategy<Value = EditOptions> {
 fn all_edits() -> impl Strategy<Value = EditOptions> {
     let short = prop::sample::select(vec![
         None,
-        Some(CapturedShort::Pad),
-        Some(CapturedShort::Truncate),
-        Some(CapturedShort::Delete),
+        Some(TruncatedFrameAction::Pad),
+        Some(TruncatedFrameAction::Truncate),
+        Some(TruncatedFrameAction::Delete),
     ]);
     (any_edits(), any::<[bool; 3]>(), short, any::<Option<(u32, u32)>>()).prop_map(
         |(edits, [fcs, header_length, checksums], captured_short, fuzz)| EditOptions {
             remove_fcs: fcs,
             fix_header_length: header_length,
             fix_checksums: checksums,
-            captured_short,
+            truncated_frames: captured_short,
             fuzz: fuzz.map(|(seed, factor)| Fuzz { seed, factor: factor % 4 }),
             ..edits
         },
@@ -258,8 +258,8 @@ proptest! {
         // A lost header cannot be restored.
         let header_length = if facts.protocol == 6 { 20 } else { 8 };
         prop_assume!(kept >= usize::from(facts.transport_offset) + header_length);
-        let short = if pad { CapturedShort::Pad } else { CapturedShort::Truncate };
-        let edits = EditOptions { captured_short: Some(short), ..edits };
+        let short = if pad { TruncatedFrameAction::Pad } else { TruncatedFrameAction::Truncate };
+        let edits = EditOptions { truncated_frames: Some(short), ..edits };
         let made = edited(&Editor::new(&edits), cut, frame.len(), facts).expect("a frame");
         let network = network_after(cut, facts, &made, edits.vlan);
         let (header, transport) = received(&made, network);
@@ -303,8 +303,8 @@ proptest! {
         let size = buffer.len();
         let original_length = length + usize::from(lengths.1 % 300);
         match Editor::new(&edits).apply(&mut buffer, length, original_length, facts) {
-            Edited::Length(length) => prop_assert!(length <= size),
-            Edited::Drop => {}
+            EditResult::Length(length) => prop_assert!(length <= size),
+            EditResult::Drop => {}
         }
     }
 
@@ -332,7 +332,7 @@ fn captured_frames_keep_correct_checksums() {
         tcp_sequence_seed: Some(7),
         time_to_live: Some(TimeToLiveEdit::Set(9)),
         type_of_service: Some(4),
-        port_map: vec![PortMapping { first: 0, last: 1023, to: 7 }],
+        port_map: vec![PortReplacement { first: 0, last: 1023, to: 7 }],
         mtu_truncate: Some(200),
         ..EditOptions::default()
     });

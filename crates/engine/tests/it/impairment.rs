@@ -3,19 +3,19 @@
 use proptest::prelude::*;
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_engine::impairment::{HeldOptions, ImpairmentCounters, Link};
+use wirestorm_engine::impairment::{DelayQueueOptions, ImpairmentCounters, Link};
 use wirestorm_model::impairment::{
-    Bottleneck, Bursts, Impairment, Jitter, Loss, Queue, Reordering, Share,
+    Bottleneck, GilbertElliott, Impairment, Jitter, Loss, Probability, Queue, Reordering,
 };
 
 const MS: u64 = 1_000_000;
 
-fn percent(percent: f64) -> Share {
-    Share::from_billionths((percent * 1e7) as u32).unwrap()
+fn percent(percent: f64) -> Probability {
+    Probability::from_billionths((percent * 1e7) as u32).unwrap()
 }
 
 fn link(impairment: Impairment, seed: u64) -> Link {
-    Link::new(impairment, seed, HeldOptions::default())
+    Link::new(impairment, seed, DelayQueueOptions::default())
 }
 
 /// Sends numbered frames at equal intervals; returns the time and content of each delivered frame.
@@ -53,9 +53,9 @@ fn assert_share(what: &str, count: u64, all: u64, share: f64) {
 
 fn impairments() -> impl Strategy<Value = Impairment> {
     let share = || prop_oneof![Just(0), 0_u32..=1_000_000_000, 0_u32..100_000_000];
-    let share = move || share().prop_map(|it| Share::from_billionths(it).unwrap());
+    let share = move || share().prop_map(|it| Probability::from_billionths(it).unwrap());
     let bursts = (share(), share(), share(), share())
-        .prop_map(|(p, r, h, k)| Loss::Bursts(Bursts { p, r, h, k }));
+        .prop_map(|(p, r, h, k)| Loss::GilbertElliott(GilbertElliott { p, r, h, k }));
     let loss = prop_oneof![Just(Loss::None), share().prop_map(Loss::Random), bursts];
     let queue =
         prop_oneof![(0_u32..50).prop_map(Queue::Frames), (0_u64..9_000).prop_map(Queue::Bytes)];
@@ -69,7 +69,8 @@ fn impairments() -> impl Strategy<Value = Impairment> {
         time().prop_map(Jitter::Uniform),
         time().prop_map(Jitter::Normal)
     ];
-    let reordering = (share(), time()).prop_map(|(share, by)| Reordering { share, by });
+    let reordering =
+        (share(), time()).prop_map(|(share, by)| Reordering { share, extra_delay: by });
     (loss, share(), share(), proptest::option::of(bottleneck), time(), jitter, reordering).prop_map(
         |(loss, duplication, corruption, bottleneck, delay, jitter, reordering)| Impairment {
             loss,
@@ -91,7 +92,7 @@ proptest! {
         gaps in proptest::collection::vec((0..MS, 18_usize..1_500), 1..200),
         frames in 1_usize..100,
     ) {
-        let options = HeldOptions { frames, frame_length_max: 1_500 };
+        let options = DelayQueueOptions { frames, frame_length_max: 1_500 };
         let mut link = Link::new(impairment, seed, options);
         let mut now = Instant::from_nanos(1);
         let (mut held, mut bytes, mut delivered) = (0, 0, 0);
@@ -123,7 +124,7 @@ proptest! {
         impairment in impairments(), seed in any::<u64>(), gap in 0..MS,
     ) {
         let impairment = Impairment { reordering: Reordering::default(), ..impairment };
-        let mut link = link(Impairment { corruption: Share::NONE, ..impairment }, seed);
+        let mut link = link(Impairment { corruption: Probability::NONE, ..impairment }, seed);
         let out = carried(&mut link, 300, 60, gap);
         prop_assert!(out.is_sorted_by(|a, b| a.0 <= b.0 && number(&a.1) <= number(&b.1)));
         prop_assert_eq!(link.counters().reordered, 0);
@@ -186,7 +187,7 @@ fn measured_shares_match_the_configured_ones() {
 
 #[test]
 fn shares_of_zero_and_one_are_exact() {
-    for (share, lost) in [(Share::NONE, 0), (Share::ALL, 10_000)] {
+    for (share, lost) in [(Probability::NONE, 0), (Probability::ALL, 10_000)] {
         let mut link = link(Impairment { loss: Loss::Random(share), ..Impairment::default() }, 9);
         carried(&mut link, 10_000, 60, 10);
         assert_eq!(link.counters().lost, lost);
@@ -216,8 +217,13 @@ fn different_seeds_lose_different_frames() {
 fn burst_loss_matches_its_probabilities() {
     const FRAMES: u32 = 400_000;
     // Gilbert model without deliveries in the bad state: its bursts are the losses.
-    let bursts = Bursts { p: percent(1.0), r: percent(25.0), h: Share::NONE, k: Share::ALL };
-    let impairment = Impairment { loss: Loss::Bursts(bursts), ..Impairment::default() };
+    let bursts = GilbertElliott {
+        p: percent(1.0),
+        r: percent(25.0),
+        h: Probability::NONE,
+        k: Probability::ALL,
+    };
+    let impairment = Impairment { loss: Loss::GilbertElliott(bursts), ..Impairment::default() };
     let lost = losses(impairment, 5, FRAMES);
     let count = lost.iter().filter(|it| **it).count() as f64;
     let begun = lost.windows(2).filter(|it| !it[0] && it[1]).count() as f64;
@@ -227,8 +233,8 @@ fn burst_loss_matches_its_probabilities() {
     assert!((length - 4.0).abs() < 0.2, "{length} frames a burst");
 
     // Elliott's extension: both states deliver a part of the frames.
-    let bursts = Bursts { h: percent(40.0), k: percent(99.0), ..bursts };
-    let impairment = Impairment { loss: Loss::Bursts(bursts), ..Impairment::default() };
+    let bursts = GilbertElliott { h: percent(40.0), k: percent(99.0), ..bursts };
+    let impairment = Impairment { loss: Loss::GilbertElliott(bursts), ..Impairment::default() };
     let count = losses(impairment, 6, FRAMES).iter().filter(|it| **it).count() as f64;
     let expected = (0.01 / 0.26) * 0.6 + (0.25 / 0.26) * 0.01;
     assert!((count / f64::from(FRAMES) / expected - 1.0).abs() < 0.06, "{count}");
@@ -242,7 +248,7 @@ fn loss_does_not_depend_on_other_impairments() {
         loss,
         delay: Duration::from_millis(5),
         jitter: Jitter::Normal(Duration::from_millis(2)),
-        reordering: Reordering { share: percent(10.0), by: Duration::from_millis(1) },
+        reordering: Reordering { share: percent(10.0), extra_delay: Duration::from_millis(1) },
         duplication: percent(10.0),
         ..Impairment::default()
     };
@@ -305,7 +311,7 @@ fn jitter_matches_its_distribution() {
 
 #[test]
 fn reordered_frames_are_overtaken() {
-    let reordering = Reordering { share: percent(2.0), by: Duration::from_micros(35) };
+    let reordering = Reordering { share: percent(2.0), extra_delay: Duration::from_micros(35) };
     let mut link = link(Impairment { reordering, ..Impairment::default() }, 4);
     let out = carried(&mut link, 10_000, 60, 10_000);
     assert_eq!(out.len(), 10_000);

@@ -68,8 +68,8 @@ fn frames_are_received_in_batches_and_buffers_are_released() {
 #[test]
 fn streams_without_signatures_are_counted_by_marks() {
     let mut receiver = receiver([3, 4, 5]);
-    assert!(receiver.count_marked(4));
-    assert!(!receiver.count_marked(9), "it is not measured here");
+    assert!(receiver.count_by_mark(4));
+    assert!(!receiver.count_by_mark(9), "it is not measured here");
     let marked = |number| {
         let mut frame = vec![0; LENGTH];
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);
@@ -94,8 +94,8 @@ fn streams_without_signatures_are_counted_by_marks() {
 #[test]
 fn stream_numbers_beyond_the_marks_are_rejected() {
     let mut receiver = receiver([u32::from(mark::COUNT) - 1, u32::from(mark::COUNT)]);
-    assert!(receiver.count_marked(u32::from(mark::COUNT) - 1));
-    assert!(!receiver.count_marked(mark::COUNT.into()));
+    assert!(receiver.count_by_mark(u32::from(mark::COUNT) - 1));
+    assert!(!receiver.count_by_mark(mark::COUNT.into()));
 }
 
 #[test]

@@ -14,8 +14,8 @@ use wirestorm_engine::measure::Signature;
 use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
 use wirestorm_model::stream::{
-    Advance, ByteOrder, Checksum, Departures, Mode, Program, PseudoHeader, Speed, Step, Stream,
-    Transmission, Values, Variable, Write,
+    Advance, ByteOrder, Checksum, GapDistribution, Mode, Program, PseudoHeader, Speed, Step,
+    Stream, Transmission, Values, Variable, Write,
 };
 use wirestorm_sim::memory::{MemoryReceive, MemorySink, MemoryTransmit, WireOptions, wire};
 use wirestorm_wire::checksum;
@@ -73,7 +73,7 @@ fn options() -> GeneratorOptions {
         frames_max: u64::MAX,
         virtual_time: true,
         horizon: Duration::ZERO,
-        numbered_from: 0,
+        first_number: 0,
     }
 }
 
@@ -247,7 +247,7 @@ fn sent_by_definition(streams: &[(Stream, Pace)], workers: u64, end: u64) -> Sen
             let mut limit = u64::MAX;
             let (frames, count, pause) = match transmission.mode {
                 Mode::Continuous => (u64::MAX, 1, 0),
-                Mode::Time { lasts } => {
+                Mode::Time { duration: lasts } => {
                     limit = lasts.as_nanos();
                     (u64::MAX, 1, 0)
                 }
@@ -427,7 +427,7 @@ fn mode() -> impl Strategy<Value = Mode> {
         2 => Just(Mode::Continuous),
         2 => (1..20_u64).prop_map(|frames| Mode::Burst { frames }),
         2 => (1..50_000_u64)
-            .prop_map(|lasts| Mode::Time { lasts: Duration::from_nanos(lasts) }),
+            .prop_map(|lasts| Mode::Time { duration: Duration::from_nanos(lasts) }),
         2 => (1..20_u64, 1..5_u64, gap)
             .prop_map(|(frames, count, gap)| Mode::Bursts { frames, count, gap }),
     ]
@@ -492,8 +492,8 @@ proptest! {
         on in 1..9_000_u64, off in 0..9_000_u64, is_poisson: bool,
     ) {
         let departures = match is_poisson {
-            true => Departures::Poisson { seed },
-            false => Departures::OnOff {
+            true => GapDistribution::Poisson { seed },
+            false => GapDistribution::OnOff {
                 on: Duration::from_nanos(on), off: Duration::from_nanos(off),
             },
         };
@@ -711,7 +711,7 @@ fn no_window_exceeds_the_rate() {
 fn poisson_gaps_are_exponentially_distributed() {
     let frames = 1_000_001;
     let mut transmission = transmission(frames_a_second(1_000_000));
-    transmission.departures = Departures::Poisson { seed: 7 };
+    transmission.departures = GapDistribution::Poisson { seed: 7 };
     let sent =
         run(&[numbered(1, transmission)], GeneratorOptions { frames_max: frames, ..options() });
     let gaps: Vec<f64> = sent.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
@@ -728,7 +728,7 @@ fn poisson_gaps_are_exponentially_distributed() {
 fn on_off_stream_keeps_its_mean_rate() {
     let mut transmission = transmission(frames_a_second(1_000));
     transmission.departures =
-        Departures::OnOff { on: Duration::from_millis(10), off: Duration::from_millis(30) };
+        GapDistribution::OnOff { on: Duration::from_millis(10), off: Duration::from_millis(30) };
     let span = Duration::from_secs(1);
     let sent =
         run(&[numbered(1, transmission)], GeneratorOptions { duration_max: span, ..options() });
@@ -794,10 +794,11 @@ fn bursts_at_top_speed_keep_their_gaps() {
 fn timed_stream_sends_what_is_due_in_its_time() {
     let lasts = Duration::from_micros(700);
     let on_off =
-        Departures::OnOff { on: Duration::from_micros(40), off: Duration::from_micros(60) };
-    for departures in [Departures::Constant, Departures::Poisson { seed: 3 }, on_off] {
+        GapDistribution::OnOff { on: Duration::from_micros(40), off: Duration::from_micros(60) };
+    for departures in [GapDistribution::Constant, GapDistribution::Poisson { seed: 3 }, on_off] {
         let endless = Transmission { departures, ..transmission(frames_a_second(300_000)) };
-        let mut timed = numbered(1, Transmission { mode: Mode::Time { lasts }, ..endless });
+        let mut timed =
+            numbered(1, Transmission { mode: Mode::Time { duration: lasts }, ..endless });
         timed.transmission.next = Some(1);
         let mode = Mode::Burst { frames: 1 };
         let named = Transmission { mode, self_start: false, ..transmission(frames_a_second(1)) };
@@ -817,7 +818,7 @@ fn timed_stream_sends_what_is_due_in_its_time() {
 #[test]
 fn timed_stream_keeps_its_time_at_other_speeds() {
     let mut stream = every_ten_microseconds();
-    stream.transmission.mode = Mode::Time { lasts: Duration::from_micros(200) };
+    stream.transmission.mode = Mode::Time { duration: Duration::from_micros(200) };
     for workers in 1..4 {
         let sent = played(&stream, workers, 300, |generator, at, now| match at {
             35 => generator.set_speed(0, frames_a_second(50_000), now),
@@ -841,7 +842,7 @@ fn timed_stream_keeps_its_time_at_other_speeds() {
 
 #[test]
 fn timed_stream_at_top_speed_excludes_its_pauses() {
-    let mode = Mode::Time { lasts: Duration::from_micros(10) };
+    let mode = Mode::Time { duration: Duration::from_micros(10) };
     let streams = [numbered(1, Transmission { mode, ..transmission(Speed::Max) })];
     let options = GeneratorOptions { virtual_time: false, ..options() };
     let mut port = MemorySink::new(WireOptions::default());
@@ -1083,7 +1084,7 @@ fn signature_has_the_current_time_without_due_time() {
     stream.is_measured = true;
     stream.transmission.mode = Mode::Burst { frames: 3 };
     let now = Instant::from_nanos(123_456_789_012);
-    let options = GeneratorOptions { numbered_from: 9, ..options() };
+    let options = GeneratorOptions { first_number: 9, ..options() };
     let mut generator = Generator::new(&[stream.clone(), stream], options, now);
     while generator.breathe(now, &mut transmit).expect("a wire").state != WorkerState::Done {}
     let mut sent = Sent::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::Instant;
-use wirestorm_engine::tunnel::{TunnelCounters, TunnelTable, Tunnelled, Untunnelled};
+use wirestorm_engine::tunnel::{DecapsulatingPort, EncapsulatingPort, TunnelCounters, TunnelTable};
 use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_wire::checksum;
@@ -81,12 +81,12 @@ fn frame(tags: &[u8], packet: &[u8]) -> Vec<u8> {
 }
 
 struct Wire {
-    transmit: Tunnelled<MemoryTransmit>,
+    transmit: EncapsulatingPort<MemoryTransmit>,
     /// Receives what is on the wire.
     tap: MemoryReceive,
     /// Second wire: its frames reach the decapsulating port.
     on: MemoryTransmit,
-    receive: Untunnelled<MemoryReceive>,
+    receive: DecapsulatingPort<MemoryReceive>,
 }
 
 impl Wire {
@@ -99,8 +99,8 @@ impl Wire {
         let options = WireOptions { frames: 8, frame_length_max: 1_518 };
         let ((out, tap), (on, receive)) = (wire(options), wire(options));
         let has_tunnels = table.is_some();
-        let transmit = Tunnelled::new(out, table.map(Arc::new));
-        Self { transmit, tap, on, receive: Untunnelled::new(receive, has_tunnels, verifies) }
+        let transmit = EncapsulatingPort::new(out, table.map(Arc::new));
+        Self { transmit, tap, on, receive: DecapsulatingPort::new(receive, has_tunnels, verifies) }
     }
 
     /// Sends a frame; returns it as it is on the wire.
@@ -190,7 +190,7 @@ fn outer_headers_identify_the_client_and_direction() {
         let sum = checksum::sum(outer.payload());
         assert_eq!(checksum::combine(sum, outer.pseudo_header_sum(datagram.length())), 0xffff);
         let message = gtpu::Packet::new(datagram.payload()).unwrap();
-        assert!(message.is_user_packet());
+        assert!(message.is_g_pdu());
         assert_eq!((message.teid(), message.payload().unwrap().len()), (101, 128));
     }
 }

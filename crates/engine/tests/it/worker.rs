@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use wirestorm_base::departure::{CatchUp, DeparturePolicy, DepartureRecord};
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, Stored, Transmit, TransmitCounters,
+    Capabilities, FrameId, PortError, Receive, StoredBytes, Transmit, TransmitCounters,
 };
 use wirestorm_base::rate::{Decimal, Rate};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::measure::frame_hash;
 use wirestorm_engine::replay::{
-    Chunk, Fed, Feed, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, ReplayCounters,
-    SideSource, Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
+    Chunk, Feed, FeedItem, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer,
+    ReplayCounters, SideSource, Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_wire::capture::{LinkType, PcapngWriter, RECORD_LENGTH_MAX};
@@ -133,17 +133,17 @@ struct Passes {
 }
 
 impl Feed for Passes {
-    fn next(&mut self) -> Fed {
+    fn next(&mut self) -> FeedItem {
         if self.passes_left == 0 {
-            return Fed::End;
+            return FeedItem::End;
         }
         if let Some(chunk) = self.chunks.get(self.cursor) {
             self.cursor += 1;
-            return Fed::Chunk(Arc::clone(chunk));
+            return FeedItem::Chunk(Arc::clone(chunk));
         }
         self.cursor = 0;
         self.passes_left -= 1;
-        Fed::PassEnd
+        FeedItem::PassEnd
     }
 }
 
@@ -181,7 +181,7 @@ impl Transmit for Port {
         self.end.send(frame, length, self.departure(departure));
     }
 
-    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
+    fn store(&mut self, bytes: &[u8]) -> Option<StoredBytes> {
         self.stores += 1;
         self.end.store(bytes)
     }
@@ -189,7 +189,7 @@ impl Transmit for Port {
     fn send_stored(
         &mut self,
         frame: FrameId,
-        stored: Stored,
+        stored: StoredBytes,
         range: Range<usize>,
         departure: Instant,
     ) {
@@ -601,7 +601,7 @@ fn unsent_records_are_counted_by_reason() {
         non_flow_packets: 2,
         flows: 1,
         unconvertible: 2,
-        left_out: 2,
+        filtered: 2,
         passes: 2,
         ..ReplayCounters::default()
     };

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
-use wirestorm_stack::content::{MessageCounters, Session, SessionState, Sessions};
+use wirestorm_stack::content::{MessageCounters, Session, SessionFactory, SessionState};
 
 use crate::peer::{heard, say, sent};
 
@@ -55,7 +55,7 @@ impl Pair {
     fn say(&mut self, who: usize, text: &str) {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
-            let taken = self.ends[who].say(rest);
+            let taken = self.ends[who].send_data(rest);
             rest = &rest[taken..];
             assert!(self.carry() || taken > 0, "{} bytes are stuck", rest.len());
         }
@@ -190,7 +190,7 @@ fn pipelined_requests_open_concurrent_streams_up_to_the_limit() {
         let mut pair = Pair::new([of(own), of(peers)], 1_000);
         // Beyond the limit, the session takes at most two more requests.
         let said = request.repeat(20);
-        let taken = pair.ends[CLIENT].say(said.as_bytes());
+        let taken = pair.ends[CLIENT].send_data(said.as_bytes());
         pair.carry();
         let most = said.len().min(request.len() * (at_once + 2));
         assert!((request.len() * at_once..=most).contains(&taken), "{taken} of {most}");
@@ -199,7 +199,7 @@ fn pipelined_requests_open_concurrent_streams_up_to_the_limit() {
         for answered in 0..20 {
             let expected = if answered + at_once < 20 { told } else { "" };
             pair.say(SERVER, &format!("{response}{}", answered % 10));
-            let taken = pair.ends[CLIENT].say(rest.as_bytes());
+            let taken = pair.ends[CLIENT].send_data(rest.as_bytes());
             rest = &rest[taken..];
             pair.carry();
             assert_eq!(pair.take(SERVER), expected, "{own} {peers} {answered}");
@@ -255,7 +255,7 @@ fn invalid_program_data_fails_with_a_cause() {
             "http2: the program responds without a request",
         ),
     ] {
-        session.say(said.as_bytes());
+        session.send_data(said.as_bytes());
         assert_eq!(session.state(), SessionState::Failed(expected), "{said}");
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use wirestorm_base::time::Duration;
 use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
-use wirestorm_model::program::{Rule, Variable};
-use wirestorm_stack::content::Sessions;
+use wirestorm_model::program::{MessageFraming, Variable};
+use wirestorm_stack::content::SessionFactory;
 use wirestorm_stack::endpoint::Endpoint;
 use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction};
 use wirestorm_tls::{TlsClients, TlsServers, TlsSettings};
 use wirestorm_wire::pattern::Pattern;
 
-use crate::disturbed::{Disturbance, Side, World};
+use crate::disturbed::{Impairment, Side, World};
 
 const FLOWS: u64 = 6;
 /// Pipelined requests in each round, and the number of rounds.
@@ -24,7 +24,7 @@ const UP: u32 = 5_000;
 const DOWN: u32 = 60_000;
 
 /// Sessions below HTTP/2, of clients and of servers.
-type Both = [Option<Arc<dyn Sessions>>; 2];
+type Both = [Option<Arc<dyn SessionFactory>>; 2];
 
 fn tls(alpn: [&str; 2]) -> Both {
     let of = |protocol: &str| TlsSettings {
@@ -38,7 +38,7 @@ fn tls(alpn: [&str; 2]) -> Both {
 }
 
 /// Clients send requests and servers respond with long bodies; both check what they receive.
-fn world(below: Both, settings: Http2Settings, disturbance: Disturbance, seed: u64) -> World {
+fn world(below: Both, settings: Http2Settings, disturbance: Impairment, seed: u64) -> World {
     let mut buffers = Buffers::default();
     let head = format!("POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Length: {UP}\r\n\r\n");
     let request: Vec<u8> = [head.as_bytes(), &vec![b'u'; UP as usize]].concat();
@@ -48,12 +48,12 @@ fn world(below: Both, settings: Http2Settings, disturbance: Disturbance, seed: u
     let response = Buffer::new(head.as_bytes(), head.len() as u32 + DOWN, b"d");
     let response = buffers.push(response);
     let expects = |pattern: &str| Contents {
-        rules: vec![Rule::Http],
+        rules: vec![MessageFraming::Http],
         checks: vec![Check::Matches(Pattern::new(pattern).unwrap())],
         ..Contents::default()
     };
     let (outer, inner) = (Variable::new(0).unwrap(), Variable::new(1).unwrap());
-    let take = |is_awaited| Instruction::Take { rule: 0, is_awaited };
+    let take = |is_awaited| Instruction::Take { rule: 0, is_required: is_awaited };
     let asks = vec![
         Instruction::Set { variable: outer, value: ROUNDS },
         Instruction::Send { buffer: request },
@@ -94,7 +94,7 @@ fn messages_arrive_over_a_rough_network() {
         for seed in 1..=4 {
             for below in [[None, None], tls(["h2", "h2"])] {
                 let is_tls = below[0].is_some();
-                let world = world(below, settings, Disturbance::ROUGH, seed);
+                let world = world(below, settings, Impairment::ROUGH, seed);
                 for side in [&world.client, &world.server] {
                     let sessions = side.sessions();
                     assert_eq!(sessions.failures, BTreeMap::new(), "seed {seed}");
@@ -127,7 +127,7 @@ fn cause(side: &Endpoint) -> &'static str {
 #[test]
 fn flows_fail_when_alpn_does_not_select_h2() {
     let not_agreed = "http2: peer does not agree on h2 (ALPN)";
-    let of = |alpn| world(tls(alpn), Http2Settings::default(), Disturbance::NONE, 1);
+    let of = |alpn| world(tls(alpn), Http2Settings::default(), Impairment::NONE, 1);
     let world = of(["h2", ""]);
     assert_eq!([cause(&world.client), cause(&world.server)], [not_agreed; 2]);
     let world = of(["", "h2"]);
@@ -144,18 +144,18 @@ fn say(buffers: &mut Buffers, text: &str) -> Instruction {
 
 /// Runs programs that do not check contents, over HTTP/2 without TLS.
 fn plain([asks, answers]: [Vec<Instruction>; 2], buffers: &Buffers) -> World {
-    let http = || Contents { rules: vec![Rule::Http], ..Contents::default() };
+    let http = || Contents { rules: vec![MessageFraming::Http], ..Contents::default() };
     let settings = Http2Settings::default();
-    let clients: Arc<dyn Sessions> = Arc::new(Http2Clients::new(None, settings));
-    let servers: Arc<dyn Sessions> = Arc::new(Http2Servers::new(None, settings));
+    let clients: Arc<dyn SessionFactory> = Arc::new(Http2Clients::new(None, settings));
+    let servers: Arc<dyn SessionFactory> = Arc::new(Http2Servers::new(None, settings));
     let side = |program, sessions| Side { program, contents: http(), sessions: Some(sessions) };
     let sides = [side(asks, clients), side(answers, servers)];
-    let mut world = World::new(sides, buffers, [FLOWS, FLOWS], Disturbance::NONE, 1);
+    let mut world = World::new(sides, buffers, [FLOWS, FLOWS], Impairment::NONE, 1);
     world.run(MINUTE);
     world
 }
 
-const TAKE: Instruction = Instruction::Take { rule: 0, is_awaited: false };
+const TAKE: Instruction = Instruction::Take { rule: 0, is_required: false };
 
 #[test]
 fn delays_since_arrival_of_pipelined_requests_run_in_parallel() {
@@ -174,7 +174,7 @@ fn delays_since_arrival_of_pipelined_requests_run_in_parallel() {
         assert_eq!(world.client.sessions().messages.responses, [0, responses, 0, 0, 0]);
         world.now.as_nanos() / 1_000_000
     };
-    let since = took(Instruction::DelaySinceTaken { min: MICROS, max: MICROS });
+    let since = took(Instruction::DelaySinceRead { min: MICROS, max: MICROS });
     // Nagle's algorithm holds short segments until an acknowledgement, which the peer delays.
     assert!((198..600).contains(&since), "{since} ms");
     let one_by_one = took(Instruction::Delay { micros: MICROS });

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
-use wirestorm_stack::content::{Session, SessionState, Sessions};
+use wirestorm_stack::content::{Session, SessionFactory, SessionState};
 
 use crate::peer::*;
 
@@ -20,7 +20,7 @@ fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
     heard(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
     heard(client.as_mut(), &frame(SETTINGS, ACK, 0, &[]));
     assert_eq!(frames(&sent(client.as_mut())), frames(&frame(SETTINGS, ACK, 0, &[])));
-    client.say(REQUEST.repeat(requests).as_bytes());
+    client.send_data(REQUEST.repeat(requests).as_bytes());
     client
 }
 
@@ -108,11 +108,11 @@ fn client_respects_the_settings_of_its_peer() {
         let sent = sent.into_iter().filter(|it| it.kind == DATA);
         sent.flat_map(|it| it.payload).collect()
     };
-    assert_eq!(client.say(b"1234567"), 3);
+    assert_eq!(client.send_data(b"1234567"), 3);
     assert_eq!(bytes(client.as_mut()), b"123");
-    assert_eq!(client.say(b"4567"), 0);
+    assert_eq!(client.send_data(b"4567"), 0);
     heard(client.as_mut(), &frame(WINDOW_UPDATE, 0, 5, &[0, 0, 0, 9]));
-    assert_eq!(client.say(b"4567"), 4);
+    assert_eq!(client.send_data(b"4567"), 4);
     assert_eq!(bytes(client.as_mut()), b"4567");
     assert_eq!(client.state(), SessionState::Open);
 }
@@ -122,7 +122,7 @@ fn pipelined_requests_wait_for_the_stream_limit_of_the_server() {
     // SETTINGS_MAX_CONCURRENT_STREAMS: 2; without the setting a server accepts any number.
     for (settings, expected) in [(&[0, 3, 0, 0, 0, 2][..], &[3][..]), (&[], &[3, 5])] {
         let mut client = Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
-        client.say(REQUEST.repeat(3).as_bytes());
+        client.send_data(REQUEST.repeat(3).as_bytes());
         let begun = sent(client.as_mut());
         let begun = frames(begun.strip_prefix(PREFACE).unwrap());
         let first: Vec<u32> =
@@ -191,12 +191,12 @@ fn client_accepts_an_early_response() {
     for answer in [answer, body] {
         let mut client = self::client(&[0, 4, 0, 0, 0, 4], 0);
         say(client.as_mut(), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
-        assert_eq!(client.say(&[b'x'; 100]), 4);
+        assert_eq!(client.send_data(&[b'x'; 100]), 4);
         sent(client.as_mut());
         let told = heard(client.as_mut(), &[answer, reset(1, 0)].concat());
         assert!(told.starts_with("HTTP/1.1 200 OK\r\n"), "{told:?}");
         // The rest of the body is discarded, and the next request opens a new stream.
-        assert_eq!(client.say(&[b'x'; 96]), 96);
+        assert_eq!(client.send_data(&[b'x'; 96]), 96);
         say(client.as_mut(), REQUEST);
         assert_eq!(opened(client.as_mut()), [3]);
         assert_eq!(client.state(), SessionState::Open);
@@ -214,7 +214,7 @@ fn responses_arrive_after_goaway_for_accepted_requests() {
 
     let mut client = self::client(&[], 1);
     heard(client.as_mut(), &goaway(1, 0));
-    client.say(REQUEST.as_bytes());
+    client.send_data(REQUEST.as_bytes());
     let expected = "http2: peer accepts no more requests (GOAWAY)";
     assert_eq!(client.state(), SessionState::Failed(expected));
 }
@@ -270,7 +270,7 @@ fn server_limits_unread_ping_replies() {
     let ping = frame(PING, 0, 0, &[0; 8]).repeat(10_000);
     let mut queue = std::collections::VecDeque::new();
     for _ in 0..1_000 {
-        server.hear(&ping, &mut |_| {});
+        server.receive_data(&ping, &mut |_| {});
         server.depart(&mut queue);
         if let SessionState::Failed(cause) = server.state() {
             assert_eq!(cause, "http2: peer does not read the replies to its frames");
@@ -319,8 +319,8 @@ fn damaged_bytes_never_cause_a_panic() {
         for flight in 0..8 {
             let from = flight % 2;
             match flight {
-                0 | 4 => drop(ends[0].say(REQUEST.repeat(3).as_bytes())),
-                3 | 5 => drop(ends[1].say(RESPONSE.repeat(2).as_bytes())),
+                0 | 4 => drop(ends[0].send_data(REQUEST.repeat(3).as_bytes())),
+                3 | 5 => drop(ends[1].send_data(RESPONSE.repeat(2).as_bytes())),
                 _ => {}
             }
             let mut bytes = sent(ends[from].as_mut());
@@ -335,7 +335,7 @@ fn damaged_bytes_never_cause_a_panic() {
                     }
                 }
             }
-            ends[1 - from].hear(&bytes, &mut |_| {});
+            ends[1 - from].receive_data(&bytes, &mut |_| {});
         }
         for end in &mut ends {
             failures += u64::from(matches!(end.state(), SessionState::Failed(_)));

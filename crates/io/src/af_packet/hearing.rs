@@ -11,7 +11,7 @@ use crate::namespace::InterfaceName;
 use crate::system::socket::{Plain, Socket};
 
 /// A bound packet socket that receives the frames of an interface.
-pub(super) struct Hearing {
+pub(super) struct BoundSocket {
     pub(super) socket: Socket,
     interface: InterfaceName,
     /// Frames dropped by the kernel for lack of buffer space. Reading the kernel's counter resets
@@ -19,13 +19,13 @@ pub(super) struct Hearing {
     missed: Cell<u64>,
 }
 
-impl Hearing {
+impl BoundSocket {
     /// Binds the socket to an EtherType (`ETH_P_ALL`: all frames). It ignores frames that the
     /// interface sends.
     ///
     /// # Errors
     /// The error of a failed system call.
-    pub(super) fn begin(
+    pub(super) fn bind(
         options: &AfPacketOptions,
         socket: Socket,
         link: &Link,
@@ -56,12 +56,12 @@ impl Hearing {
             .map_err(|reason| self.interface.port_error("reading SO_ERROR", &reason))?;
         match error {
             0 => Ok(()),
-            error => Err(self.failed(error)),
+            error => Err(self.port_error(error)),
         }
     }
 
     /// Converts an error number of the socket to a port error.
-    pub(super) fn failed(&self, error: i32) -> PortError {
+    pub(super) fn port_error(&self, error: i32) -> PortError {
         // The kernel reports ENETDOWN for both; after its interface was removed, a socket is
         // unbound.
         let bound = self.socket.name::<libc::sockaddr_ll>().map(|name| name.sll_ifindex);

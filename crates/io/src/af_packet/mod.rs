@@ -29,11 +29,11 @@ mod transmit_ring;
 use std::io;
 use std::mem::size_of;
 
-use crate::link::{Link, UnfitLink};
+use crate::link::{Link, UnsuitableLinkError};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::system::socket::{Plain, Socket};
 
-pub use offload::{Fetched, OffloadReceive, OffloadTransmit};
+pub use offload::{FetchExtent, OffloadReceive, OffloadTransmit};
 pub use receive::AfPacketReceive;
 pub use transmit::AfPacketTransmit;
 
@@ -83,7 +83,7 @@ pub enum FanoutBy {
     /// By flow hash: frames of one flow reach one member, in order.
     Flow,
     /// Round robin: frames of one flow may be reordered between members.
-    Turn,
+    RoundRobin,
     /// By the CPU that the frame arrived on.
     Cpu,
     /// By the receive queue that the frame arrived on.
@@ -124,7 +124,7 @@ pub enum AfPacketError {
     },
     /// The interface does not exist, is down, or has an unsupported link layer.
     #[error(transparent)]
-    Link(#[from] UnfitLink),
+    Link(#[from] UnsuitableLinkError),
     /// The thread could not enter the interface's namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),

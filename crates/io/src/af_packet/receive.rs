@@ -7,7 +7,7 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Duration;
 
-use super::hearing::Hearing;
+use super::hearing::BoundSocket;
 use super::receive_ring::{FRAME_ALIGNMENT, ReceiveRing};
 use super::{AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction};
 use crate::clock::RealtimeOffset;
@@ -22,7 +22,7 @@ const BURST: usize = 64;
 /// Number of consecutive empty polls after which the port reads the socket's error. Only that error
 /// shows that the interface is down or gone. Arriving frames do not clear it: a socket whose
 /// interface was down and is up again does not block until the error is read.
-const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
+const EMPTY_POLLS_PER_CHECK: u32 = 4096;
 
 /// Receives through a packet socket.
 ///
@@ -31,7 +31,7 @@ const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
 /// offload, the interface delivers merged TCP and UDP frames. To compare frames, turn it off
 /// (`ethtool -K IFACE gro off`).
 pub struct AfPacketReceive {
-    hearing: Hearing,
+    bound: BoundSocket,
     ring: ReceiveRing,
     queue: u32,
     offset: RealtimeOffset,
@@ -63,11 +63,11 @@ impl AfPacketReceive {
             .map_err(options.system("attaching the filter (is it a valid program?)"))?;
         let ring = ReceiveRing::open(&socket, ring_bytes)
             .map_err(options.system("setting up a receive ring"))?;
-        let hearing = Hearing::begin(options, socket, &link, libc::ETH_P_ALL as u16)?;
+        let hearing = BoundSocket::bind(options, socket, &link, libc::ETH_P_ALL as u16)?;
         if let Some(fanout) = options.fanout {
             let by = match fanout.by {
                 FanoutBy::Flow => libc::PACKET_FANOUT_HASH,
-                FanoutBy::Turn => libc::PACKET_FANOUT_LB,
+                FanoutBy::RoundRobin => libc::PACKET_FANOUT_LB,
                 FanoutBy::Cpu => libc::PACKET_FANOUT_CPU,
                 FanoutBy::Queue => libc::PACKET_FANOUT_QM,
             };
@@ -78,7 +78,7 @@ impl AfPacketReceive {
                 .map_err(options.system("joining the fan-out group"))?;
         }
         Ok(Self {
-            hearing,
+            bound: hearing,
             ring,
             queue: options.queue,
             offset: RealtimeOffset::read(),
@@ -93,7 +93,7 @@ impl AfPacketReceive {
     /// which [`Receive::receive`] then reports. The kernel signals whole blocks: at low rates this
     /// is a few milliseconds after the arrival.
     pub fn wait(&self, patience: Duration) {
-        self.hearing.socket.wait_readable(patience);
+        self.bound.socket.wait_readable(patience);
     }
 }
 
@@ -125,9 +125,9 @@ impl Receive for AfPacketReceive {
             return Ok(count);
         }
         self.empty_looks += 1;
-        if self.empty_looks >= EMPTY_LOOKS_PER_CHECK {
+        if self.empty_looks >= EMPTY_POLLS_PER_CHECK {
             self.empty_looks = 0;
-            self.hearing.check()?;
+            self.bound.check()?;
         }
         Ok(0)
     }
@@ -142,8 +142,12 @@ impl Receive for AfPacketReceive {
 
     /// Makes one system call: do not call this for every batch.
     fn received(&self) -> ReceiveCounters {
-        let missed = self.hearing.missed();
-        ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
+        let missed = self.bound.missed();
+        ReceiveCounters {
+            received: self.taken + missed,
+            received_bytes: self.taken_bytes,
+            rx_dropped: missed,
+        }
     }
 }
 

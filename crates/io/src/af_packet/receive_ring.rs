@@ -94,7 +94,7 @@ impl ReceiveRing {
             // All frames of the block are read. If some are still in use, the last release returns
             // the block. Continue with the next block unless it is in the same state.
             if self.blocks[current].in_use == 0 {
-                self.give_back(current);
+                self.return_block(current);
             }
             let next = (current + 1) % self.blocks.len();
             if self.blocks[next].ours {
@@ -131,7 +131,7 @@ impl ReceiveRing {
         assert!(block.in_use > 0, "no frame is in use there");
         block.in_use -= 1;
         if block.in_use == 0 && block.unread == 0 && index != self.current {
-            self.give_back(index);
+            self.return_block(index);
         }
     }
 
@@ -172,7 +172,7 @@ impl ReceiveRing {
         };
         if header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && frame.length >= MAC_ADDRESSES_BYTES
         {
-            self.put_tag_back(offset, &mut header);
+            self.restore_tag(offset, &mut header);
             frame.length += VLAN_TAG_BYTES;
             frame.original_length += VLAN_TAG_BYTES;
         }
@@ -181,7 +181,7 @@ impl ReceiveRing {
 
     /// Moves the MAC addresses and writes the outermost VLAN tag, which the kernel removed, after
     /// them.
-    fn put_tag_back(&mut self, offset: usize, header: &mut libc::tpacket3_hdr) {
+    fn restore_tag(&mut self, offset: usize, header: &mut libc::tpacket3_hdr) {
         let tpid_valid = header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         let tpid = if tpid_valid { header.hv1.tp_vlan_tpid } else { VLAN_ETHER_TYPE };
         let tci = header.hv1.tp_vlan_tci as u16;
@@ -208,7 +208,7 @@ impl ReceiveRing {
         unsafe { *header }
     }
 
-    fn give_back(&mut self, index: usize) {
+    fn return_block(&mut self, index: usize) {
         self.blocks[index] = Block::default();
         self.status(index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }

@@ -20,14 +20,14 @@ impl Refusals {
     ///
     /// # Errors
     /// Fails if the interface cannot send at all.
-    pub(super) fn note(
+    pub(super) fn count(
         &mut self,
         interface: &InterfaceName,
         socket: &Socket,
     ) -> Result<(), PortError> {
         self.0 += 1;
         if self.0.is_multiple_of(REFUSALS_PER_LOOK) {
-            look(interface, socket)?;
+            check_carrier(interface, socket)?;
         }
         if self.0 >= REFUSALS_MAX {
             let count = std::mem::take(&mut self.0);
@@ -42,9 +42,9 @@ impl Refusals {
 }
 
 /// Checks whether the interface is up and has carrier.
-fn look(interface: &InterfaceName, socket: &Socket) -> Result<(), PortError> {
+fn check_carrier(interface: &InterfaceName, socket: &Socket) -> Result<(), PortError> {
     match socket.interface_flags(interface.name()) {
-        Some(flags) if flags & libc::IFF_UP == 0 => Err(interface.went_down()),
+        Some(flags) if flags & libc::IFF_UP == 0 => Err(interface.down_error()),
         Some(flags) if flags & libc::IFF_RUNNING == 0 => Err(PortError::System {
             interface: interface.to_string(),
             operation: "sending",

@@ -141,17 +141,17 @@ impl Transmit for AfPacketTransmit {
 
     fn flush(&mut self) -> Result<(), PortError> {
         let mut outcome = Ok(());
-        if self.ring.is_waiting() {
+        if self.ring.has_requests() {
             match self.socket.send(&[], libc::MSG_DONTWAIT) {
                 Ok(_) => self.refusals = Refusals::default(),
                 Err(reason) => match reason.raw_os_error() {
                     Some(libc::ENOBUFS) => {
                         self.counters.retried_no_buffers += 1;
-                        outcome = self.refusals.note(&self.interface, &self.socket);
+                        outcome = self.refusals.count(&self.interface, &self.socket);
                     }
                     Some(libc::EAGAIN) => {
                         self.counters.retried_again += 1;
-                        outcome = self.refusals.note(&self.interface, &self.socket);
+                        outcome = self.refusals.count(&self.interface, &self.socket);
                     }
                     Some(libc::EINTR) => {}
                     _ => outcome = Err(self.interface.port_error("sending", &reason)),

@@ -114,8 +114,8 @@ impl TransmitRing {
     }
 
     /// Whether the kernel has frames to read. It reads in order, so the last one shows it.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.occupied > 0 && self.waits(self.before(self.head))
+    pub(super) fn has_requests(&self) -> bool {
+        self.occupied > 0 && self.is_requested(self.before(self.head))
     }
 
     /// Removes the oldest frame if the kernel has finished it.
@@ -145,7 +145,7 @@ impl TransmitRing {
         let mut position = self.head;
         for _ in 0..self.occupied {
             position = self.before(position);
-            if !self.waits(position) {
+            if !self.is_requested(position) {
                 break;
             }
             let header = self.slot(position).cast::<libc::tpacket2_hdr>();
@@ -157,7 +157,7 @@ impl TransmitRing {
         withdrawn
     }
 
-    fn waits(&self, slot: usize) -> bool {
+    fn is_requested(&self, slot: usize) -> bool {
         self.status(slot).load(Ordering::Acquire) & libc::TP_STATUS_SEND_REQUEST != 0
     }
 

@@ -39,10 +39,10 @@ mod transmit;
 use std::io;
 use std::sync::Arc;
 
-use crate::link::{Link, LossMeter, UnfitLink};
+use crate::link::{Link, LossMeter, UnsuitableLinkError};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::privilege;
-use crate::xdp::XdpPlace;
+use crate::xdp::XdpAttachment;
 use program::ReceiveProgram;
 use socket::Queue;
 
@@ -124,7 +124,7 @@ impl Default for BusyPoll {
 
 /// Features detected when the sockets were opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AfXdpFacts {
+pub struct AfXdpFeatures {
     /// Whether the sockets are in zero-copy mode.
     pub zero_copy: bool,
     /// Whether the kernel flags when it needs a wake-up call.
@@ -146,7 +146,7 @@ pub struct AfXdp {
     /// Receiving halves; empty for [`Direction::Transmit`].
     pub receive: Vec<AfXdpReceive>,
     /// Detected features.
-    pub facts: AfXdpFacts,
+    pub facts: AfXdpFeatures,
 }
 
 /// Reason why AF_XDP sockets could not be opened.
@@ -155,7 +155,7 @@ pub enum AfXdpError {
     /// The process lacks a privilege.
     #[error(
         "no privilege for AF_XDP on {interface} ({operation}): {}",
-        privilege::refused(privilege::AF_XDP)
+        privilege::permission_hint(privilege::AF_XDP)
     )]
     Privilege {
         /// Interface of the sockets.
@@ -167,12 +167,12 @@ pub enum AfXdpError {
     #[error("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the af_packet backend")]
     NoAfXdp,
     /// The interface does not have the queue.
-    #[error("interface {interface} has {found} queues; queue {asked} was asked for")]
+    #[error("interface {interface} has {found} queues; queue {requested} was asked for")]
     NoSuchQueue {
         /// Interface of the sockets.
         interface: InterfaceName,
         /// The last requested queue.
-        asked: u32,
+        requested: u32,
         /// Number of queues of the interface.
         found: u32,
     },
@@ -229,7 +229,7 @@ pub enum AfXdpError {
     },
     /// The interface does not exist, is down, or has an unsupported link layer.
     #[error(transparent)]
-    Link(#[from] UnfitLink),
+    Link(#[from] UnsuitableLinkError),
     /// The thread could not enter the interface's namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -321,11 +321,14 @@ impl AfXdp {
     ///
     /// # Errors
     /// Same as [`Self::open`]. An error leaves the interface without a program.
-    pub fn open_in_place(options: &AfXdpOptions, place: XdpPlace) -> Result<Self, AfXdpError> {
+    pub fn open_replacing(
+        options: &AfXdpOptions,
+        place: XdpAttachment,
+    ) -> Result<Self, AfXdpError> {
         Self::open_at(options, Some(place))
     }
 
-    fn open_at(options: &AfXdpOptions, place: Option<XdpPlace>) -> Result<Self, AfXdpError> {
+    fn open_at(options: &AfXdpOptions, place: Option<XdpAttachment>) -> Result<Self, AfXdpError> {
         options.check()?;
         let interface = options.interface.clone();
         let link = Link::open_for_port(&interface, &[libc::ARPHRD_ETHER], "Ethernet (1)")?;
@@ -337,7 +340,7 @@ impl AfXdp {
         let queues = options.queues.unwrap_or(found.saturating_sub(options.first_queue).max(1));
         let asked = options.first_queue.saturating_add(queues - 1);
         if asked >= found {
-            return Err(AfXdpError::NoSuchQueue { interface, asked, found });
+            return Err(AfXdpError::NoSuchQueue { interface, requested: asked, found });
         }
         options.interface.namespace.enter(|| Self::open_here(options, &link, queues, place))?
     }
@@ -347,7 +350,7 @@ impl AfXdp {
         options: &AfXdpOptions,
         link: &Link,
         queues: u32,
-        place: Option<XdpPlace>,
+        place: Option<XdpAttachment>,
     ) -> Result<Self, AfXdpError> {
         // Attach the program first: a driver may reconfigure its queues on attach, which would
         // disturb a socket bound before.
@@ -355,7 +358,7 @@ impl AfXdp {
         let mut ports = Self {
             transmit: Vec::new(),
             receive: Vec::new(),
-            facts: AfXdpFacts {
+            facts: AfXdpFeatures {
                 zero_copy: true,
                 need_wakeup: true,
                 busy_poll: options.busy_poll.is_some(),
@@ -374,7 +377,7 @@ impl AfXdp {
             }
             if let (Some(half), Some(program)) = (queue.receive, &program) {
                 program
-                    .serve(number, queue.socket.fd())
+                    .redirect_queue(number, queue.socket.fd())
                     .map_err(options.system("adding the socket to the program's map"))?;
                 let program = Arc::clone(program);
                 // Losses are counted for the whole interface, so only the first port reports them.
@@ -393,7 +396,7 @@ impl AfXdp {
 fn attach(
     options: &AfXdpOptions,
     link: &Link,
-    place: Option<XdpPlace>,
+    place: Option<XdpAttachment>,
 ) -> Result<Arc<ReceiveProgram>, AfXdpError> {
     let attached = ReceiveProgram::attach(link.index, options.passes_neighbours, place);
     attached.map(Arc::new).map_err(|reason| match reason.raw_os_error() {

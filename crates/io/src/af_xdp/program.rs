@@ -9,9 +9,9 @@ use aya::programs::xdp::XdpMode;
 use aya::programs::{ProgramError, Xdp};
 use aya::{Ebpf, EbpfLoader};
 
-use super::socket::while_busy;
+use super::socket::retry_while_busy;
 use crate::system::system_error;
-use crate::xdp::XdpPlace;
+use crate::xdp::XdpAttachment;
 
 /// Object of `bpf/receive.bpf.c`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o"));
@@ -39,7 +39,7 @@ impl ReceiveProgram {
     pub(super) fn attach(
         interface_index: u32,
         passes_neighbours: bool,
-        place: Option<XdpPlace>,
+        place: Option<XdpAttachment>,
     ) -> io::Result<Self> {
         let mut loaded = EbpfLoader::new()
             .override_global("passes_neighbours", &u32::from(passes_neighbours), true)
@@ -51,13 +51,13 @@ impl ReceiveProgram {
             .try_into()
             .map_err(|error: ProgramError| io_error(&error))?;
         program.load().map_err(|error| io_error(&error))?;
-        if let Some(XdpPlace { link, is_native }) = place {
+        if let Some(XdpAttachment { link, is_native }) = place {
             program.attach_to_link(link).map_err(|error| io_error(&error))?;
             let mode = if is_native { AttachMode::Native } else { AttachMode::Generic };
             return Ok(Self { loaded: Mutex::new(loaded), mode });
         }
         let mut attach = |mode| {
-            while_busy(|| {
+            retry_while_busy(|| {
                 let attached = program.attach_to_if_index(interface_index, mode);
                 attached.map(|_| ()).map_err(|error| io_error(&error))
             })
@@ -79,7 +79,7 @@ impl ReceiveProgram {
     }
 
     /// Redirects the frames of a queue to a socket until the socket is closed.
-    pub(super) fn serve(&self, queue: u32, socket: RawFd) -> io::Result<()> {
+    pub(super) fn redirect_queue(&self, queue: u32, socket: RawFd) -> io::Result<()> {
         struct Descriptor(RawFd);
         impl AsRawFd for Descriptor {
             fn as_raw_fd(&self) -> RawFd {

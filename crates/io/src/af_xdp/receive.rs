@@ -20,7 +20,7 @@ const ARRIVAL_BYTES: usize = 8;
 /// Frames of one burst.
 const BURST: usize = 64;
 /// Number of consecutive empty polls after which the port checks the interface.
-const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
+const EMPTY_POLLS_PER_CHECK: u32 = 4096;
 
 /// Receives from one queue.
 ///
@@ -85,7 +85,7 @@ impl AfXdpReceive {
     pub fn wait(ports: &mut [&mut Self], patience: Duration) {
         XdpSocket::wait(ports.iter().map(|port| &*port.socket), patience);
         for port in ports {
-            port.empty_looks = EMPTY_LOOKS_PER_CHECK;
+            port.empty_looks = EMPTY_POLLS_PER_CHECK;
         }
     }
 
@@ -100,7 +100,7 @@ impl AfXdpReceive {
     }
 
     /// Publishes free chunks to the kernel and wakes it if necessary.
-    fn give_room(&mut self) -> Result<(), PortError> {
+    fn refill(&mut self) -> Result<(), PortError> {
         self.fill.publish();
         if !self.fill.needs_wakeup() && !self.socket.must_always_wake() {
             return Ok(());
@@ -121,7 +121,7 @@ impl Receive for AfXdpReceive {
     }
 
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
-        self.give_room()?;
+        self.refill()?;
         let mut count = 0;
         let mut now = None;
         while count < room {
@@ -152,7 +152,7 @@ impl Receive for AfXdpReceive {
             return Ok(count);
         }
         self.empty_looks += 1;
-        if self.empty_looks >= EMPTY_LOOKS_PER_CHECK {
+        if self.empty_looks >= EMPTY_POLLS_PER_CHECK {
             self.empty_looks = 0;
             self.socket.check_interface()?;
         }
@@ -176,6 +176,10 @@ impl Receive for AfXdpReceive {
         // In copy mode, `rx_dropped` includes frames that found the fill ring empty.
         let lost = self.losses.as_ref().map_or(0, |losses| losses.borrow_mut().read());
         let missed = statistics.rx_dropped + statistics.rx_ring_full + lost;
-        ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
+        ReceiveCounters {
+            received: self.taken + missed,
+            received_bytes: self.taken_bytes,
+            rx_dropped: missed,
+        }
     }
 }

@@ -91,7 +91,7 @@ impl<T: Entry> Ring<T> {
 
 /// Position of a series of [`Producer::void`] calls.
 #[derive(Default)]
-pub(super) struct VoidCursor(Option<u32>);
+pub(super) struct WithdrawCursor(Option<u32>);
 
 /// The producer side: transmit and fill ring.
 pub(super) struct Producer<T> {
@@ -118,7 +118,7 @@ impl<T: Entry> Producer<T> {
     /// Panics if the ring is full: the owners have no more frames than the ring has entries.
     pub(super) fn push(&mut self, entry: T) {
         if self.written.wrapping_sub(self.consumed) >= self.ring.size {
-            self.look();
+            self.reload_consumed();
             assert!(self.written.wrapping_sub(self.consumed) < self.ring.size, "a full ring");
         }
         // SAFETY: the entry is unpublished or consumed, so this side owns it.
@@ -136,13 +136,13 @@ impl<T: Entry> Producer<T> {
 
     /// Number of entries published but not yet consumed.
     pub(super) fn waiting(&mut self) -> u32 {
-        self.look();
+        self.reload_consumed();
         self.published.wrapping_sub(self.consumed)
     }
 
     /// Returns the last consumed entry; `None` before the first.
     pub(super) fn last_consumed(&mut self) -> Option<T> {
-        self.look();
+        self.reload_consumed();
         // SAFETY: the entry is consumed, so this side owns it until `push` overwrites it. Before
         // that the memory is zeroed, which is a valid value too.
         (self.consumed != 0)
@@ -150,7 +150,7 @@ impl<T: Entry> Producer<T> {
     }
 
     /// Removes the newest unpublished entry.
-    pub(super) fn unwrite(&mut self) -> Option<T> {
+    pub(super) fn pop_unpublished(&mut self) -> Option<T> {
         if self.written == self.published {
             return None;
         }
@@ -164,9 +164,9 @@ impl<T: Entry> Producer<T> {
     ///
     /// The published index never goes back: Linux caches it (`cached_prod` in
     /// `net/xdp/xsk_queue.h`) and reads up to that position.
-    pub(super) fn void(&mut self, from: &mut VoidCursor, void: T) -> Option<T> {
+    pub(super) fn withdraw(&mut self, from: &mut WithdrawCursor, void: T) -> Option<T> {
         if from.0.is_none() {
-            self.look();
+            self.reload_consumed();
         }
         let index = from.0.unwrap_or(self.consumed);
         if index == self.published {
@@ -184,8 +184,8 @@ impl<T: Entry> Producer<T> {
     }
 
     /// Number of free entries.
-    pub(super) fn room(&mut self) -> u32 {
-        self.look();
+    pub(super) fn free_entries(&mut self) -> u32 {
+        self.reload_consumed();
         self.ring.size - self.written.wrapping_sub(self.consumed)
     }
 
@@ -194,7 +194,7 @@ impl<T: Entry> Producer<T> {
         self.ring.needs_wakeup()
     }
 
-    fn look(&mut self) {
+    fn reload_consumed(&mut self) {
         self.consumed = self.ring.consumer().load(Ordering::Acquire);
     }
 }
@@ -298,7 +298,7 @@ mod tests {
                         unreleased = 0;
                         assert_eq!(producer.waiting() as usize, published.len(), "seed {seed}");
                     }
-                    5 => assert_eq!(producer.unwrite(), written.pop_back(), "seed {seed}"),
+                    5 => assert_eq!(producer.pop_unpublished(), written.pop_back(), "seed {seed}"),
                     _ => {}
                 }
             }
@@ -314,18 +314,18 @@ mod tests {
         consumer.release();
         assert_eq!(producer.last_consumed(), Some(1));
         producer.push(6);
-        assert_eq!(producer.unwrite(), Some(6));
-        let mut cursor = VoidCursor::default();
-        let taken: Vec<_> = std::iter::from_fn(|| producer.void(&mut cursor, 99)).collect();
+        assert_eq!(producer.pop_unpublished(), Some(6));
+        let mut cursor = WithdrawCursor::default();
+        let taken: Vec<_> = std::iter::from_fn(|| producer.withdraw(&mut cursor, 99)).collect();
         assert_eq!(taken, [2, 3, 4, 5]);
-        assert_eq!((producer.waiting(), producer.room()), (4, SIZE - 4));
+        assert_eq!((producer.waiting(), producer.free_entries()), (4, SIZE - 4));
         // A consumer that cached the producer index skips the withdrawn entries.
         producer.push(7);
         producer.publish();
         let read: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
         assert_eq!(read, [99, 99, 99, 99, 7]);
         consumer.release();
-        assert_eq!(producer.room(), SIZE);
+        assert_eq!(producer.free_entries(), SIZE);
     }
 
     #[test]

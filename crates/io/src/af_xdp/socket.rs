@@ -34,7 +34,7 @@ const RELEASE_WAITS_MAX: u32 = 64;
 pub(super) struct XdpSocket {
     socket: Socket,
     /// Socket for interface ioctls, which an AF_XDP socket does not support.
-    questions: Socket,
+    ioctl_socket: Socket,
     pub(super) interface: InterfaceName,
     pub(super) zero_copy: bool,
     pub(super) need_wakeup: bool,
@@ -122,7 +122,7 @@ impl Queue {
         });
         let socket = Arc::new(XdpSocket {
             socket,
-            questions,
+            ioctl_socket: questions,
             interface: options.interface.clone(),
             zero_copy,
             need_wakeup,
@@ -150,7 +150,7 @@ fn bind(
     address.sxdp_queue_id = queue;
     let mut bind_with = |flags| {
         address.sxdp_flags = flags;
-        while_busy(|| socket.bind(&address, size_of::<libc::sockaddr_xdp>()))
+        retry_while_busy(|| socket.bind(&address, size_of::<libc::sockaddr_xdp>()))
     };
     let (outcome, need_wakeup) = match bind_with(copy | libc::XDP_USE_NEED_WAKEUP) {
         Err(reason) if reason.raw_os_error() == Some(libc::EINVAL) => (bind_with(copy), false),
@@ -167,7 +167,7 @@ fn bind(
 }
 
 /// Retries an operation while it fails with `EBUSY`, at most [`RELEASE_WAITS_MAX`] times.
-pub(super) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(super) fn retry_while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..RELEASE_WAITS_MAX {
         match attempt() {
             Err(reason) if reason.raw_os_error() == Some(libc::EBUSY) => {
@@ -203,9 +203,9 @@ impl XdpSocket {
 
     /// Checks that the interface exists and is up.
     pub(super) fn check_interface(&self) -> Result<(), PortError> {
-        match self.questions.interface_flags(self.interface.name()) {
+        match self.ioctl_socket.interface_flags(self.interface.name()) {
             None => Err(self.interface.is_gone()),
-            Some(flags) if flags & libc::IFF_UP == 0 => Err(self.interface.went_down()),
+            Some(flags) if flags & libc::IFF_UP == 0 => Err(self.interface.down_error()),
             Some(_) => Ok(()),
         }
     }

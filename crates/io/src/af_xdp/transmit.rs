@@ -8,7 +8,7 @@ use wirestorm_base::port::{
 use wirestorm_base::time::Instant;
 
 use super::frame_memory::Chunks;
-use super::ring::{Consumer, Producer, VoidCursor};
+use super::ring::{Consumer, Producer, WithdrawCursor};
 use super::socket::{TransmitHalf, XdpSocket};
 use crate::link::Link;
 
@@ -17,9 +17,10 @@ const BURST: usize = 32;
 /// Highest number of calls of one flush: enough for all frames of the largest port at 32 a call.
 const CALLS_MAX: u32 = 1024;
 /// Number of consecutive flushes without progress after which the port checks the interface.
-const STALLS_PER_LOOK: u32 = 4096;
+const STALLS_PER_CHECK: u32 = 4096;
 /// A descriptor that the kernel skips: longer than a chunk, outside the UMEM, with unknown options.
-const VOID: libc::xdp_desc = libc::xdp_desc { addr: u64::MAX, len: u32::MAX, options: u32::MAX };
+const INVALID_DESCRIPTOR: libc::xdp_desc =
+    libc::xdp_desc { addr: u64::MAX, len: u32::MAX, options: u32::MAX };
 
 /// Transmits through one transmit queue.
 ///
@@ -120,7 +121,7 @@ impl AfXdpTransmit {
             };
             match reason.raw_os_error() {
                 // The driver dropped the frame that the kernel consumed last.
-                Some(libc::EBUSY) if moved && !self.socket.zero_copy => self.note_drop(),
+                Some(libc::EBUSY) if moved && !self.socket.zero_copy => self.mark_dropped(),
                 // One call does not send all waiting frames.
                 Some(libc::EAGAIN) if moved => {}
                 Some(libc::EAGAIN | libc::EBUSY | libc::EINTR) => {
@@ -138,7 +139,7 @@ impl AfXdpTransmit {
     }
 
     /// Frees the chunk of a frame that the kernel has not read, and counts it as unsent.
-    fn take_back(&mut self, descriptor: libc::xdp_desc) {
+    fn withdraw(&mut self, descriptor: libc::xdp_desc) {
         // `locate` fails for an entry that was withdrawn before.
         let Some((index, _)) = self.chunks.locate(descriptor.addr) else { return };
         self.frames[index as usize] = InFlight::default();
@@ -152,10 +153,10 @@ impl AfXdpTransmit {
     #[cold]
     fn has_room(&mut self) -> bool {
         let taken = self.frames.len() - self.free.len() - self.in_flight;
-        self.transmit.room() as usize > taken
+        self.transmit.free_entries() as usize > taken
     }
 
-    fn note_drop(&mut self) {
+    fn mark_dropped(&mut self) {
         let last = self.transmit.last_consumed();
         if let Some((index, _)) = last.and_then(|descriptor| self.chunks.locate(descriptor.addr)) {
             self.frames[index as usize].is_dropped = true;
@@ -211,7 +212,7 @@ impl Transmit for AfXdpTransmit {
             return outcome;
         }
         self.stalls += 1;
-        if self.stalls >= STALLS_PER_LOOK {
+        if self.stalls >= STALLS_PER_CHECK {
             self.stalls = 0;
             outcome = outcome.and(self.socket.check_interface());
         }
@@ -230,13 +231,13 @@ impl Transmit for AfXdpTransmit {
         // In copy mode the kernel reads the ring only during calls of this process, so unread
         // entries can be withdrawn. In zero-copy mode the device reads at any time: only
         // unpublished entries are withdrawn, and the rest leaves within microseconds.
-        while let Some(descriptor) = self.transmit.unwrite() {
-            self.take_back(descriptor);
+        while let Some(descriptor) = self.transmit.pop_unpublished() {
+            self.withdraw(descriptor);
         }
         if !self.socket.zero_copy {
-            let mut cursor = VoidCursor::default();
-            while let Some(descriptor) = self.transmit.void(&mut cursor, VOID) {
-                self.take_back(descriptor);
+            let mut cursor = WithdrawCursor::default();
+            while let Some(descriptor) = self.transmit.withdraw(&mut cursor, INVALID_DESCRIPTOR) {
+                self.withdraw(descriptor);
                 self.has_voids = true;
             }
         }

@@ -57,7 +57,7 @@ pub struct Answer {
 
 impl Answer {
     /// Completes the write: all bytes are accepted, or it fails with an error number.
-    pub fn give(mut self, outcome: Result<(), i32>) {
+    pub fn complete(mut self, outcome: Result<(), i32>) {
         self.send(outcome);
     }
 
@@ -184,7 +184,7 @@ impl<F: Files> Server<'_, F> {
                 };
                 return self.files.write(&path, data, answer);
             }
-            Operation::Init { minor } => Ok(protocol::initialized(*minor)),
+            Operation::Init { minor } => Ok(protocol::init_out(*minor)),
             Operation::LookUp { name } => self.look_up(&path, name),
             Operation::Attributes => self.kind(&path).map(|kind| {
                 protocol::attributes(Out::new().u64(0).u32(0).u32(0), request.node, &kind)

@@ -163,7 +163,7 @@ pub(super) fn answer(unique: u64, outcome: Result<Out, i32>) -> Vec<u8> {
 }
 
 /// Encodes `struct fuse_init_out` for a kernel with this minor version.
-pub(super) fn initialized(minor: u32) -> Out {
+pub(super) fn init_out(minor: u32) -> Out {
     let out = Out::new().u32(MAJOR).u32(minor.min(MINOR)).u32(0).u32(ATOMIC_TRUNCATE);
     // Background requests (kernel default), longest write, time granularity in ns, pages of a
     // request and alignment (kernel default), unused.
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn answers_match_the_kernel_structure_sizes() {
         let body = |out: Out| answer(1, Ok(out)).len() - ANSWER_HEADER_BYTES;
-        assert_eq!(body(initialized(45)), 64);
+        assert_eq!(body(init_out(45)), 64);
         assert_eq!(body(opened(1)), 16);
         assert_eq!(body(attributes(Out::new(), 1, &Node::File)), 88);
         assert_eq!(answer(1, Err(libc::EINVAL)).len(), ANSWER_HEADER_BYTES);

@@ -19,7 +19,7 @@ pub(crate) struct LossMeter {
     /// Index and namespace ID of a veth's peer.
     peer: Option<(u32, Option<i32>)>,
     /// Value of the counters at the start.
-    before: u64,
+    baseline: u64,
 }
 
 impl LossMeter {
@@ -31,14 +31,14 @@ impl LossMeter {
         let netlink = Netlink::open(libc::NETLINK_ROUTE, 0)?;
         let peer = link.peer.filter(|_| link.kind == LinkKind::Veth);
         let peer = peer.map(|peer| (peer.index, peer.namespace_id));
-        let mut meter = Self { netlink, index: link.index, peer, before: 0 };
-        meter.before = meter.lost();
+        let mut meter = Self { netlink, index: link.index, peer, baseline: 0 };
+        meter.baseline = meter.lost();
         Ok(meter)
     }
 
     /// Returns the frames lost since `open`. Makes one or two system calls of some microseconds.
     pub(crate) fn read(&mut self) -> u64 {
-        self.lost().saturating_sub(self.before)
+        self.lost().saturating_sub(self.baseline)
     }
 
     /// Reads the counters. A peer in a namespace that cannot be queried counts as zero.

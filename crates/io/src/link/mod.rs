@@ -229,7 +229,7 @@ pub enum LinkError {
 
 /// Reason why an interface is not suitable for a port.
 #[derive(Debug, thiserror::Error)]
-pub enum UnfitLink {
+pub enum UnsuitableLinkError {
     /// The interface is down.
     #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
     Down(InterfaceName),
@@ -298,14 +298,14 @@ impl Link {
         interface: &InterfaceName,
         link_layers: &[u16],
         expected: &'static str,
-    ) -> Result<Self, UnfitLink> {
+    ) -> Result<Self, UnsuitableLinkError> {
         let link = Self::open_without_routes(interface)?;
         if !link_layers.contains(&link.link_layer) {
             let (interface, link_layer) = (interface.clone(), link.link_layer);
-            return Err(UnfitLink::LinkLayer { interface, link_layer, expected });
+            return Err(UnsuitableLinkError::LinkLayer { interface, link_layer, expected });
         }
         if !link.up {
-            return Err(UnfitLink::Down(interface.clone()));
+            return Err(UnsuitableLinkError::Down(interface.clone()));
         }
         Ok(link)
     }

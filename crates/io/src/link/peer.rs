@@ -25,14 +25,16 @@ pub fn find_peer(
     let peer = link.peer?;
     let place = match peer.namespace_id {
         None => namespace,
-        Some(id) => known.iter().find(|candidate| number_of(candidate, namespace) == Some(id))?,
+        Some(id) => {
+            known.iter().find(|candidate| namespace_id(candidate, namespace) == Some(id))?
+        }
     };
     let found = list(place).ok()?.into_iter().find(|end| end.index == peer.index)?;
     Some((place.clone(), found))
 }
 
 /// Returns the ID that `seen_from` assigned to a namespace (`NETNSA_NSID`).
-fn number_of(namespace: &Namespace, seen_from: &Namespace) -> Option<i32> {
+fn namespace_id(namespace: &Namespace, seen_from: &Namespace) -> Option<i32> {
     let path: PathBuf = match namespace {
         // The namespace of the process, not of the calling thread.
         Namespace::Current => "/proc/self/ns/net".into(),

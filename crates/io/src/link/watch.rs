@@ -11,7 +11,7 @@ use crate::system::socket::wait_any_readable;
 
 /// Highest number of datagrams that one call of [`LinkWatch::state`] reads. Later calls read the
 /// rest.
-const DATAGRAMS_PER_LOOK: usize = 64;
+const DATAGRAMS_PER_POLL: usize = 64;
 
 /// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl LinkWatch {
     /// Fails if netlink fails.
     pub fn state(&mut self) -> io::Result<LinkState> {
         let (index, mut state) = (self.index, self.state);
-        let heard = self.netlink.notifications(DATAGRAMS_PER_LOOK, |message| {
+        let outcome = self.netlink.notifications(DATAGRAMS_PER_POLL, |message| {
             if u32_at(message.payload, 4) != Some(index) || state == LinkState::Gone {
                 return;
             }
@@ -83,9 +83,9 @@ impl LinkWatch {
             }
         });
         self.state = state;
-        match heard {
+        match outcome {
             // The kernel dropped notifications: read the state.
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self.ask()?,
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self.query_state()?,
             other => other?,
         }
         Ok(self.state)
@@ -97,7 +97,7 @@ impl LinkWatch {
         wait_any_readable(watches.map(|watch| watch.netlink.socket()), patience);
     }
 
-    fn ask(&mut self) -> io::Result<()> {
+    fn query_state(&mut self) -> io::Result<()> {
         let mut state = None;
         let answer =
             self.netlink.request(libc::RTM_GETLINK, &link_request(self.index), |message| {

@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(received.arrival, Instant::from_nanos(time));
         }
         let counters = port.received();
-        assert_eq!((counters.received, counters.received_bytes, counters.missed), (3, 300, 0));
+        assert_eq!((counters.received, counters.received_bytes, counters.rx_dropped), (3, 300, 0));
     }
 
     #[test]

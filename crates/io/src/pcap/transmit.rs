@@ -130,7 +130,7 @@ impl Transmit for PcapTransmit {
         let departures = self.queued_departures.drain(..);
         match written {
             Ok(()) => {
-                self.departures.note_exact(departures);
+                self.departures.record_exact(departures);
                 self.length += length;
                 self.counters.sent += frames;
                 self.counters.sent_bytes += bytes;

@@ -13,7 +13,7 @@ use crate::system::system_error;
 /// the text lists the capabilities that the process lacks.
 pub(crate) fn failure(error: impl std::error::Error + 'static) -> io::Error {
     if system_error(&error) == Some(libc::EPERM) {
-        let refused = privilege::refused(privilege::XDP);
+        let refused = privilege::permission_hint(privilege::XDP);
         let text = format!("no privilege for BPF programs ({error}): {refused}");
         return io::Error::new(io::ErrorKind::PermissionDenied, text);
     }

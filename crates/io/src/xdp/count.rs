@@ -25,7 +25,7 @@ pub struct XdpCounter {
 
 /// The BPF link of an attached program, for another program to take over without a gap. Dropping it
 /// detaches the program.
-pub struct XdpPlace {
+pub struct XdpAttachment {
     pub(crate) link: XdpLink,
     pub(crate) is_native: bool,
 }
@@ -100,11 +100,11 @@ impl XdpCounter {
     ///
     /// # Errors
     /// Fails if the program is not attached, which does not happen.
-    pub fn into_place(self) -> io::Result<XdpPlace> {
+    pub fn into_attachment(self) -> io::Result<XdpAttachment> {
         let Self { link, mut programs, is_native, .. } = self;
         let count: &mut Xdp = program(&mut programs, "count")?;
         let link = count.take_link(link).map_err(failure)?;
-        Ok(XdpPlace { link, is_native })
+        Ok(XdpAttachment { link, is_native })
     }
 
     /// Reads the counters of each CPU that received frames.

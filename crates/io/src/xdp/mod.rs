@@ -19,5 +19,5 @@ mod memory;
 mod sender;
 mod transmit;
 
-pub use count::{CpuArrivals, XdpCounter, XdpPlace};
+pub use count::{CpuArrivals, XdpAttachment, XdpCounter};
 pub use transmit::{FRAME_LENGTH_MAX, XdpTransmit, XdpTransmitOptions};

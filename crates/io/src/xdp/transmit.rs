@@ -12,7 +12,7 @@ use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::departure::{CatchUp, DeparturePolicy, DepartureRecord};
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, StampPoint, Stored, Transmit, TransmitCounters,
+    Capabilities, FrameId, PortError, StampPoint, StoredBytes, Transmit, TransmitCounters,
 };
 use wirestorm_base::time::{Duration, Instant};
 
@@ -116,7 +116,7 @@ impl XdpTransmit {
         let memory = RingMemory::map(ring.fd().as_fd(), distance)?;
         let in_flight = memory.buffers().min(in_flight);
         let store = StoreMemory::map(store.fd().as_fd(), slabs)?;
-        wait_for_first_turn(&memory, &sender)?;
+        wait_for_first_iteration(&memory, &sender)?;
         Ok(Self {
             interface: options.interface.clone(),
             capabilities: Capabilities {
@@ -166,7 +166,7 @@ impl XdpTransmit {
 
     /// Whether the frames in flight already span [`IN_FLIGHT_SPAN_MAX`].
     #[inline]
-    fn spans_enough(&self) -> bool {
+    fn exceeds_span(&self) -> bool {
         if self.reclaimed == self.written {
             return false;
         }
@@ -194,7 +194,8 @@ impl XdpTransmit {
         let redirected = kernel.redirected.load(Ordering::Acquire);
         let redirected_bytes = kernel.redirected_bytes.load(Ordering::Acquire);
         // Once the last batch has left, frames that the driver never saw were rejected before it.
-        let vanished = if self.is_flushed { redirected.saturating_sub(sent + dropped) } else { 0 };
+        let undelivered =
+            if self.is_flushed { redirected.saturating_sub(sent + dropped) } else { 0 };
         // The tracepoint reports how many frames the driver accepted, but not which ones. If it
         // dropped some, estimate the bytes from the mean length.
         let sent_bytes = if sent == redirected {
@@ -205,7 +206,7 @@ impl XdpTransmit {
         TransmitCounters {
             sent,
             sent_bytes,
-            failed: refused + dropped + vanished,
+            failed: refused + dropped + undelivered,
             unsent,
             ..TransmitCounters::default()
         }
@@ -213,13 +214,13 @@ impl XdpTransmit {
 
     /// Detects that the last batch has been handed to the device. A consumed frame may still wait
     /// for the end of its batch, and every later iteration of that batch is idle.
-    fn notice_flushed(&mut self) {
+    fn detect_flushed(&mut self) {
         if self.reclaimed < self.written {
             self.idle_at_drain = None;
             self.is_flushed = false;
             return;
         }
-        let idle = self.memory.kernel().idle_turns.load(Ordering::Acquire);
+        let idle = self.memory.kernel().idle_iterations.load(Ordering::Acquire);
         let since = *self.idle_at_drain.get_or_insert(idle);
         self.is_flushed |= idle - since > u64::from(self.batch);
     }
@@ -232,7 +233,7 @@ impl Transmit for XdpTransmit {
 
     #[inline]
     fn take(&mut self) -> Option<FrameId> {
-        if self.spans_enough() {
+        if self.exceeds_span() {
             return None;
         }
         self.free.pop().map(FrameId::from_index)
@@ -253,15 +254,15 @@ impl Transmit for XdpTransmit {
         self.queue(frame, 0, length, STAMPED, departure);
     }
 
-    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
-        self.store.store(bytes).map(Stored::from_index)
+    fn store(&mut self, bytes: &[u8]) -> Option<StoredBytes> {
+        self.store.store(bytes).map(StoredBytes::from_index)
     }
 
     #[inline]
     fn send_stored(
         &mut self,
         frame: FrameId,
-        stored: Stored,
+        stored: StoredBytes,
         range: Range<usize>,
         departure: Instant,
     ) {
@@ -277,7 +278,7 @@ impl Transmit for XdpTransmit {
     fn flush(&mut self) -> Result<(), PortError> {
         self.memory.user().produced.store(self.written, Ordering::Release);
         self.reclaim();
-        self.notice_flushed();
+        self.detect_flushed();
         self.counters = self.read_counters();
         match self.sender.error() {
             None => Ok(()),
@@ -310,7 +311,7 @@ impl Transmit for XdpTransmit {
             unsent: nanoseconds(&kernel.unsent),
             start_delay: Duration::from_nanos(nanoseconds(&kernel.start_delay)),
             shifted: Duration::from_nanos(nanoseconds(&kernel.shifted)),
-            regained: Duration::from_nanos(nanoseconds(&kernel.regained)),
+            recovered: Duration::from_nanos(nanoseconds(&kernel.regained)),
             lateness_max: Duration::from_nanos(nanoseconds(&kernel.lateness_max)),
             gaps: histogram(self.memory.gaps(), nanoseconds(&kernel.gap_max)),
             gap_errors: histogram(self.memory.gap_errors(), nanoseconds(&kernel.gap_error_max)),
@@ -324,17 +325,17 @@ impl Transmit for XdpTransmit {
 
 /// Waits until the kernel has set up the run, which takes milliseconds and would delay the first
 /// frame.
-fn wait_for_first_turn(memory: &RingMemory, sender: &Sender) -> io::Result<()> {
-    const LOOKS_MAX: u32 = 2_000;
-    const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
-    for _ in 0..LOOKS_MAX {
-        if memory.kernel().idle_turns.load(Ordering::Acquire) > 0 {
+fn wait_for_first_iteration(memory: &RingMemory, sender: &Sender) -> io::Result<()> {
+    const POLLS_MAX: u32 = 2_000;
+    const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
+    for _ in 0..POLLS_MAX {
+        if memory.kernel().idle_iterations.load(Ordering::Acquire) > 0 {
             return Ok(());
         }
         if let Some(error) = sender.error() {
             return Err(error);
         }
-        std::thread::sleep(LOOK_INTERVAL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Err(io::Error::other("the in-kernel sender did not start within 2 s"))
 }

@@ -1,6 +1,6 @@
 //! The packet socket port on the two ends of a veth pair.
 
-use wirestorm_base::contract::Connected;
+use wirestorm_base::contract::PortPair;
 use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use wirestorm_io::af_packet::{
     FilterInstruction,
 };
 use wirestorm_io::clock;
-use wirestorm_io::link::{Link, UnfitLink};
+use wirestorm_io::link::{Link, UnsuitableLinkError};
 use wirestorm_io::namespace::InterfaceName;
 
-use crate::support::{VethPair, eventually, holds_while_down, run, tells_that_it_is_gone};
+use crate::support::{VethPair, check_link_down, check_removed_interface, eventually, run};
 
 fn options(interface: &InterfaceName) -> AfPacketOptions {
     AfPacketOptions { frames: 256, ..AfPacketOptions::new(interface.clone()) }
@@ -23,19 +23,19 @@ fn open(pair: &VethPair) -> (AfPacketTransmit, AfPacketReceive) {
     (transmit, AfPacketReceive::open(&options(&pair.right)).unwrap())
 }
 
-fn connect() -> Option<Connected<AfPacketTransmit, AfPacketReceive>> {
+fn connect() -> Option<PortPair<AfPacketTransmit, AfPacketReceive>> {
     connect_with(1500)
 }
 
-fn connect_with(mtu: u32) -> Option<Connected<AfPacketTransmit, AfPacketReceive>> {
+fn connect_with(mtu: u32) -> Option<PortPair<AfPacketTransmit, AfPacketReceive>> {
     let pair = VethPair::with(&[], mtu)?;
     let (transmit, receive) = open(&pair);
-    Some(Connected { transmit, receive, now: clock::now, window: 512, wire: Box::new(pair) })
+    Some(PortPair { transmit, receive, now: clock::now, window: 512, wire: Box::new(pair) })
 }
 
 port_contract!(contract, connect);
 
-fn connect_jumbo() -> Option<Connected<AfPacketTransmit, AfPacketReceive>> {
+fn connect_jumbo() -> Option<PortPair<AfPacketTransmit, AfPacketReceive>> {
     connect_with(9000)
 }
 
@@ -117,7 +117,7 @@ fn frames_that_the_kernel_would_reject_count_as_failed() {
 fn interface_down_stops_both_halves_until_it_is_up() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
-    let frame = holds_while_down(&pair, (&mut transmit, &mut receiver), |transmit| {
+    let frame = check_link_down(&pair, (&mut transmit, &mut receiver), |transmit| {
         send(transmit, &frame_of(1))
     });
     assert_eq!(frame, frame_of(1));
@@ -127,7 +127,7 @@ fn interface_down_stops_both_halves_until_it_is_up() {
 fn removed_interface_is_reported_as_gone() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
-    tells_that_it_is_gone(&pair, (&mut transmit, &mut receiver), |transmit| {
+    check_removed_interface(&pair, (&mut transmit, &mut receiver), |transmit| {
         send(transmit, &frame_of(1))
     });
 }
@@ -182,7 +182,7 @@ fn frames_beyond_a_full_ring_count_as_missed() {
         transmit.flush().unwrap();
         (transmit.in_flight() == 0).then_some(())
     });
-    let missed = receiver.received().missed;
+    let missed = receiver.received().rx_dropped;
     assert!(missed > 0, "4000 frames fit into 256 KiB");
     let arrived = receive(&mut receiver, (total - missed) as usize);
     assert_eq!(arrived.len() as u64, total - missed);
@@ -225,7 +225,7 @@ fn fan_out_group_distributes_the_frames() {
     let Some(pair) = VethPair::new() else { return };
     let mut transmit = AfPacketTransmit::open(&options(&pair.left)).unwrap();
     let member = |queue| {
-        let fanout = Some(Fanout { group: 7, by: FanoutBy::Turn });
+        let fanout = Some(Fanout { group: 7, by: FanoutBy::RoundRobin });
         let options = AfPacketOptions { fanout, queue, ..options(&pair.right) };
         AfPacketReceive::open(&options).unwrap()
     };
@@ -282,6 +282,6 @@ fn opening_an_interface_that_is_down_fails() {
     let Some(pair) = VethPair::new() else { return };
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     let Err(error) = AfPacketTransmit::open(&options(&pair.left)) else { panic!("it opened") };
-    assert!(matches!(error, AfPacketError::Link(UnfitLink::Down(_))), "{error}");
+    assert!(matches!(error, AfPacketError::Link(UnsuitableLinkError::Down(_))), "{error}");
     assert!(error.to_string().contains("ip link set left up"), "{error}");
 }

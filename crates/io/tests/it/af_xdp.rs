@@ -1,16 +1,16 @@
 //! The AF_XDP port on the two ends of a veth pair.
 
-use wirestorm_base::contract::Connected;
+use wirestorm_base::contract::PortPair;
 use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
 use wirestorm_io::af_xdp::{
-    AfXdp, AfXdpError, AfXdpFacts, AfXdpOptions, AfXdpReceive, AfXdpTransmit, AttachMode, BusyPoll,
-    CopyMode, Direction,
+    AfXdp, AfXdpError, AfXdpFeatures, AfXdpOptions, AfXdpReceive, AfXdpTransmit, AttachMode,
+    BusyPoll, CopyMode, Direction,
 };
 use wirestorm_io::clock;
-use wirestorm_io::link::{Link, UnfitLink};
+use wirestorm_io::link::{Link, UnsuitableLinkError};
 use wirestorm_io::namespace::InterfaceName;
 
 use crate::support::{VethPair, eventually, ping, run};
@@ -33,42 +33,42 @@ fn receive_port(interface: &InterfaceName) -> AfXdpReceive {
     AfXdp::open(&receive_options(interface)).unwrap().receive.remove(0)
 }
 
-fn connect_with(mtu: u32) -> Option<Connected<AfXdpTransmit, AfXdpReceive>> {
+fn connect_with(mtu: u32) -> Option<PortPair<AfXdpTransmit, AfXdpReceive>> {
     let pair = VethPair::with(&[], mtu)?;
     let receive = receive_port(&pair.right);
     let transmit = transmit_port(&pair.left);
-    Some(Connected { transmit, receive, now: clock::now, window: 64, wire: Box::new(pair) })
+    Some(PortPair { transmit, receive, now: clock::now, window: 64, wire: Box::new(pair) })
 }
 
-fn connect() -> Option<Connected<AfXdpTransmit, AfXdpReceive>> {
+fn connect() -> Option<PortPair<AfXdpTransmit, AfXdpReceive>> {
     connect_with(1500)
 }
 
 port_contract!(contract, connect);
 
-fn connect_with_large_frames() -> Option<Connected<AfXdpTransmit, AfXdpReceive>> {
+fn connect_with_large_frames() -> Option<PortPair<AfXdpTransmit, AfXdpReceive>> {
     connect_with(3000)
 }
 
 port_contract!(contract_with_large_frames, connect_with_large_frames);
 
 /// From a packet socket to AF_XDP: the receiving half with an independent sender.
-fn connect_from_af_packet() -> Option<Connected<AfPacketTransmit, AfXdpReceive>> {
+fn connect_from_af_packet() -> Option<PortPair<AfPacketTransmit, AfXdpReceive>> {
     let pair = VethPair::new()?;
     let receive = receive_port(&pair.right);
     let options = AfPacketOptions { frames: 128, ..AfPacketOptions::new(pair.left.clone()) };
     let transmit = AfPacketTransmit::open(&options).unwrap();
-    Some(Connected { transmit, receive, now: clock::now, window: 64, wire: Box::new(pair) })
+    Some(PortPair { transmit, receive, now: clock::now, window: 64, wire: Box::new(pair) })
 }
 
 port_contract!(contract_from_af_packet, connect_from_af_packet);
 
 /// From AF_XDP to a packet socket: the transmitting half with an independent receiver.
-fn connect_to_af_packet() -> Option<Connected<AfXdpTransmit, AfPacketReceive>> {
+fn connect_to_af_packet() -> Option<PortPair<AfXdpTransmit, AfPacketReceive>> {
     let pair = VethPair::new()?;
     let receive = AfPacketReceive::open(&AfPacketOptions::new(pair.right.clone())).unwrap();
     let transmit = transmit_port(&pair.left);
-    Some(Connected { transmit, receive, now: clock::now, window: 256, wire: Box::new(pair) })
+    Some(PortPair { transmit, receive, now: clock::now, window: 256, wire: Box::new(pair) })
 }
 
 port_contract!(contract_to_af_packet, connect_to_af_packet);
@@ -113,7 +113,7 @@ fn veth_uses_copy_mode_and_native_xdp() {
     let both = AfXdpOptions::new(pair.left.clone(), Direction::Both);
     let ports = AfXdp::open(&both).unwrap();
     assert_eq!((ports.transmit.len(), ports.receive.len()), (1, 1));
-    let expected = AfXdpFacts {
+    let expected = AfXdpFeatures {
         zero_copy: false,
         need_wakeup: true,
         busy_poll: false,
@@ -252,7 +252,7 @@ fn frames_beyond_a_full_ring_count_as_missed() {
         (transmit.in_flight() == 0).then_some(())
     });
     let counters = eventually("the counters", || {
-        Some(port.received()).filter(|counters| counters.missed == 36)
+        Some(port.received()).filter(|counters| counters.rx_dropped == 36)
     });
     assert_eq!(counters.received, 36, "so far only those missed are known");
     let arrived = receive(&mut port, 64);
@@ -265,9 +265,9 @@ fn frames_beyond_a_full_ring_count_as_missed() {
 }
 
 /// Keeps CPU 0 busy and polls the interface there with idle priority.
-struct Crowded(std::process::Child);
+struct BusyCpu(std::process::Child);
 
-impl Crowded {
+impl BusyCpu {
     fn new(interface: &InterfaceName) -> Self {
         let threaded = format!(
             "mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{}/threaded",
@@ -289,7 +289,7 @@ impl Crowded {
     }
 }
 
-impl Drop for Crowded {
+impl Drop for BusyCpu {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -310,7 +310,7 @@ fn frames_beyond_a_full_veth_ring_are_missed_with_counts_lost() {
         };
         let mut port = AfXdp::open(&options).unwrap().receive.remove(0);
         assert!(ping(&pair.left.namespace, &["10.9.8.2"]));
-        let crowded = Crowded::new(&pair.right);
+        let crowded = BusyCpu::new(&pair.right);
         let flood = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
              for n in range(4000):\n try: s.sendto(b'x', ('10.9.8.2', 9))\n except OSError: pass\n";
         run(&pair.left.namespace, "python3", &["-c", flood]);
@@ -324,7 +324,7 @@ fn frames_beyond_a_full_veth_ring_are_missed_with_counts_lost() {
             let is_all = port.received().received == SENT;
             (is_all || !counts_lost && arrived > 200).then_some(())
         });
-        let missed = port.received().missed;
+        let missed = port.received().rx_dropped;
         assert!(arrived > 0 && arrived < SENT, "the ring was full: {arrived}");
         assert_eq!(missed > 0, counts_lost, "{arrived} arrived, {missed} missed");
     }
@@ -438,9 +438,9 @@ fn interface_down_or_removed_stops_both_halves() {
     run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
     send(&mut transmit, &frame_of(1));
     let error = eventually("the sending half", || transmit.flush().err());
-    assert_eq!(error, pair.left.went_down());
+    assert_eq!(error, pair.left.down_error());
     let error = eventually("the receiving half", || port.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.went_down());
+    assert_eq!(error, pair.right.down_error());
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
     let error = eventually("the sending half", || transmit.flush().err());
     assert_eq!(error, pair.left.is_gone());
@@ -477,7 +477,7 @@ fn open_errors_name_the_reason() {
 
     let second = AfXdpOptions { first_queue: 1, ..transmit_options(&pair.left) };
     let error = error_of(&second);
-    assert!(matches!(error, AfXdpError::NoSuchQueue { asked: 1, found: 1, .. }), "{error}");
+    assert!(matches!(error, AfXdpError::NoSuchQueue { requested: 1, found: 1, .. }), "{error}");
 
     let _port = receive_port(&pair.right);
     let error = error_of(&receive_options(&pair.right));
@@ -491,6 +491,6 @@ fn open_errors_name_the_reason() {
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     assert!(matches!(
         error_of(&transmit_options(&pair.left)),
-        AfXdpError::Link(UnfitLink::Down(_))
+        AfXdpError::Link(UnsuitableLinkError::Down(_))
     ));
 }

@@ -174,7 +174,7 @@ fn number_of_shared_locks_is_bounded() {
     let lock = || InterfaceLock::acquire(&pair.left, Access::Shared);
     let held: Vec<_> = (0..64).map(|_| lock().unwrap()).collect();
     let refused = lock().unwrap_err();
-    assert!(matches!(refused, LockError::Crowded { .. }), "{refused}");
+    assert!(matches!(refused, LockError::TooManyShared { .. }), "{refused}");
     drop(held);
     eventually("a place to be free", || lock().ok());
 }

@@ -40,10 +40,10 @@ impl Files for OneFile {
         }
         match &*text {
             "wait\n" => return *self.1.lock().unwrap() = Some(answer),
-            "go\n" => drop(self.1.lock().unwrap().take().map(|waiting| waiting.give(Ok(())))),
+            "go\n" => drop(self.1.lock().unwrap().take().map(|waiting| waiting.complete(Ok(())))),
             _ => {}
         }
-        answer.give(if is_fine { Ok(()) } else { Err(libc::ENETDOWN) });
+        answer.complete(if is_fine { Ok(()) } else { Err(libc::ENETDOWN) });
     }
 
     fn interrupted(&self) {}

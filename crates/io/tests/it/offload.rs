@@ -1,24 +1,25 @@
 //! The offload port on the two ends of a veth pair.
 
-use wirestorm_base::contract::Connected;
+use wirestorm_base::contract::PortPair;
 use wirestorm_base::port::{Offloads, Receive, Received, Segmentation, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{
-    AfPacketOptions, AfPacketReceive, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
+    AfPacketOptions, AfPacketReceive, AfPacketTransmit, FetchExtent, OffloadReceive,
+    OffloadTransmit,
 };
 use wirestorm_io::clock;
 use wirestorm_io::link::Link;
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::{ipv4, protocol, tcp};
 
-use crate::support::{VethPair, eventually, holds_while_down, run, tells_that_it_is_gone};
+use crate::support::{VethPair, check_link_down, check_removed_interface, eventually, run};
 
 fn open(pair: &VethPair) -> (OffloadTransmit, OffloadReceive) {
-    open_with(pair, Fetched::Whole)
+    open_with(pair, FetchExtent::Whole)
 }
 
-fn open_with(pair: &VethPair, fetched: Fetched) -> (OffloadTransmit, OffloadReceive) {
+fn open_with(pair: &VethPair, fetched: FetchExtent) -> (OffloadTransmit, OffloadReceive) {
     let options = |interface| AfPacketOptions {
         queueing_bypass: false,
         ..AfPacketOptions::new(Clone::clone(interface))
@@ -36,37 +37,37 @@ fn open_ring(pair: &VethPair) -> (OffloadTransmit, OffloadReceive) {
 fn connect_with(
     mtu: u32,
     open: impl FnOnce(&VethPair) -> (OffloadTransmit, OffloadReceive),
-) -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+) -> Option<PortPair<OffloadTransmit, OffloadReceive>> {
     let pair = VethPair::with(&[], mtu)?;
     let (transmit, receive) = open(&pair);
-    Some(Connected { transmit, receive, now: clock::now, window: 128, wire: Box::new(pair) })
+    Some(PortPair { transmit, receive, now: clock::now, window: 128, wire: Box::new(pair) })
 }
 
-fn connect() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+fn connect() -> Option<PortPair<OffloadTransmit, OffloadReceive>> {
     connect_with(1500, open)
 }
 
 port_contract!(contract, connect);
 
-fn connect_jumbo() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+fn connect_jumbo() -> Option<PortPair<OffloadTransmit, OffloadReceive>> {
     connect_with(9000, open)
 }
 
 port_contract!(contract_with_jumbo_frames, connect_jumbo);
 
-fn connect_beginning() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
-    connect_with(1500, |pair| open_with(pair, Fetched::Beginning))
+fn connect_beginning() -> Option<PortPair<OffloadTransmit, OffloadReceive>> {
+    connect_with(1500, |pair| open_with(pair, FetchExtent::HeadersOnly))
 }
 
 port_contract!(contract_where_beginnings_are_fetched, connect_beginning);
 
-fn connect_ring() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+fn connect_ring() -> Option<PortPair<OffloadTransmit, OffloadReceive>> {
     connect_with(1500, open_ring)
 }
 
 port_contract!(contract_of_a_ring, connect_ring);
 
-fn connect_jumbo_ring() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+fn connect_jumbo_ring() -> Option<PortPair<OffloadTransmit, OffloadReceive>> {
     connect_with(9000, open_ring)
 }
 
@@ -156,7 +157,7 @@ fn beginnings_arrive(
 fn long_frame_reports_its_beginning_and_its_length() {
     let Some(pair) = VethPair::new() else { return };
     let length_max = Link::open(&pair.right).unwrap().frame_length_max();
-    beginnings_arrive(open_with(&pair, Fetched::Beginning), length_max);
+    beginnings_arrive(open_with(&pair, FetchExtent::HeadersOnly), length_max);
     beginnings_arrive(open_ring(&pair), length_max);
 }
 
@@ -231,11 +232,11 @@ fn frames_beyond_a_full_ring_count_as_missed() {
         transmit.flush().unwrap();
         (transmit.transmitted().sent == FRAMES).then_some(())
     });
-    let missed = receiver.received().missed;
+    let missed = receiver.received().rx_dropped;
     assert!((1..FRAMES).contains(&missed), "{missed}");
     receive(&mut receiver, (FRAMES - missed) as usize);
     let counters = receiver.received();
-    assert_eq!((counters.received, counters.missed), (FRAMES, missed));
+    assert_eq!((counters.received, counters.rx_dropped), (FRAMES, missed));
 }
 
 #[test]
@@ -300,7 +301,7 @@ fn interface_down_stops_both_halves_until_it_is_up() {
     for open in [open, open_ring] {
         let Some(pair) = VethPair::new() else { return };
         let (mut transmit, mut receiver) = open(&pair);
-        let frame = holds_while_down(&pair, (&mut transmit, &mut receiver), |transmit| {
+        let frame = check_link_down(&pair, (&mut transmit, &mut receiver), |transmit| {
             drop(push_long(transmit, 3_000))
         });
         let sent = long_frame(3_000).0;
@@ -313,7 +314,7 @@ fn removed_interface_is_reported_as_gone() {
     for open in [open, open_ring] {
         let Some(pair) = VethPair::new() else { return };
         let (mut transmit, mut receiver) = open(&pair);
-        tells_that_it_is_gone(&pair, (&mut transmit, &mut receiver), |transmit| {
+        check_removed_interface(&pair, (&mut transmit, &mut receiver), |transmit| {
             drop(push_long(transmit, 3_000))
         });
     }

@@ -1,6 +1,6 @@
 //! The in-kernel sender and the counting receiver on the two ends of a veth pair.
 
-use wirestorm_base::contract::Connected;
+use wirestorm_base::contract::PortPair;
 use wirestorm_base::departure::{CatchUp, DeparturePolicy};
 use wirestorm_base::port::Transmit;
 use wirestorm_base::port_contract;
@@ -53,22 +53,22 @@ fn send(port: &mut XdpTransmit, frames: u64, due: impl Fn(u64) -> Instant) {
     });
 }
 
-fn connect_to_socket() -> Option<Connected<XdpTransmit, AfPacketReceive>> {
+fn connect_to_socket() -> Option<PortPair<XdpTransmit, AfPacketReceive>> {
     let pair = VethPair::new()?;
     run(&pair.right.namespace, "ethtool", &["-K", "right", "gro", "on"]);
     let receive = AfPacketReceive::open(&AfPacketOptions::new(pair.right.clone())).unwrap();
     let transmit = open(&pair);
-    Some(Connected { transmit, receive, now: clock::now, window: 512, wire: Box::new(pair) })
+    Some(PortPair { transmit, receive, now: clock::now, window: 512, wire: Box::new(pair) })
 }
 
 port_contract!(contract_to_packet_socket, connect_to_socket);
 
-fn connect_to_af_xdp() -> Option<Connected<XdpTransmit, AfXdpReceive>> {
+fn connect_to_af_xdp() -> Option<PortPair<XdpTransmit, AfXdpReceive>> {
     let pair = VethPair::new()?;
     let options = AfXdpOptions::new(pair.right.clone(), Direction::Receive);
     let receive = AfXdp::open(&options).unwrap().receive.pop().unwrap();
     let transmit = open(&pair);
-    Some(Connected { transmit, receive, now: clock::now, window: 512, wire: Box::new(pair) })
+    Some(PortPair { transmit, receive, now: clock::now, window: 512, wire: Box::new(pair) })
 }
 
 port_contract!(contract_to_af_xdp, connect_to_af_xdp);
@@ -179,7 +179,7 @@ fn kernel_catches_up_with_a_bounded_schedule_like_the_process() {
     assert_eq!(record.frames, 100);
     // The gaps shrink to no less than an eighth, and less for the last ones.
     let regained = Duration::from_millis(70);
-    assert!(record.regained >= regained && record.regained <= record.shifted, "{record:?}");
+    assert!(record.recovered >= regained && record.recovered <= record.shifted, "{record:?}");
     let span = record.last.unwrap().saturating_since(record.first.unwrap());
     assert!(span >= Duration::from_nanos(90 * (GAP / 8)), "{span}: no burst but the backlog");
 }

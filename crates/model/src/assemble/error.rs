@@ -57,7 +57,7 @@ pub enum Problem {
     },
     /// The layout does not allow this item.
     #[error("{found} is not allowed here; expected {}", Names(known))]
-    ItemNotTaken {
+    ItemNotAllowed {
         /// Name of the item's layout.
         found: &'static str,
         /// Names of the allowed items.
@@ -103,22 +103,22 @@ pub enum Problem {
     },
     /// `bad` was given for a field that is not a checksum.
     #[error("only a checksum can be bad; expected a value")]
-    NotAChecksum,
+    BadWithoutChecksum,
     /// Two values were given for the same bits.
     #[error("{other} already sets these bits; give only one of them")]
-    GivenTwice {
+    ConflictingValues {
         /// Other field.
         other: &'static str,
     },
     /// A value was given for an optional field whose flag is 0.
     #[error("is given, but {flag} is 0")]
-    Absent {
+    FlagNotSet {
         /// Name of the flag.
         flag: &'static str,
     },
     /// The optional field is absent in this header.
     #[error("the header has no such field, since no value is given")]
-    NotGiven,
+    FieldAbsent,
     /// The header before has no field for the number of this header.
     #[error("the header before it has no field for this number")]
     NoHeaderBefore,

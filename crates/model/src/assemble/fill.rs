@@ -7,17 +7,17 @@ use alloc::vec::Vec;
 
 use super::error::{AssembleError, Problem};
 use super::header::{Header, Value};
-use super::place::{Place, Placed, flag_value};
+use super::place::{FieldPosition, PlacedHeader, flag_value};
 use super::sum;
 use crate::stream::{Checksum, PseudoHeader, Step};
-use wirestorm_wire::layout::{Covered, Field, Layout, Padding, Role, Space, ipv4, ipv6};
+use wirestorm_wire::layout::{ChecksumCoverage, Field, Layout, Padding, Role, Space, ipv4, ipv6};
 
 /// Writes all fields and returns the steps that keep them correct.
 ///
 /// The payload must already be in the frame.
 pub(super) fn fill(
     headers: &[Header],
-    placed: &[Placed],
+    placed: &[PlacedHeader],
     frame: &mut [u8],
     packet_end: PacketEnd,
 ) -> Result<Vec<Step>, AssembleError> {
@@ -30,7 +30,7 @@ pub(super) fn fill(
         };
         let before = index.checked_sub(1).and_then(|before| headers.get(before));
         let behind = headers.get(index + 1..).unwrap_or_default();
-        check_given_once(header, place, before).map_err(error)?;
+        check_no_conflict(header, place, before).map_err(error)?;
         filler.header(index, header, place, behind).map_err(error)?;
     }
     // Inner checksums first, since an outer checksum covers them.
@@ -63,14 +63,14 @@ struct Filler<'a> {
     frame: &'a mut [u8],
     packet_end: PacketEnd,
     steps: Vec<Step>,
-    sums: Vec<AskedSum>,
+    sums: Vec<PendingChecksum>,
 }
 
 /// A checksum to compute.
-struct AskedSum {
+struct PendingChecksum {
     header: usize,
-    place: Place,
-    covered: Covered,
+    place: FieldPosition,
+    covered: ChecksumCoverage,
     is_wrong: bool,
 }
 
@@ -79,19 +79,19 @@ impl Filler<'_> {
         &mut self,
         index: usize,
         header: &Header,
-        placed: &Placed,
+        placed: &PlacedHeader,
         behind: &[Header],
     ) -> Result<(), FieldError> {
         for place in placed.places.iter().flatten() {
-            let asked = Asked { index, header, placed, behind };
-            self.field(*place, &asked)
+            let context = FieldContext { index, header, placed, behind };
+            self.field(*place, &context)
                 .map_err(|problem| (place.field.name.to_string(), problem))?;
         }
         for (number, (item, place)) in header.items.iter().zip(&placed.items).enumerate() {
             let within = |(field, problem)| {
                 (format!("{}.{number}.{field}", header.layout.items.name), problem)
             };
-            check_given_once(item, place, None).map_err(within)?;
+            check_no_conflict(item, place, None).map_err(within)?;
             self.header(index, item, place, &[]).map_err(within)?;
         }
         if header.layout.padding == Padding::Ipv6Options {
@@ -100,14 +100,14 @@ impl Filler<'_> {
         Ok(())
     }
 
-    fn field(&mut self, place: Place, asked: &Asked<'_>) -> Result<(), Problem> {
+    fn field(&mut self, place: FieldPosition, asked: &FieldContext<'_>) -> Result<(), Problem> {
         let is_wrong = match asked.header.value(place.field.name) {
             Some(Value::Number(number)) => return self.number(place, *number),
             Some(Value::Bytes(bytes)) => return self.bytes(place, bytes),
-            Some(Value::Bad) if !matches!(place.field.role, Role::Checksum(_)) => {
-                return Err(Problem::NotAChecksum);
+            Some(Value::WrongChecksum) if !matches!(place.field.role, Role::Checksum(_)) => {
+                return Err(Problem::BadWithoutChecksum);
             }
-            Some(Value::Bad) => true,
+            Some(Value::WrongChecksum) => true,
             Some(Value::Auto) | None => false,
         };
         match place.field.role {
@@ -143,13 +143,13 @@ impl Filler<'_> {
             }
             Role::Flag(_) => self.number(place, flag_value(asked.header, place.field.name)),
             Role::Checksum(covered) => {
-                self.sums.push(AskedSum { header: asked.index, place, covered, is_wrong });
+                self.sums.push(PendingChecksum { header: asked.index, place, covered, is_wrong });
                 Ok(())
             }
         }
     }
 
-    fn number(&mut self, place: Place, number: u128) -> Result<(), Problem> {
+    fn number(&mut self, place: FieldPosition, number: u128) -> Result<(), Problem> {
         if number.checked_shr(place.bits as u32).unwrap_or(0) != 0 {
             return Err(Problem::TooLarge { found: number, bits: place.bits });
         }
@@ -157,12 +157,12 @@ impl Filler<'_> {
         Ok(())
     }
 
-    fn computed(&mut self, place: Place, value: usize) -> Result<(), Problem> {
+    fn computed(&mut self, place: FieldPosition, value: usize) -> Result<(), Problem> {
         let too_long = Problem::TooLong { found: value, bits: place.bits };
         self.number(place, value as u128).map_err(|_| too_long)
     }
 
-    fn bytes(&mut self, place: Place, bytes: &[u8]) -> Result<(), Problem> {
+    fn bytes(&mut self, place: FieldPosition, bytes: &[u8]) -> Result<(), Problem> {
         let found = bytes.len();
         if !(place.bits | place.bit_offset).is_multiple_of(8) {
             return Err(Problem::NotBytes { found, bits: place.bits });
@@ -177,7 +177,7 @@ impl Filler<'_> {
     }
 
     /// Pads with one option, RFC 8200 section 4.2: `Pad1` is a zero byte, `PadN` has a length.
-    fn pad(&mut self, placed: &Placed) {
+    fn pad(&mut self, placed: &PlacedHeader) {
         let (start, end) = (placed.offset + placed.bare_length, placed.offset + placed.length);
         if let Some([kind, length, ..]) = self.frame.get_mut(start..end) {
             *kind = 1;
@@ -186,25 +186,25 @@ impl Filler<'_> {
         }
     }
 
-    fn sum(&self, asked: &AskedSum, placed: &[Placed]) -> Result<Checksum, Problem> {
+    fn sum(&self, asked: &PendingChecksum, placed: &[PlacedHeader]) -> Result<Checksum, Problem> {
         let header = placed.get(asked.header);
         let (start, header_end) =
             header.map_or((0, 0), |header| (header.offset, header.offset + header.length));
         let offset = asked.place.bit_offset / 8;
         let end = match (asked.covered, self.packet_end) {
-            (Covered::Header, _) => Some(header_end),
+            (ChecksumCoverage::Header, _) => Some(header_end),
             (_, PacketEnd::At(end)) => Some(end),
             (_, PacketEnd::OfFrame) => None,
         };
         let (pseudo_header, never_zero) = match asked.covered {
-            Covered::Crc32c => {
+            ChecksumCoverage::Crc32c => {
                 return match end {
                     Some(end) if end != self.frame.len() => Err(Problem::Padded),
                     _ => Ok(Checksum::Crc32c { offset, start }),
                 };
             }
-            Covered::Header | Covered::Packet => (PseudoHeader::None, false),
-            Covered::PacketAndAddresses { never_zero } => {
+            ChecksumCoverage::Header | ChecksumCoverage::Packet => (PseudoHeader::None, false),
+            ChecksumCoverage::PacketAndAddresses { never_zero } => {
                 let (before, rest) = placed.split_at_checked(asked.header).unwrap_or_default();
                 let layout = rest.first().map(|header| header.layout);
                 (pseudo_header(self.frame, before, layout)?, never_zero)
@@ -217,7 +217,7 @@ impl Filler<'_> {
 /// Returns the pseudo-header for a transport header behind the headers `before`.
 pub(super) fn pseudo_header(
     frame: &[u8],
-    before: &[Placed],
+    before: &[PlacedHeader],
     transport: Option<&Layout>,
 ) -> Result<PseudoHeader, Problem> {
     let number = transport.and_then(|layout| layout.number(Space::IpProtocol));
@@ -245,14 +245,14 @@ pub(super) fn pseudo_header(
 }
 
 /// The header or item to fill, and its surroundings.
-struct Asked<'a> {
+struct FieldContext<'a> {
     index: usize,
     header: &'a Header,
-    placed: &'a Placed,
+    placed: &'a PlacedHeader,
     behind: &'a [Header],
 }
 
-impl Asked<'_> {
+impl FieldContext<'_> {
     /// Returns the number of the next header in this space, if it has one.
     fn next_number(&self, space: Space) -> Option<u16> {
         let (next, behind) = self.behind.split_first()?;
@@ -263,12 +263,12 @@ impl Asked<'_> {
 }
 
 /// Checks that no bits are given two values; `before` is the header before this one.
-fn check_given_once(
+fn check_no_conflict(
     header: &Header,
-    placed: &Placed,
+    placed: &PlacedHeader,
     before: Option<&Header>,
 ) -> Result<(), FieldError> {
-    let mut given: Vec<Place> = Vec::new();
+    let mut given: Vec<FieldPosition> = Vec::new();
     for (name, value) in &header.values {
         let Ok(place) = placed.field(name) else { continue };
         if *value == Value::Auto {
@@ -285,7 +285,7 @@ fn check_given_once(
             _ => None,
         };
         if let Some(other) = same.map(|other| other.field).or(in_front) {
-            return Err((name.to_string(), Problem::GivenTwice { other: other.name }));
+            return Err((name.to_string(), Problem::ConflictingValues { other: other.name }));
         }
         given.push(place);
     }

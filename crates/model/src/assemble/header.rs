@@ -26,7 +26,7 @@ pub enum Value {
     /// Bytes; their number must match the field.
     Bytes(Vec<u8>),
     /// A wrong checksum in every frame.
-    Bad,
+    WrongChecksum,
 }
 
 impl Header {

@@ -40,7 +40,7 @@ mod sum;
 pub use error::{AssembleError, Problem};
 pub use header::{Header, Value};
 pub use payload::Payload;
-pub use place::{Place, Placed};
+pub use place::{FieldPosition, PlacedHeader};
 pub use recognise::recognise;
 
 use alloc::string::ToString;
@@ -60,7 +60,7 @@ pub struct Assembled {
     /// The frame without FCS.
     pub frame: Vec<u8>,
     /// Headers in their order.
-    pub headers: Vec<Placed>,
+    pub headers: Vec<PlacedHeader>,
     /// Steps that correct lengths and checksums after any change of the frame or its length, in the
     /// order to run them. Fields with given values have no steps.
     pub steps: Vec<Step>,
@@ -109,7 +109,7 @@ pub fn length_min(headers: &[Header], payload: &Payload) -> Result<usize, Assemb
 }
 
 /// Returns the end of the last header.
-fn end(placed: &[Placed]) -> usize {
+fn end(placed: &[PlacedHeader]) -> usize {
     placed.last().map_or(0, |last| last.offset + last.length)
 }
 
@@ -119,7 +119,7 @@ impl Assembled {
     ///
     /// # Errors
     /// If there is no such header or field, or the field is absent.
-    pub fn place(&self, header: usize, field: &str) -> Result<Place, AssembleError> {
+    pub fn place(&self, header: usize, field: &str) -> Result<FieldPosition, AssembleError> {
         let error = |name, problem| AssembleError {
             header: Some((header, name)),
             field: Some(field.to_string()),

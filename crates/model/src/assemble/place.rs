@@ -7,11 +7,11 @@ use core::ops::Range;
 
 use super::error::{AssembleError, Problem};
 use super::header::{Header, Value};
-use wirestorm_wire::layout::{Field, Kind, Layout, Padding, Presence, Role};
+use wirestorm_wire::layout::{Field, Layout, Padding, Presence, Role, ValueKind};
 
 /// A header in a frame, or an item in a header.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct PlacedHeader {
     /// Layout of the header.
     pub layout: &'static Layout,
     /// Offset in the frame.
@@ -21,7 +21,7 @@ pub struct Placed {
     /// Items in their order.
     pub items: Vec<Self>,
     /// Position of each field of the layout, in the same order; `None` for absent fields.
-    pub(super) places: Vec<Option<Place>>,
+    pub(super) places: Vec<Option<FieldPosition>>,
     /// Length in bytes without padding.
     pub(super) bare_length: usize,
     /// Length in bytes as the header's own length field counts it.
@@ -30,7 +30,7 @@ pub struct Placed {
 
 /// Position of a field in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FieldPosition {
     /// The field.
     pub field: &'static Field,
     /// Offset in bits from the start of the frame.
@@ -39,7 +39,7 @@ pub struct Place {
     pub bits: usize,
 }
 
-impl Place {
+impl FieldPosition {
     /// Returns the range of bytes that contain bits of the field.
     pub const fn bytes(&self) -> Range<usize> {
         self.bit_offset / 8..(self.bit_offset + self.bits).div_ceil(8)
@@ -71,9 +71,9 @@ impl Place {
     }
 }
 
-impl Placed {
+impl PlacedHeader {
     /// Returns the position of a field by its name or path, as in `options.0.value`.
-    pub(super) fn field(&self, path: &str) -> Result<Place, Problem> {
+    pub(super) fn field(&self, path: &str) -> Result<FieldPosition, Problem> {
         if let Some(rest) = self.item_path(path) {
             let (index, rest) = rest.split_once('.').unwrap_or((rest, ""));
             let item = index.parse().ok().and_then(|index: usize| self.items.get(index));
@@ -81,7 +81,7 @@ impl Placed {
         }
         let index = self.layout.fields.iter().position(|field| field.name == path);
         let index = index.ok_or_else(|| unknown_field(self.layout))?;
-        self.places.get(index).copied().flatten().ok_or(Problem::NotGiven)
+        self.places.get(index).copied().flatten().ok_or(Problem::FieldAbsent)
     }
 
     fn item_path<'a>(&self, path: &'a str) -> Option<&'a str> {
@@ -90,14 +90,14 @@ impl Placed {
     }
 
     /// Returns the position of the first field whose role matches.
-    pub(super) fn find(&self, fits: impl Fn(Role) -> bool) -> Option<Place> {
+    pub(super) fn find(&self, fits: impl Fn(Role) -> bool) -> Option<FieldPosition> {
         self.places.iter().flatten().find(|place| fits(place.field.role)).copied()
     }
 }
 
 /// Places all headers, one behind the other.
-pub(super) fn place(headers: &[Header]) -> Result<Vec<Placed>, AssembleError> {
-    let mut placed: Vec<Placed> = Vec::with_capacity(headers.len());
+pub(super) fn place(headers: &[Header]) -> Result<Vec<PlacedHeader>, AssembleError> {
+    let mut placed: Vec<PlacedHeader> = Vec::with_capacity(headers.len());
     let mut offset = 0;
     for (index, header) in headers.iter().enumerate() {
         let one = place_one(header, offset, placed.last()).map_err(|(field, problem)| {
@@ -116,8 +116,8 @@ pub(super) type FieldError = (Option<String>, Problem);
 pub(super) fn place_one(
     header: &Header,
     offset: usize,
-    before: Option<&Placed>,
-) -> Result<Placed, FieldError> {
+    before: Option<&PlacedHeader>,
+) -> Result<PlacedHeader, FieldError> {
     let layout = header.layout;
     for (name, _) in &header.values {
         if layout.field(name).is_none() {
@@ -135,12 +135,12 @@ pub(super) fn place_one(
             if header.value(field.name).is_some() && in_front.is_none() {
                 return Err(at(Problem::NoHeaderBefore));
             }
-            in_front.map(|place| Place { field, ..place })
+            in_front.map(|place| FieldPosition { field, ..place })
         } else if is_present(header, field).map_err(at)? {
             let bits = size(header, field).map_err(at)?;
             let bit_offset = 8 * offset + field.bit_offset - absent;
             end = end.max(bit_offset + bits);
-            Some(Place { field, bit_offset, bits })
+            Some(FieldPosition { field, bit_offset, bits })
         } else {
             absent += field.bits;
             None
@@ -156,7 +156,7 @@ pub(super) fn place_one(
         };
         if !layout.items.layouts.iter().any(|taken| taken.is(item.layout)) {
             let known = layout.items.layouts.iter().map(|layout| layout.name).collect();
-            let problem = Problem::ItemNotTaken { found: item.layout.name, known };
+            let problem = Problem::ItemNotAllowed { found: item.layout.name, known };
             return Err(((!layout.items.name.is_empty()).then(|| path(None)), problem));
         }
         let one = place_one(item, end, None).map_err(|(at, problem)| (Some(path(at)), problem))?;
@@ -169,7 +169,7 @@ pub(super) fn place_one(
         Padding::UncountedZeros => bare_length,
         Padding::Zeros | Padding::Ipv6Options => length,
     };
-    Ok(Placed { layout, offset, length, items, places, bare_length, content_length })
+    Ok(PlacedHeader { layout, offset, length, items, places, bare_length, content_length })
 }
 
 fn unknown_field(layout: &Layout) -> Problem {
@@ -179,12 +179,12 @@ fn unknown_field(layout: &Layout) -> Problem {
 fn is_present(header: &Header, field: &Field) -> Result<bool, Problem> {
     match field.presence {
         Presence::Always => Ok(true),
-        Presence::Given(names) => Ok(names.iter().any(|name| header.value(name).is_some())),
-        Presence::Flagged(flags) => {
+        Presence::IfSet(names) => Ok(names.iter().any(|name| header.value(name).is_some())),
+        Presence::IfFlagSet(flags) => {
             let is_present = flags.iter().any(|flag| flag_value(header, flag) != 0);
             match flags.first() {
                 Some(flag) if !is_present && header.value(field.name).is_some() => {
-                    Err(Problem::Absent { flag })
+                    Err(Problem::FlagNotSet { flag })
                 }
                 _ => Ok(is_present),
             }
@@ -211,12 +211,12 @@ pub(super) fn flag_value(header: &Header, flag: &str) -> u128 {
 
 /// Returns the size of a field in bits.
 fn size(header: &Header, field: &Field) -> Result<usize, Problem> {
-    if field.kind != Kind::Bytes {
+    if field.kind != ValueKind::Bytes {
         return Ok(field.bits);
     }
     match header.value(field.name) {
         Some(Value::Bytes(bytes)) => Ok(8 * bytes.len()),
         Some(Value::Number(number)) => Err(Problem::NotANumber { found: *number }),
-        Some(Value::Auto | Value::Bad) | None => Ok(0),
+        Some(Value::Auto | Value::WrongChecksum) | None => Ok(0),
     }
 }

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use super::fill::pseudo_header;
 use super::header::Header;
-use super::place::{Place, Placed, place_one};
+use super::place::{FieldPosition, PlacedHeader, place_one};
 use super::{Assembled, end, sum};
 use crate::stream::{Checksum, PseudoHeader, Step};
-use wirestorm_wire::layout::{self, Covered, Layout, Role};
+use wirestorm_wire::layout::{self, ChecksumCoverage, Layout, Role};
 use wirestorm_wire::layout::{
     ethernet::ETHERNET, gtp::GTPV1, ipv4::IPV4, ipv6::FRAGMENT, ipv6::IPV6, mpls::MPLS, ppp::PPP,
     ppp::PPPOE, vxlan::VXLAN,
@@ -24,7 +24,7 @@ const HEADERS_MAX: usize = 64;
 /// correct. They exclude those over an incomplete packet (truncated or a fragment), absent UDP
 /// checksums, and a CRC with padding behind it.
 pub fn recognise(frame: Vec<u8>) -> Assembled {
-    let mut headers: Vec<Placed> = Vec::new();
+    let mut headers: Vec<PlacedHeader> = Vec::new();
     let mut layout = Some(&ETHERNET);
     while let Some(next) = layout.filter(|_| headers.len() < HEADERS_MAX) {
         let Some(header) = header_at(next, &frame, end(&headers), headers.last()) else { break };
@@ -39,12 +39,13 @@ fn header_at(
     layout: &'static Layout,
     frame: &[u8],
     offset: usize,
-    before: Option<&Placed>,
-) -> Option<Placed> {
+    before: Option<&PlacedHeader>,
+) -> Option<PlacedHeader> {
     let mut header = Header::new(layout);
     // Flags determine which fields are present, and precede those fields.
     for field in layout.fields.iter().filter(|field| matches!(field.role, Role::Flag(_))) {
-        let place = Place { field, bit_offset: 8 * offset + field.bit_offset, bits: field.bits };
+        let place =
+            FieldPosition { field, bit_offset: 8 * offset + field.bit_offset, bits: field.bits };
         header = header.with(field.name, place.read(frame)?);
     }
     let mut placed = place_one(&header, offset, before).ok()?;
@@ -62,7 +63,7 @@ fn header_at(
 }
 
 /// Returns the layout of the next header.
-fn next_layout(frame: &[u8], header: &Placed) -> Option<&'static Layout> {
+fn next_layout(frame: &[u8], header: &PlacedHeader) -> Option<&'static Layout> {
     let value = |name| header.field(name).ok().and_then(|place| place.read(frame));
     // RFC 4928 section 3: the first four bits identify an IP packet.
     let by_version = || match frame.get(header.offset + header.length)? >> 4 {
@@ -96,7 +97,7 @@ fn next_layout(frame: &[u8], header: &Placed) -> Option<&'static Layout> {
 }
 
 /// Returns whether the header is followed by only a part of a packet.
-fn is_fragment(frame: &[u8], header: &Placed) -> bool {
+fn is_fragment(frame: &[u8], header: &PlacedHeader) -> bool {
     let is_set = |name| {
         let value = header.field(name).ok().and_then(|place| place.read(frame));
         value.is_some_and(|value| value != 0)
@@ -106,7 +107,7 @@ fn is_fragment(frame: &[u8], header: &Placed) -> bool {
 }
 
 /// Returns the end of the packet according to the header, if it has a length.
-fn told_end(frame: &[u8], header: &Placed) -> Option<usize> {
+fn declared_end(frame: &[u8], header: &PlacedHeader) -> Option<usize> {
     let place = header.find(|role| matches!(role, Role::LengthToEnd { .. }))?;
     let Role::LengthToEnd { from } = place.field.role else { return None };
     Some(header.offset + from + place.read(frame)? as usize)
@@ -114,13 +115,13 @@ fn told_end(frame: &[u8], header: &Placed) -> Option<usize> {
 
 /// Returns the steps that keep lengths and checksums correct: lengths first, then inner checksums
 /// before outer ones.
-fn steps(frame: &[u8], headers: &[Placed]) -> Vec<Step> {
+fn steps(frame: &[u8], headers: &[PlacedHeader]) -> Vec<Step> {
     let mut lengths = Vec::new();
     let mut sums = Vec::new();
     // End of the packet; `None` once the packet is incomplete.
     let mut packet_end = Some(frame.len());
     for (index, header) in headers.iter().enumerate() {
-        if let Some(told) = told_end(frame, header) {
+        if let Some(told) = declared_end(frame, header) {
             let is_within = |end: &usize| (header.offset + header.length..=*end).contains(&told);
             packet_end = packet_end.filter(is_within).map(|_| told);
         }
@@ -131,8 +132,8 @@ fn steps(frame: &[u8], headers: &[Placed]) -> Vec<Step> {
                     lengths.push(Step::WriteLength { offset, less: header.offset + from });
                 }
                 Role::Checksum(covered) => {
-                    let asked = Asked { frame, headers, index, place, packet_end };
-                    sums.extend(asked.sum(covered).map(Step::Checksum));
+                    let checksum = ChecksumContext { frame, headers, index, place, packet_end };
+                    sums.extend(checksum.sum(covered).map(Step::Checksum));
                 }
                 _ => {}
             }
@@ -146,28 +147,30 @@ fn steps(frame: &[u8], headers: &[Placed]) -> Vec<Step> {
 }
 
 /// A checksum and its surroundings.
-struct Asked<'a> {
+struct ChecksumContext<'a> {
     frame: &'a [u8],
-    headers: &'a [Placed],
+    headers: &'a [PlacedHeader],
     index: usize,
-    place: &'a Place,
+    place: &'a FieldPosition,
     packet_end: Option<usize>,
 }
 
-impl Asked<'_> {
+impl ChecksumContext<'_> {
     /// Returns the checksum with its covered range; `None` if the data is incomplete.
-    fn sum(&self, covered: Covered) -> Option<Checksum> {
+    fn sum(&self, covered: ChecksumCoverage) -> Option<Checksum> {
         let (before, rest) = self.headers.split_at_checked(self.index)?;
         let header = rest.first()?;
         let (start, offset) = (header.offset, self.place.bit_offset / 8);
         let is_open = self.packet_end == Some(self.frame.len());
         let end = if is_open { None } else { self.packet_end };
         let (end, pseudo_header, never_zero) = match covered {
-            Covered::Header => (Some(start + header.length), PseudoHeader::None, false),
-            Covered::Crc32c => return is_open.then_some(Checksum::Crc32c { offset, start }),
+            ChecksumCoverage::Header => (Some(start + header.length), PseudoHeader::None, false),
+            ChecksumCoverage::Crc32c => {
+                return is_open.then_some(Checksum::Crc32c { offset, start });
+            }
             _ if self.packet_end.is_none() => return None,
-            Covered::Packet => (end, PseudoHeader::None, false),
-            Covered::PacketAndAddresses { never_zero } => {
+            ChecksumCoverage::Packet => (end, PseudoHeader::None, false),
+            ChecksumCoverage::PacketAndAddresses { never_zero } => {
                 // RFC 768: zero means no checksum.
                 if never_zero && self.place.read(self.frame) == Some(0) {
                     return None;
@@ -184,8 +187,8 @@ impl Assembled {
     /// Returns the end of the first packet with a length field; padding follows. The end of the
     /// frame if there is none.
     pub fn packet_end(&self) -> usize {
-        let told = self.headers.iter().find_map(|header| told_end(&self.frame, header));
-        told.unwrap_or(self.frame.len()).min(self.frame.len())
+        let declared = self.headers.iter().find_map(|header| declared_end(&self.frame, header));
+        declared.unwrap_or(self.frame.len()).min(self.frame.len())
     }
 
     /// Returns the end of the headers.

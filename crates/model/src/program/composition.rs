@@ -24,7 +24,7 @@ pub enum Piece {
     /// The same bytes for all flows.
     Bytes(Vec<u8>),
     /// A value of the flow.
-    Value(Value, Form),
+    Value(Value, ValueFormat),
     /// This many random bytes.
     RandomBytes(u16),
     /// This many random letters and digits.
@@ -65,14 +65,14 @@ pub enum Value {
 
 /// Format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueFormat {
     /// Numbers in decimal, addresses in their usual notation, texts unchanged.
     Plain,
     /// Numbers in decimal with leading zeros, at least this many digits. Other values as in
     /// [`Self::Plain`].
     Digits(u8),
     /// Bytes in decimal, separated by commas. Of a number, only its lowest two bytes.
-    Octets,
+    DecimalBytes,
     /// Hexadecimal. Numbers have no leading zeros; other values have two digits per byte.
     Hex,
     /// Addresses in network byte order, texts unchanged, numbers in 8 bytes, big-endian.
@@ -87,7 +87,7 @@ impl Composition {
     pub const LENGTH_MAX: usize = 1 << 20;
 
     /// Creates a composition of the same bytes for all flows.
-    pub fn of_bytes(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         Self { pieces: alloc::vec![Piece::Bytes(bytes.into())], ..Self::default() }
     }
 

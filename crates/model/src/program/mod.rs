@@ -9,9 +9,9 @@ mod rule;
 mod step;
 mod variables;
 
-pub use composition::{Composition, Field, Form, Piece, Value};
+pub use composition::{Composition, Field, Piece, Value, ValueFormat};
 pub use number::Number;
-pub use part::Part;
-pub use rule::{Delimiter, Rule};
-pub use step::{Counted, Expected, Label, Step, When};
-pub use variables::{Comparison, Statistic, TextVariable, TickVariable, Transaction, Variable};
+pub use part::MessagePart;
+pub use rule::{Delimiter, MessageFraming};
+pub use step::{Condition, CountAmount, JumpCondition, Label, Step};
+pub use variables::{Comparison, TextVariable, TimeVariable, TransactionId, UserCounter, Variable};

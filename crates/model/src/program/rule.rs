@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 /// Amount of received data that one step consumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum MessageFraming {
     /// This many bytes.
     Count(u64),
     /// All bytes up to and including a delimiter.
@@ -26,7 +26,7 @@ pub enum Rule {
 pub struct Delimiter {
     bytes: Box<[u8]>,
     /// Failure function of Knuth, Morris and Pratt.
-    repeats: Box<[u16]>,
+    failure_function: Box<[u16]>,
 }
 
 impl Delimiter {
@@ -38,15 +38,15 @@ impl Delimiter {
         if !(1..=Self::LENGTH_MAX).contains(&bytes.len()) {
             return None;
         }
-        let mut delimiter = Self { bytes: bytes.into(), repeats: Box::new([]) };
+        let mut delimiter = Self { bytes: bytes.into(), failure_function: Box::new([]) };
         let mut repeats = alloc::vec![0; bytes.len()];
         let mut matched = 0;
         for place in 1..bytes.len() {
-            delimiter.repeats = repeats.as_slice().into();
-            matched = delimiter.step(matched, bytes[place]);
+            delimiter.failure_function = repeats.as_slice().into();
+            matched = delimiter.advance(matched, bytes[place]);
             repeats[place] = matched as u16;
         }
-        delimiter.repeats = repeats.into();
+        delimiter.failure_function = repeats.into();
         Some(delimiter)
     }
 
@@ -56,14 +56,14 @@ impl Delimiter {
     }
 
     /// Returns the number of matching delimiter bytes after `byte`, if `matched` matched before it.
-    pub fn step(&self, mut matched: usize, byte: u8) -> usize {
+    pub fn advance(&self, mut matched: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(matched) == Some(&byte) {
                 return matched + 1;
             }
             match matched {
                 0 => return 0,
-                _ => matched = self.repeats[matched - 1].into(),
+                _ => matched = self.failure_function[matched - 1].into(),
             }
         }
     }

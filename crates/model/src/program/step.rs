@@ -10,9 +10,9 @@ use wirestorm_wire::pattern::Pattern;
 
 use super::composition::{Composition, Value};
 use super::number::Number;
-use super::part::Part;
-use super::rule::Rule;
-use super::variables::{Comparison, Statistic, TextVariable, TickVariable, Variable};
+use super::part::MessagePart;
+use super::rule::MessageFraming;
+use super::variables::{Comparison, TextVariable, TimeVariable, UserCounter, Variable};
 
 /// One step of a program. After the last step the flow closes its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,21 +28,21 @@ pub enum Step {
         fill: Vec<u8>,
     },
     /// Sends payload that each flow composes, like [`Step::Send`].
-    SendOwn(Composition),
+    SendComposed(Composition),
     /// Waits until this many bytes have arrived since the last [`Step::Receive`]. If the peer
     /// closes before, the program ends.
     Receive(u64),
     /// Like [`Step::Receive`], but the flow fails if the peer closes before.
-    Need(u64),
+    ReceiveOrFail(u64),
     /// Waits for the data that a rule selects, and consumes it. If the peer closes before, the
     /// program ends; the flow fails if a part of the data had arrived.
-    ReceiveWhole(Rule),
+    ReceiveMessage(MessageFraming),
     /// Like [`Step::ReceiveWhole`], but the flow fails whenever the peer closes before.
-    NeedWhole(Rule),
+    ReceiveMessageOrFail(MessageFraming),
     /// Checks the last message. If the check fails, the flow fails.
     Expect {
         /// Condition that the message must meet.
-        expected: Expected,
+        expected: Condition,
         /// Label at which a failed flow continues; `None`: its program ends.
         otherwise: Option<Label>,
     },
@@ -51,7 +51,7 @@ pub enum Step {
         /// Text variable to set.
         text: TextVariable,
         /// Part to store.
-        part: Part,
+        part: MessagePart,
     },
     /// Sets a text variable.
     SetText {
@@ -86,7 +86,7 @@ pub enum Step {
         fill: Vec<u8>,
     },
     /// Sends payload that each flow composes as a datagram.
-    SendOwnDatagram(Composition),
+    SendComposedDatagram(Composition),
     /// Waits until this many datagrams have arrived.
     ReceiveDatagrams {
         /// Number of datagrams.
@@ -95,7 +95,7 @@ pub enum Step {
         clear: bool,
     },
     /// Sets the idle timeout of a UDP flow. The default is 1 second.
-    Idle {
+    SetIdleTimeout {
         /// Timeout in whole milliseconds; zero: none.
         time: Duration,
         /// Whether only received datagrams reset the timer.
@@ -141,7 +141,7 @@ pub enum Step {
         max: Duration,
     },
     /// Waits for a random time of an exponential or normal distribution, in whole microseconds.
-    DelayAbout {
+    RandomDelay {
         /// Mean.
         mean: Duration,
         /// Standard deviation of a normal distribution; `None`: exponential distribution.
@@ -157,15 +157,15 @@ pub enum Step {
         follows_http: bool,
     },
     /// Fails the flow if the peer has closed.
-    NeedOpen,
+    FailIfClosed,
     /// Waits until the peer closes.
     WaitForClose,
     /// Resets the connection. It is the last step.
     Reset,
     /// Sets whether later sends wait for acknowledgements. The default is true.
-    Blocking(bool),
+    SetBlocking(bool),
     /// Sets the type of service (IPv4) or traffic class (IPv6) of later packets.
-    TrafficClass(u8),
+    SetTrafficClass(u8),
     /// Repeats steps.
     Repeat {
         /// Number of repetitions; `None`: without end.
@@ -180,7 +180,7 @@ pub enum Step {
         /// Jump target.
         to: Label,
         /// Condition. If it does not hold, the next step follows.
-        when: When,
+        when: JumpCondition,
     },
     /// Decrements a variable that is greater than 0, and jumps if it is still greater than 0.
     DecrementAndJump {
@@ -204,26 +204,26 @@ pub enum Step {
         value: u64,
     },
     /// Stores the current time.
-    Remember(TickVariable),
+    StoreTime(TimeVariable),
     /// Moves a stored time forward.
-    Postpone {
+    AdvanceTime {
         /// Stored time to change.
-        time: TickVariable,
+        time: TimeVariable,
         /// Time to add, in whole milliseconds.
         by: Duration,
     },
     /// Adds to a user counter.
-    Count {
+    AddToCounter {
         /// Counter, A to D.
-        counter: Statistic,
+        counter: UserCounter,
         /// Amount to add.
-        what: Counted,
+        what: CountAmount,
     },
 }
 
 /// Condition of a jump.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum JumpCondition {
     /// Always.
     Always,
     /// If a comparison holds.
@@ -240,21 +240,21 @@ pub enum When {
         /// Duration in whole milliseconds.
         span: Duration,
         /// Stored time.
-        since: TickVariable,
+        since: TimeVariable,
     },
     /// If the last message meets a condition.
-    Received(Expected),
+    Received(Condition),
 }
 
 /// Amount to add to a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountAmount {
     /// A number.
     Number(u64),
     /// Number of whole time units since a stored time.
     Since {
         /// Stored time.
-        time: TickVariable,
+        time: TimeVariable,
         /// Time unit in milliseconds.
         unit: NonZeroU16,
     },
@@ -266,9 +266,9 @@ pub struct Label(pub u32);
 
 /// Condition on the last message, which is the data of the last receive step or the last datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum Condition {
     /// The message equals these bytes.
-    Is(Composition),
+    Equals(Composition),
     /// The message contains these bytes.
     Contains(Composition),
     /// The message contains a match of this pattern.
@@ -276,7 +276,7 @@ pub enum Expected {
     /// The message is an HTTP/1 message that keeps the connection open.
     KeepsConnection,
     /// The message is not a DNS answer to the query with this ID.
-    NoDnsAnswer(u16),
+    NotDnsAnswer(u16),
     /// The message is a DNS answer with response code 0 (NOERROR).
     DnsNoError,
 }

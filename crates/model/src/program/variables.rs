@@ -6,7 +6,7 @@ pub struct Variable(u8);
 
 /// A stored time of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TickVariable(u8);
+pub struct TimeVariable(u8);
 
 /// A text variable of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +14,11 @@ pub struct TextVariable(u8);
 
 /// A transaction name. All flows of a template share its histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transaction(u8);
+pub struct TransactionId(u8);
 
 /// A user counter, shared by all flows of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Statistic(u8);
+pub struct UserCounter(u8);
 
 macro_rules! numbered {
     ($($name:ident: $what:literal, $count:literal;)*) => {$(
@@ -48,10 +48,10 @@ macro_rules! numbered {
 
 numbered! {
     Variable: "variables of a flow", 10;
-    TickVariable: "stored times of a flow", 10;
+    TimeVariable: "stored times of a flow", 10;
     TextVariable: "text variables of a flow", 10;
-    Transaction: "transaction names", 32;
-    Statistic: "user counters", 4;
+    TransactionId: "transaction names", 32;
+    UserCounter: "user counters", 4;
 }
 
 /// Comparison of a variable with a value.

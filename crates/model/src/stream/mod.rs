@@ -18,7 +18,7 @@ mod transmission;
 mod variable;
 
 pub use program::{ByteOrder, Checksum, Program, PseudoHeader, Step, Write};
-pub use transmission::{Departures, Mode, Speed, Transmission};
+pub use transmission::{GapDistribution, Mode, Speed, Transmission};
 pub use variable::{Advance, Values, Variable, draw};
 
 use alloc::string::String;

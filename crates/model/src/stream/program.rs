@@ -78,7 +78,7 @@ impl Write {
 
     /// Writes a value to a frame, as the type defines it. Does nothing if the field exceeds the
     /// frame.
-    pub fn put(&self, value: u128, frame: &mut [u8]) {
+    pub fn apply(&self, value: u128, frame: &mut [u8]) {
         let Some(field) = frame.get_mut(self.target()) else { return };
         let is_little = self.order == ByteOrder::Little;
         if is_little {

@@ -11,7 +11,7 @@ pub struct Transmission {
     /// Rate within a group.
     pub speed: Speed,
     /// Distribution of inter-departure times.
-    pub departures: Departures,
+    pub departures: GapDistribution,
     /// Time from each start of the stream to its first frame.
     pub start_delay: Duration,
     /// Whether the stream starts with the run. If not, it starts when a stream that names it in
@@ -31,7 +31,7 @@ impl Transmission {
         Self {
             mode: Mode::Continuous,
             speed,
-            departures: Departures::Constant,
+            departures: GapDistribution::Constant,
             start_delay: Duration::ZERO,
             self_start: true,
             start_paused: false,
@@ -49,7 +49,7 @@ pub enum Mode {
     /// Sends frames that are due within a time after the first frame, then ends.
     Time {
         /// Time limit; more than zero.
-        lasts: Duration,
+        duration: Duration,
     },
     /// Sends a number of frames, then ends.
     Burst {
@@ -80,7 +80,7 @@ pub enum Speed {
 
 /// Distribution of the gaps between frames about their mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Departures {
+pub enum GapDistribution {
     /// Constant gaps.
     #[default]
     Constant,

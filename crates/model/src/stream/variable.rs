@@ -77,12 +77,12 @@ impl Variable {
 
     /// Returns the position in the sequence at frame `number`, since the last restart.
     pub fn position(&self, number: u64, variables: &[Self]) -> u64 {
-        let passed = self.passed(number, variables);
+        let passed = self.advances(number, variables);
         self.restart_after.map_or(passed, |after| passed % after)
     }
 
     /// Returns how many times the variable advanced before frame `number`.
-    fn passed(&self, number: u64, variables: &[Self]) -> u64 {
+    fn advances(&self, number: u64, variables: &[Self]) -> u64 {
         match self.advance {
             Advance::EveryFrame => number,
             Advance::WhenWraps(other) => {
@@ -96,10 +96,10 @@ impl Variable {
         match (self.values.cycle(), self.restart_after) {
             (Some(cycle), _) => {
                 let past = self.position(number, variables);
-                past.saturating_add(self.values.lead_in()) / cycle
+                past.saturating_add(self.values.start_index()) / cycle
             }
             // Random values have no cycle, so they wrap when they restart.
-            (None, Some(after)) => self.passed(number, variables) / after,
+            (None, Some(after)) => self.advances(number, variables) / after,
             (None, None) => 0,
         }
     }
@@ -156,7 +156,7 @@ impl Values {
     }
 
     /// Returns how many values precede the first one in the order of the cycle.
-    pub fn lead_in(&self) -> u64 {
+    pub fn start_index(&self) -> u64 {
         match self {
             Self::Counter { start, min, max, step, downwards } => {
                 let begin = if *downwards { max - start } else { start - min } / step;

@@ -8,7 +8,7 @@ use wirestorm_model::assemble::{
 };
 use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
 use wirestorm_wire::checksum::{combine, crc32c, sum};
-use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
+use wirestorm_wire::layout::{self, Field, Layout, Role, ValueKind};
 
 /// Reference implementation: runs a program's steps and returns the frame for these values.
 fn run(template: &[u8], steps: &[Step], values: &[u128]) -> Vec<u8> {
@@ -104,11 +104,11 @@ fn stacks() -> Vec<Vec<Header>> {
     let mut group = names(&["ethernet", "ipv4"]);
     group.push(with_items("igmpv3_report", &["group_record"]));
     let mut wrong = names(&["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "tcp"]);
-    wrong[1] = header("ipv4").with("header_checksum", Value::Bad);
-    wrong[2] = header("udp").with("checksum", Value::Bad);
-    wrong[6] = header("tcp").with("checksum", Value::Bad);
+    wrong[1] = header("ipv4").with("header_checksum", Value::WrongChecksum);
+    wrong[2] = header("udp").with("checksum", Value::WrongChecksum);
+    wrong[6] = header("tcp").with("checksum", Value::WrongChecksum);
     let mut wrong_sctp = names(&["ethernet", "ipv4", "sctp", "sctp_data"]);
-    wrong_sctp[2] = header("sctp").with("checksum", Value::Bad);
+    wrong_sctp[2] = header("sctp").with("checksum", Value::WrongChecksum);
     // The headers behind this one start at an odd offset.
     let mut odd = names(&["custom", "ipv4", "udp"]);
     odd[0] = header("custom").with("bytes", vec![1, 2, 3]);
@@ -143,7 +143,7 @@ fn variable_fields(headers: &[Header]) -> Vec<(usize, String, &'static Field)> {
             let decides = matches!(field.role, Role::Flag(_))
                 || field.name == "segments_left"
                 || field.presence != layout::Presence::Always && !is_given;
-            if !decides && field.kind != Kind::Bytes {
+            if !decides && field.kind != ValueKind::Bytes {
                 found(format!("{path}{}", field.name), field);
             }
         }
@@ -187,7 +187,7 @@ fn payloads() -> impl Strategy<Value = Payload> {
 }
 
 /// Returns whether protocol numbers alone identify the layout.
-fn is_told_by_numbers(layout: &Layout) -> bool {
+fn is_identified_by_numbers(layout: &Layout) -> bool {
     !["custom", "sctp_data"].contains(&layout.name)
         && !["igmpv2", "igmpv3_report", "icmpv6_neighbor_solicitation"].contains(&layout.name)
 }
@@ -256,7 +256,7 @@ proptest! {
         let bits = |field: &Field| field.bit_offset..field.bit_offset + field.bits;
         let is_number = |field: &Field| {
             let is_own = matches!(field.role, Role::OwnNumber(_));
-            field.kind != Kind::Bytes && !is_own && field.presence == layout::Presence::Always
+            field.kind != ValueKind::Bytes && !is_own && field.presence == layout::Presence::Always
         };
         let plain = |field: &Field| is_number(field) && !matches!(field.role, Role::Flag(_));
         let fields: Vec<&Field> = layout.fields.iter().filter(|field| plain(field)).collect();
@@ -347,7 +347,7 @@ fn within_frame(assembled: &Assembled) -> Result<(), TestCaseError> {
 fn any_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Auto),
-        Just(Value::Bad),
+        Just(Value::WrongChecksum),
         any::<u128>().prop_map(Value::Number),
         (0..20_u128).prop_map(Value::Number),
         vec(any::<u8>(), 0..20).prop_map(Value::Bytes),
@@ -408,7 +408,7 @@ fn errors_have_location_found_and_expected_values() {
         "header 1 (ipv4), dscp: found 1 bytes, expected a number of 6 bits"
     );
     assert_eq!(
-        with("protocol", Value::Bad),
+        with("protocol", Value::WrongChecksum),
         "header 1 (ipv4), protocol: only a checksum can be bad; expected a value"
     );
     assert_eq!(
@@ -551,7 +551,7 @@ proptest! {
         let assembled = assemble(&headers, &payload, length).unwrap();
         let found = recognise(assembled.frame.clone());
         prop_assert_eq!(&found.frame, &assembled.frame);
-        let told = headers.iter().take_while(|header| is_told_by_numbers(header.layout)).count();
+        let told = headers.iter().take_while(|header| is_identified_by_numbers(header.layout)).count();
         prop_assert!(found.headers.len() >= told);
         for (index, (found_header, header)) in
             found.headers.iter().zip(&assembled.headers).enumerate().take(told)

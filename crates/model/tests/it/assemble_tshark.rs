@@ -29,7 +29,7 @@ impl Case {
             .unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    fn has(&self, name: &str) -> usize {
+    fn with_item(&self, name: &str) -> usize {
         self.headers.iter().filter(|header| header.layout.name == name).count()
     }
 }
@@ -47,7 +47,7 @@ trait With: Sized {
     /// Adds an item with values.
     fn has(self, name: &str, values: &[(&'static str, u128)]) -> Self;
     /// Adds an item with values and a field of bytes.
-    fn has_bytes(
+    fn with_item_bytes(
         self,
         name: &str,
         values: &[(&'static str, u128)],
@@ -64,7 +64,7 @@ impl With for Header {
         self.item(filled(layout, values))
     }
 
-    fn has_bytes(
+    fn with_item_bytes(
         self,
         name: &str,
         values: &[(&'static str, u128)],
@@ -153,7 +153,7 @@ fn cases() -> Vec<Case> {
                 .within("timestamp", &[("value", 123_456)])
                 .has("record_route", &[("pointer", 8)])
                 .within("address", &[("value", v4("1.2.3.4"))])
-                .has_bytes("custom", &[("copied_flag", 1), ("option_class", 0), ("option_number", 8)],
+                .with_item_bytes("custom", &[("copied_flag", 1), ("option_class", 0), ("option_number", 8)],
                            "value", &[1, 2])
                 .has("end_of_options", &[]),
             udp(),
@@ -185,7 +185,7 @@ fn cases() -> Vec<Case> {
                 .has("timestamps", &[("value", 0x0a0b_0c0d), ("echo_reply", 0x0102_0304)])
                 .has("sack", &[])
                 .within("block", &[("left_edge", 0x0506_0709), ("right_edge", 0x0506_0809)])
-                .has_bytes("custom", &[("kind", 30)], "value", &[0x20, 0])
+                .with_item_bytes("custom", &[("kind", 30)], "value", &[0x20, 0])
                 .has("end_of_options", &[]),
         ], &[
             ("0.ether_type", "eth.type", 1), ("1.version", "ipv6.version", 1),
@@ -302,7 +302,7 @@ fn cases() -> Vec<Case> {
             ethernet(), ipv6().with("hop_limit", 255),
             header("icmpv6_router_solicitation", &[])
                 .has("source_link_layer_address", &[("address", mac(0x55))])
-                .has_bytes("custom", &[("type", 253)], "value", &[1; 9]),
+                .with_item_bytes("custom", &[("type", 253)], "value", &[1; 9]),
         ], &[
             ("1.payload_length", "ipv6.plen", 1), ("2.type", "icmpv6.type", 1),
             ("2.options.0.type", "icmpv6.opt.type#0", 1),
@@ -403,7 +403,7 @@ fn cases() -> Vec<Case> {
             header("igmpv3_report", &[])
                 .has("group_record", &[("type", 3), ("group_address", v4("239.1.2.3"))])
                 .within("source", &[("value", v4("1.1.1.1"))])
-                .has_bytes("custom", &[], "bytes", &[4, 0, 0, 0, 239, 9, 9, 9]),
+                .with_item_bytes("custom", &[], "bytes", &[4, 0, 0, 0, 239, 9, 9, 9]),
         ], &[
             ("2.type", "igmp.type", 1), ("2.number_of_records", "igmp.num_grp_recs", 1),
             ("2.records.0.type", "igmp.record_type#0", 1),
@@ -435,8 +435,8 @@ fn cases() -> Vec<Case> {
         closed("sctp chunks", 14 + 40 + 12 + 12 + 4, &[
             ethernet(), ipv6(),
             header("sctp", &[("src_port", 7007), ("dst_port", 7008)])
-                .has_bytes("chunk", &[("type", 10)], "value", &[0, 1, 0, 5, 9])
-                .has_bytes("chunk", &[("type", 11), ("flags", 0)], "value", &[]),
+                .with_item_bytes("chunk", &[("type", 10)], "value", &[0, 1, 0, 5, 9])
+                .with_item_bytes("chunk", &[("type", 11), ("flags", 0)], "value", &[]),
         ], &[
             ("1.next_header", "ipv6.nxt", 1), ("2.chunks.0.type", "sctp.chunk_type#0", 1),
             ("2.chunks.0.length", "sctp.chunk_length#0", 1),
@@ -485,7 +485,7 @@ fn cases() -> Vec<Case> {
             header("gtpv1", &[
                 ("teid", 1), ("sequence_number", 0x1122), ("next_extension_header_type", 0x85),
             ])
-                .has_bytes("extension_header", &[], "contents", &[0x10, 9, 0]),
+                .with_item_bytes("extension_header", &[], "contents", &[0x10, 9, 0]),
             ipv4(), udp(),
         ], &[
             ("3.message_length", "gtp.length", 1), ("3.e_flag", "gtp.flags.e", 1),
@@ -507,7 +507,7 @@ fn cases() -> Vec<Case> {
         closed("pppoe discovery", 60, &[
             ethernet(),
             header("pppoe_discovery", &[])
-                .has("tag", &[]).has_bytes("tag", &[("type", 0x0103)], "value", b"host"),
+                .has("tag", &[]).with_item_bytes("tag", &[("type", 0x0103)], "value", b"host"),
         ], &[
             ("0.ether_type", "eth.type", 1), ("1.code", "pppoe.code", 1),
             ("1.length", "pppoe.payload_length", 1),
@@ -526,9 +526,9 @@ fn cases() -> Vec<Case> {
         case("extension headers", 230, &[
             ethernet(), ipv6(),
             header("ipv6_hop_by_hop", &[])
-                .has("router_alert", &[("value", 3)]).has("pad1", &[]).has_bytes("padn", &[], "value", &[0; 3]),
+                .has("router_alert", &[("value", 3)]).has("pad1", &[]).with_item_bytes("padn", &[], "value", &[0; 3]),
             header("ipv6_destination_options", &[])
-                .has_bytes("custom", &[("type", 0x1e)], "value", &[7; 5]),
+                .with_item_bytes("custom", &[("type", 0x1e)], "value", &[7; 5]),
             header("ipv6_routing", &[("tag", 0x1234)])
                 .has("segment", &[("value", v6("2001:db8::2"))])
                 .has("segment", &[("value", v6("2001:db8::3"))]),
@@ -728,7 +728,7 @@ fn checksums_are_valid_and_no_frame_is_malformed() {
     let mut wrong = Vec::new();
     for (case, row) in cases.iter().zip(&rows) {
         for ((field, layouts), found) in STATUS.iter().zip(row) {
-            let mut count: usize = layouts.iter().map(|name| case.has(name)).sum();
+            let mut count: usize = layouts.iter().map(|name| case.with_item(name)).sum();
             match (case.name, *field) {
                 ("any bytes", "ip.checksum.status") => count = 1,
                 ("any bytes", "udp.checksum.status") => count = 1,
@@ -762,7 +762,7 @@ fn a_wrong_checksum_leaves_the_others_valid() {
             let name = case.headers[index].layout.name;
             let field = if name == "ipv4" { "header_checksum" } else { "checksum" };
             let mut headers = case.headers.clone();
-            headers[index] = headers[index].clone().with(field, Value::Bad);
+            headers[index] = headers[index].clone().with(field, Value::WrongChecksum);
             let frame = assemble(&headers, &case.payload, case.length).unwrap().frame;
             let before = case.headers[..index].iter();
             let names = STATUS[status].1;

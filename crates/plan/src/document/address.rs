@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use wirestorm_wire::prefix::Prefix;
 
 use super::error::PlanError;
-use super::place::Place;
+use super::place::ValueAt;
 
 /// Accepted notation of an address, for error messages.
 pub(crate) const ADDRESS: &str =
@@ -27,20 +27,20 @@ pub fn parse_address(text: &str) -> Option<Prefix> {
 }
 
 /// Reads a port's own addresses: one, or a list.
-pub(crate) fn read_addresses(place: &Place<'_>) -> Result<Vec<Prefix>, PlanError> {
+pub(crate) fn read_addresses(place: &ValueAt<'_>) -> Result<Vec<Prefix>, PlanError> {
     one_or_many(place, |place| {
-        parse_address(place.text(ADDRESS)?).ok_or_else(|| place.wrong(ADDRESS))
+        parse_address(place.text(ADDRESS)?).ok_or_else(|| place.unexpected(ADDRESS))
     })
 }
 
 /// Reads a port's gateways: one, or a list.
-pub(crate) fn read_gateways(place: &Place<'_>) -> Result<Vec<IpAddr>, PlanError> {
-    one_or_many(place, |place| place.text(GATEWAY)?.parse().map_err(|_| place.wrong(GATEWAY)))
+pub(crate) fn read_gateways(place: &ValueAt<'_>) -> Result<Vec<IpAddr>, PlanError> {
+    one_or_many(place, |place| place.text(GATEWAY)?.parse().map_err(|_| place.unexpected(GATEWAY)))
 }
 
 fn one_or_many<T>(
-    place: &Place<'_>,
-    read: impl Fn(&Place<'_>) -> Result<T, PlanError>,
+    place: &ValueAt<'_>,
+    read: impl Fn(&ValueAt<'_>) -> Result<T, PlanError>,
 ) -> Result<Vec<T>, PlanError> {
     if place.value().is_array() {
         return place.items("a list of addresses")?.iter().map(read).collect();

@@ -13,13 +13,13 @@ pub struct PlanError {
 }
 
 /// Path of the whole document.
-pub(crate) const WHOLE: &str = "plan";
+pub(crate) const ROOT_PATH: &str = "plan";
 
 impl PlanError {
     /// Returns whether the error concerns the whole document, so that the file name alone locates
     /// it.
-    pub fn is_of_whole(&self) -> bool {
-        self.path == WHOLE
+    pub fn is_document_error(&self) -> bool {
+        self.path == ROOT_PATH
     }
 }
 

@@ -21,16 +21,16 @@ use error::PlanError;
 /// parses as such. Anything else is YAML.
 pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
     let begin = text.trim_start().chars().next();
-    let json = matches!(begin, Some('{' | '[')).then(|| serde_json::from_str::<Unambiguous>(text));
+    let json = matches!(begin, Some('{' | '[')).then(|| serde_json::from_str::<UniqueKeys>(text));
     let outcome = match (begin, json) {
         (_, Some(Ok(document))) => return Ok(document.0),
         (Some('{'), Some(Err(error))) => Err(("JSON", error.to_string())),
         _ => read_yaml(text).map_err(|reason| ("YAML", reason)),
     };
     outcome.map_err(|(form, reason)| PlanError {
-        path: error::WHOLE.into(),
+        path: error::ROOT_PATH.into(),
         message: match reason.split_once(DUPLICATE) {
-            Some((before, after)) => told_twice(before, after),
+            Some((before, after)) => duplicate_key_message(before, after),
             None => format!("invalid {form}: {reason}"),
         },
     })
@@ -40,7 +40,7 @@ pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
 const DUPLICATE: &str = "duplicate mapping key: ";
 
 /// Formats the error for a duplicate key, from the text before and after [`DUPLICATE`].
-fn told_twice(before: &str, after: &str) -> String {
+fn duplicate_key_message(before: &str, after: &str) -> String {
     let (line, context) = after.split_once('\n').unwrap_or((after, ""));
     let (key, at) = line.rsplit_once(" at ").unwrap_or((line, before.trim_end_matches([':', ' '])));
     let mut message = format!("{at}: duplicate key {key:?}");
@@ -58,21 +58,21 @@ fn read_yaml(text: &str) -> Result<Value, String> {
     // Only `true` and `false` are booleans, so a flow can have the name `y` or `on`.
     options.strict_booleans = true;
     serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| without_advice(&error.to_string()))
+        .map_err(|error| strip_library_advice(&error.to_string()))
 }
 
 /// A value whose objects have no duplicate keys, as in YAML. Plain serde_json keeps the last one.
-struct Unambiguous(Value);
+struct UniqueKeys(Value);
 
-impl<'de> Deserialize<'de> for Unambiguous {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UnambiguousVisitor).map(Self)
+        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
     }
 }
 
-struct UnambiguousVisitor;
+struct UniqueKeysVisitor;
 
-impl<'de> Visitor<'de> for UnambiguousVisitor {
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for UnambiguousVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Unambiguous(item)) = items.next_element()? {
+        while let Some(UniqueKeys(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(list.into())
@@ -121,7 +121,7 @@ impl<'de> Visitor<'de> for UnambiguousVisitor {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format!("{DUPLICATE}{key}")));
             }
-            let Unambiguous(value) = entries.next_value()?;
+            let UniqueKeys(value) = entries.next_value()?;
             map.insert(key, value);
         }
         Ok(map.into())
@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for UnambiguousVisitor {
 }
 
 /// Removes advice for programmers from a message of the YAML library.
-fn without_advice(reason: &str) -> String {
+fn strip_library_advice(reason: &str) -> String {
     reason
         .trim_start_matches("error: ")
         .replace(", set DuplicateKeyPolicy in Options if acceptable", "")

@@ -10,7 +10,7 @@ use wirestorm_wire::prefix::Prefix;
 
 use super::address::{read_addresses, read_gateways};
 use super::error::{PlanError, Problems};
-use super::place::Place;
+use super::place::ValueAt;
 use crate::{impairment, tunnels};
 
 /// A port that sends or receives frames.
@@ -36,7 +36,7 @@ pub struct Port {
 
 impl Port {
     /// Creates a port on an interface, without addresses of its own.
-    pub fn on(interface: String, name: String, speed: Option<Rate>) -> Self {
+    pub fn on_interface(interface: String, name: String, speed: Option<Rate>) -> Self {
         let location = Some(interface);
         Self { location, speed, ..Self::named(name) }
     }
@@ -50,7 +50,7 @@ impl Port {
             addresses: Vec::new(),
             gateways: Vec::new(),
             impairment: None,
-            blackhole: Blackhole::Nothing,
+            blackhole: Blackhole::None,
             tunnels: None,
         }
     }
@@ -59,18 +59,22 @@ impl Port {
 pub(crate) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
 
 /// Fields of a port in a plan of clients and servers.
-pub(crate) const HOSTS_PORT: [&str; 8] =
+pub(crate) const EMULATION_PORT: [&str; 8] =
     ["name", "location", "speed", "addresses", "gateway", "impair", "blackhole", "tunnels"];
 
 /// Reads the list of ports; `known` are the fields of a port.
-pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Problems) -> Vec<Port> {
+pub(crate) fn read_ports(
+    place: &ValueAt<'_>,
+    known: &[&str],
+    problems: &mut Problems,
+) -> Vec<Port> {
     let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
     let mut ports: Vec<Port> = Vec::new();
     for item in items {
         // Keep a faulty port, so that flows can still refer to it without further errors.
         let wrong = || {
             let name = item.value()["name"].as_str()?.to_owned();
-            let addresses = item.below("addresses", &item.value()["addresses"]);
+            let addresses = item.child("addresses", &item.value()["addresses"]);
             let addresses = read_addresses(&addresses).unwrap_or_default();
             Some(Port { addresses, ..Port::named(name) })
         };
@@ -84,9 +88,9 @@ pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Probl
     ports
 }
 
-fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
+fn read_port(place: &ValueAt<'_>, known: &[&str]) -> Result<Port, PlanError> {
     let fields = place.fields(known)?;
-    let name = fields.need("name", "a name")?.name("a name")?.to_owned();
+    let name = fields.required("name", "a name")?.non_empty_string("a name")?.to_owned();
     let location = match fields.get("location") {
         None => None,
         Some(location) => {
@@ -109,14 +113,18 @@ fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
     };
     let impairment = fields.get("impair").map(|it| impairment::read(&it)).transpose()?;
     let blackhole =
-        fields.get("blackhole").map_or(Ok(Blackhole::Nothing), |it| read_blackhole(&it))?;
+        fields.get("blackhole").map_or(Ok(Blackhole::None), |it| read_blackhole(&it))?;
     let tunnels = fields.get("tunnels").map(|it| tunnels::read(&it, &addresses)).transpose()?;
     Ok(Port { name, location, speed, addresses, gateways, impairment, blackhole, tunnels })
 }
 
 /// Checks that each gateway is on-link for the port's own addresses. Any IPv6 address makes a
 /// link-local gateway reachable (RFC 4861 section 5.1).
-fn check_gateways(place: &Place<'_>, gateways: &[IpAddr], own: &[Prefix]) -> Result<(), PlanError> {
+fn check_gateways(
+    place: &ValueAt<'_>,
+    gateways: &[IpAddr],
+    own: &[Prefix],
+) -> Result<(), PlanError> {
     let is_near = |gateway: &IpAddr| match gateway {
         IpAddr::V6(gateway) if gateway.is_unicast_link_local() => {
             own.iter().any(|own| own.address.is_ipv6())
@@ -135,31 +143,31 @@ fn check_gateways(place: &Place<'_>, gateways: &[IpAddr], own: &[Prefix]) -> Res
     }
 }
 
-fn read_blackhole(place: &Place<'_>) -> Result<Blackhole, PlanError> {
+fn read_blackhole(place: &ValueAt<'_>) -> Result<Blackhole, PlanError> {
     const EXPECTED: &str = "none, syn or all";
     match place.text(EXPECTED)? {
-        "none" => Ok(Blackhole::Nothing),
+        "none" => Ok(Blackhole::None),
         "syn" => Ok(Blackhole::Syn),
         "all" => Ok(Blackhole::All),
-        _ => Err(place.wrong(EXPECTED)),
+        _ => Err(place.unexpected(EXPECTED)),
     }
 }
 
-fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {
+fn read_speed(place: &ValueAt<'_>) -> Result<Rate, PlanError> {
     let expected = "bits a second, such as 10G";
-    let text = place.number_text().ok_or_else(|| place.wrong(expected))?;
-    Rate::parse_per_second(&text, 1).map_err(|_| place.wrong(expected))
+    let text = place.number_text().ok_or_else(|| place.unexpected(expected))?;
+    Rate::parse_per_second(&text, 1).map_err(|_| place.unexpected(expected))
 }
 
 /// Returns the index of the port that the plan names here.
-pub(crate) fn find_port(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError> {
-    let name = place.free_text("the name of a port")?;
+pub(crate) fn find_port(place: &ValueAt<'_>, ports: &[Port]) -> Result<usize, PlanError> {
+    let name = place.string("the name of a port")?;
     ports.iter().position(|port| port.name == name).ok_or_else(|| {
         let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
         let expected = match names.as_slice() {
             [] => "a port of the plan, which has none".to_owned(),
             names => format!("one of the plan's ports: {}", names.join(", ")),
         };
-        place.wrong(expected)
+        place.unexpected(expected)
     })
 }

@@ -4,7 +4,7 @@ use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_model::stream::Speed;
 
 use super::error::PlanError;
-use super::place::Place;
+use super::place::ValueAt;
 
 /// Accepted notation of a rate, for error messages.
 pub(crate) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (with preamble and gap), 10G-l2 (with \
@@ -16,14 +16,14 @@ pub(crate) const UNITS: [&str; 8] =
 
 /// A requested rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskedRate {
+pub enum RequestedRate {
     /// An absolute speed.
     Speed(Speed),
     /// A percentage of the port's speed, counted at layer 1.
     Percentage(Decimal),
 }
 
-impl AskedRate {
+impl RequestedRate {
     /// Converts the rate to a speed on a port with this line rate.
     ///
     /// # Errors
@@ -43,15 +43,15 @@ impl AskedRate {
     }
 }
 
-pub(crate) fn read(place: &Place<'_>) -> Result<AskedRate, PlanError> {
+pub(crate) fn read(place: &ValueAt<'_>) -> Result<RequestedRate, PlanError> {
     if let Some(text) = place.value().as_str() {
-        return parse(text).ok_or_else(|| place.wrong(EXPECTED));
+        return parse(text).ok_or_else(|| place.unexpected(EXPECTED));
     }
     if !place.value().is_object() {
-        return Err(place.wrong(EXPECTED));
+        return Err(place.unexpected(EXPECTED));
     }
     let (unit, value) = place.choice(&UNITS)?;
-    let text = value.number_text().ok_or_else(|| value.wrong("a number"))?;
+    let text = value.number_text().ok_or_else(|| value.unexpected("a number"))?;
     let rate = |scale| Rate::parse_per_second(&text, scale);
     let bits = |scale, layer| rate(scale).map(|rate| Speed::Bits(rate, layer));
     let speed = match unit {
@@ -63,23 +63,23 @@ pub(crate) fn read(place: &Place<'_>) -> Result<AskedRate, PlanError> {
         "mbps" => bits(1_000_000, Layer::Wire),
         "gbps" => bits(1_000_000_000, Layer::Wire),
         "bps_l2" => bits(1, Layer::FrameWithFcs),
-        _ => return percentage(&text).ok_or_else(|| value.wrong("more than 0, at most 100")),
+        _ => return percentage(&text).ok_or_else(|| value.unexpected("more than 0, at most 100")),
     };
-    speed.map(AskedRate::Speed).map_err(|error| value.wrong(error.to_string()))
+    speed.map(RequestedRate::Speed).map_err(|error| value.unexpected(error.to_string()))
 }
 
 /// Parses a rate in one word: `1Mpps`, `10G-l1`, `10Gbps-l2`, `50%`, `max`.
-pub fn parse(text: &str) -> Option<AskedRate> {
+pub fn parse(text: &str) -> Option<RequestedRate> {
     let text = text.trim();
     if text == "max" {
-        return Some(AskedRate::Speed(Speed::Max));
+        return Some(RequestedRate::Speed(Speed::Max));
     }
     if let Some(number) = text.strip_suffix('%') {
         return percentage(number.trim_end());
     }
     let rate = |number: &str| Rate::parse_per_second(number.trim_end(), 1).ok();
     if let Some(number) = text.strip_suffix("pps") {
-        return rate(number).map(|rate| AskedRate::Speed(Speed::Frames(rate)));
+        return rate(number).map(|rate| RequestedRate::Speed(Speed::Frames(rate)));
     }
     let (number, layer) = match text.rsplit_once('-') {
         Some((number, "l1" | "L1")) => (number, Layer::Wire),
@@ -89,13 +89,13 @@ pub fn parse(text: &str) -> Option<AskedRate> {
         None => return None,
     };
     let number = number.strip_suffix("bps").unwrap_or(number);
-    rate(number).map(|rate| AskedRate::Speed(Speed::Bits(rate, layer)))
+    rate(number).map(|rate| RequestedRate::Speed(Speed::Bits(rate, layer)))
 }
 
-fn percentage(text: &str) -> Option<AskedRate> {
+fn percentage(text: &str) -> Option<RequestedRate> {
     let decimal = Decimal::parse(text).ok()?;
     let most = decimal.denominator.checked_mul(100)?;
-    (decimal.digits > 0 && decimal.digits <= most).then_some(AskedRate::Percentage(decimal))
+    (decimal.digits > 0 && decimal.digits <= most).then_some(RequestedRate::Percentage(decimal))
 }
 
 #[cfg(test)]
@@ -105,8 +105,8 @@ mod tests {
 
     fn speed(text: &str) -> Option<Speed> {
         match parse(text)? {
-            AskedRate::Speed(speed) => Some(speed),
-            AskedRate::Percentage(_) => None,
+            RequestedRate::Speed(speed) => Some(speed),
+            RequestedRate::Percentage(_) => None,
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn parses_the_fields_of_open_traffic_generator() {
-        let read = |value| read(&Place::root(&value)).map_err(|error| error.to_string());
+        let read = |value| read(&ValueAt::root(&value)).map_err(|error| error.to_string());
         assert_eq!(read(json!({"pps": 1000})), Ok(parse("1000pps").unwrap()));
         assert_eq!(read(json!({"gbps": 2})), Ok(parse("2G-l1").unwrap()));
         assert_eq!(read(json!({"percentage": 12.5})), Ok(parse("12.5%").unwrap()));

@@ -7,7 +7,7 @@ use super::time::UNITS;
 
 /// Returns a schema that matches nothing, for a field that the reader knows but no schema
 /// describes. A test fails on it.
-pub(crate) fn unknown() -> Value {
+pub(crate) fn matches_nothing() -> Value {
     json!(false)
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn port() -> Value {
                 gateways,
             )
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 

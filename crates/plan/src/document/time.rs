@@ -4,7 +4,7 @@ use wirestorm_base::rate::Decimal;
 use wirestorm_base::time::Duration;
 
 use super::error::PlanError;
-use super::place::Place;
+use super::place::ValueAt;
 
 /// Units with their length in nanoseconds. A unit that is a suffix of others comes after them.
 pub(crate) const UNITS: [(&str, u64); 6] = [
@@ -16,9 +16,9 @@ pub(crate) const UNITS: [(&str, u64); 6] = [
     ("s", 1_000_000_000),
 ];
 
-pub(crate) fn read_time(place: &Place<'_>) -> Result<Duration, PlanError> {
+pub(crate) fn read_time(place: &ValueAt<'_>) -> Result<Duration, PlanError> {
     const EXPECTED: &str = "a time with its unit: 250ns, 10us, 1.5ms, 2s, 5min or 1h";
-    parse_time(place.text(EXPECTED)?).ok_or_else(|| place.wrong(EXPECTED))
+    parse_time(place.text(EXPECTED)?).ok_or_else(|| place.unexpected(EXPECTED))
 }
 
 /// Parses a duration with its unit, such as `1.5ms`. Returns `None` unless it is a whole number of

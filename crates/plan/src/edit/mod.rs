@@ -14,8 +14,8 @@ pub use parse::{
     parse_port_map, parse_prefix, parse_prefix_mappings, parse_time_to_live,
 };
 pub use wirestorm_model::edit::{
-    CapturedShort, EditOptions, Fuzz, MacSeed, MacSubstitution, PortMapping, PrefixMapping,
-    TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
+    EditOptions, Fuzz, MacSeed, MacSubstitution, PortReplacement, PrefixReplacement,
+    TimeToLiveEdit, TruncatedFrameAction, VlanChange, VlanEdit, VlanTag,
 };
 pub use wirestorm_wire::prefix::Prefix;
-pub use words::EditWords;
+pub use words::EditArguments;

@@ -7,7 +7,10 @@ use std::str::FromStr;
 use wirestorm_wire::packet::MacAddress;
 
 use super::error::EditError;
-use super::{CapturedShort, MacSubstitution, PortMapping, Prefix, PrefixMapping, TimeToLiveEdit};
+use super::{
+    MacSubstitution, PortReplacement, Prefix, PrefixReplacement, TimeToLiveEdit,
+    TruncatedFrameAction,
+};
 
 /// Maximum entries of a list: every packet searches it linearly.
 pub(super) const ENTRIES_MAX: usize = 1024;
@@ -51,7 +54,7 @@ fn push<T>(option: &'static str, list: &mut Vec<T>, entry: T) -> Result<(), Edit
 ///
 /// # Errors
 /// Returns an error for an invalid port, or if the last ports have no new port.
-pub fn parse_port_map(option: &'static str, text: &str) -> Result<Vec<PortMapping>, EditError> {
+pub fn parse_port_map(option: &'static str, text: &str) -> Result<Vec<PortReplacement>, EditError> {
     const EXPECTED: &str = "ports and their new port, as in 80:8080, 8000,8080:80 or 1-100:4000";
     let port = |text: &str| number(option, text, 0..=65_535, "a port, 0 to 65535");
     let mut mappings = Vec::new();
@@ -72,7 +75,7 @@ pub fn parse_port_map(option: &'static str, text: &str) -> Result<Vec<PortMappin
         if let Some(to) = to {
             let to = port(to)?;
             for (first, last) in waiting.drain(..) {
-                push(option, &mut mappings, PortMapping { first, last, to })?;
+                push(option, &mut mappings, PortReplacement { first, last, to })?;
             }
         }
     }
@@ -125,7 +128,7 @@ fn split_pair<'a>(
 pub fn parse_prefix_mappings(
     option: &'static str,
     text: &str,
-) -> Result<Vec<PrefixMapping>, EditError> {
+) -> Result<Vec<PrefixReplacement>, EditError> {
     const EXPECTED: &str = "a prefix and its new prefix, as in 10.0.0.0/8:172.16.0.0/12 or \
                             [2001:db8:1::/48]:[2001:db8:2::/48]";
     let mut mappings = Vec::new();
@@ -135,7 +138,7 @@ pub fn parse_prefix_mappings(
         if from.address.is_ipv4() != to.address.is_ipv4() {
             return Err(malformed(option, item, "two prefixes of the same version of IP"));
         }
-        push(option, &mut mappings, PrefixMapping { from, to })?;
+        push(option, &mut mappings, PrefixReplacement { from, to })?;
     }
     Ok(mappings)
 }
@@ -217,11 +220,14 @@ pub fn parse_time_to_live(option: &'static str, text: &str) -> Result<TimeToLive
 ///
 /// # Errors
 /// Returns an error for any other word.
-pub fn parse_captured_short(option: &'static str, text: &str) -> Result<CapturedShort, EditError> {
+pub fn parse_captured_short(
+    option: &'static str,
+    text: &str,
+) -> Result<TruncatedFrameAction, EditError> {
     match text {
-        "pad" => Ok(CapturedShort::Pad),
-        "trunc" => Ok(CapturedShort::Truncate),
-        "del" => Ok(CapturedShort::Delete),
+        "pad" => Ok(TruncatedFrameAction::Pad),
+        "trunc" => Ok(TruncatedFrameAction::Truncate),
+        "del" => Ok(TruncatedFrameAction::Delete),
         _ => Err(malformed(option, text, "pad, trunc or del")),
     }
 }

@@ -9,11 +9,11 @@ use super::parse::{
     ENTRIES_MAX, malformed, number, parse_captured_short, parse_endpoints, parse_mac_addresses,
     parse_mac_substitution, parse_port_map, parse_prefix_mappings, parse_time_to_live,
 };
-use super::{EditOptions, Fuzz, MacSeed, Prefix, PrefixMapping, VlanChange, VlanEdit, VlanTag};
+use super::{EditOptions, Fuzz, MacSeed, Prefix, PrefixReplacement, VlanChange, VlanEdit, VlanTag};
 
 /// Values of the edit options, as given on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EditWords {
+pub struct EditArguments {
     /// `--portmap`, one entry per occurrence.
     pub portmap: Vec<String>,
     /// `--seed`.
@@ -84,12 +84,12 @@ const MTU_MAX: u64 = 262_144;
 const FUZZ_FACTOR_DEFAULT: u32 = 8;
 const SEED: &str = "a number of 0 to 4294967295";
 
-impl EditWords {
+impl EditArguments {
     /// Parses the options.
     ///
     /// # Errors
     /// Returns an error for an invalid value, or for options that conflict or need another one.
-    pub fn meaning(&self) -> Result<EditOptions, EditError> {
+    pub fn parse(&self) -> Result<EditOptions, EditError> {
         self.check_conflicts()?;
         let [source_addresses, destination_addresses] = self.addresses()?;
         Ok(EditOptions {
@@ -111,7 +111,7 @@ impl EditWords {
                 number(option, text, 1..=u64::from(u32::MAX), "a number of 1 to 4294967295")
             })?,
             fuzz: self.fuzz()?,
-            captured_short: read(&self.fixlen, "fixlen", parse_captured_short)?,
+            truncated_frames: read(&self.fixlen, "fixlen", parse_captured_short)?,
             mtu_truncate: self.mtu_truncate()?,
             source_addresses,
             destination_addresses,
@@ -140,7 +140,7 @@ fn seed(option: &'static str, text: &str) -> Result<u32, EditError> {
     number(option, text, 0..=u64::from(u32::MAX), SEED)
 }
 
-impl EditWords {
+impl EditArguments {
     fn check_conflicts(&self) -> Result<(), EditError> {
         let pnat = !self.pnat.is_empty();
         let given = [
@@ -167,7 +167,7 @@ impl EditWords {
     }
 
     /// Returns the mappings of source and destination addresses, each by side.
-    fn addresses(&self) -> Result<[[Vec<PrefixMapping>; 2]; 2], EditError> {
+    fn addresses(&self) -> Result<[[Vec<PrefixReplacement>; 2]; 2], EditError> {
         if let Some([client, server]) = read(&self.endpoints, "endpoints", parse_endpoints)? {
             let (client, server) = (vec![all_to(client)], vec![all_to(server)]);
             return Ok([[client.clone(), server.clone()], [server, client]]);
@@ -217,7 +217,7 @@ impl EditWords {
         }
     }
 
-    fn port_map(&self) -> Result<Vec<super::PortMapping>, EditError> {
+    fn port_map(&self) -> Result<Vec<super::PortReplacement>, EditError> {
         const OPTION: &str = "portmap";
         let mut all = Vec::new();
         for text in &self.portmap {
@@ -330,12 +330,12 @@ impl EditWords {
 }
 
 /// Maps every address of the same IP version to this one.
-fn all_to(address: IpAddr) -> PrefixMapping {
+fn all_to(address: IpAddr) -> PrefixReplacement {
     let (unspecified, length) = match address {
         IpAddr::V4(_) => (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 32),
         IpAddr::V6(_) => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), 128),
     };
-    PrefixMapping {
+    PrefixReplacement {
         from: Prefix { address: unspecified, length: 0 },
         to: Prefix { address, length },
     }

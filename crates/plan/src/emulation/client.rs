@@ -3,21 +3,21 @@
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_model::address_range::AddressRange;
-use wirestorm_model::load::{Load, Think};
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::load::{Load, ThinkTime};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::packet::MacAddress;
 
 use super::delay;
 use super::devices::{self};
-use super::dialogue::Speech;
+use super::dialogue::Dialogue;
 use super::dialogues;
 use super::ip::{self, Ip};
 use super::tcp::{self, Tcp};
 use super::types::Client;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::port::{Port, find_port};
 use crate::document::range::{RANGE, read_hosts, read_ports};
 use crate::document::time::read_time;
@@ -48,13 +48,13 @@ pub(super) const POISSON: [&str; 2] = ["poisson", "at_most"];
 pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "hold", "throughput", "users"];
 
 pub(super) fn read(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
-    speech: Option<&Speech>,
+    speech: Option<&Dialogue>,
 ) -> Result<Client, PlanError> {
     let fields = place.fields(&CLIENT)?;
-    let transmit = find_port(&fields.need("tx", "the name of a port")?, ports)?;
-    let servers_place = fields.need("servers", RANGE)?;
+    let transmit = find_port(&fields.required("tx", "the name of a port")?, ports)?;
+    let servers_place = fields.required("servers", RANGE)?;
     let servers = read_hosts(&servers_place)?;
     let addresses = fields.get("addresses").map(|it| read_hosts(&it)).transpose()?;
     let first = match addresses {
@@ -66,11 +66,11 @@ pub(super) fn read(
             "the clients have no addresses: give `addresses` here, or to port {:?}",
             ports[transmit].name
         );
-        return Err(place.says(message));
+        return Err(place.message_error(message));
     };
     if first.is_ipv4() != servers.first.is_ipv4() {
         let expected = format!("addresses of the clients' family, such as {first}");
-        return Err(servers_place.wrong(expected));
+        return Err(servers_place.unexpected(expected));
     }
     let clients = addresses.unwrap_or(AddressRange { first, count: 1 });
     let destination = match fields.get("ethernet") {
@@ -78,11 +78,11 @@ pub(super) fn read(
         Some(ethernet) => read_destination(&ethernet)?,
     };
     let load = read_load(
-        &fields.need("load", "one of the fields rate, poisson, hold, throughput, users")?,
+        &fields.required("load", "one of the fields rate, poisson, hold, throughput, users")?,
     )?;
     let ramp = match fields.get("ramp") {
         None => Duration::ZERO,
-        Some(ramp) if !grows(&load) => {
+        Some(ramp) if !supports_ramp(&load) => {
             return Err(ramp.error("a ramp", "none: only rate, poisson, hold and users have one"));
         }
         Some(ramp) => read_time(&ramp)?,
@@ -90,18 +90,18 @@ pub(super) fn read(
     let by = fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?;
     // Programs start the flows of other loads from their own clients' addresses.
     if load != Load::OnDemand {
-        if clients.meets(&servers) {
+        if clients.overlaps(&servers) {
             let expected = format!("addresses other than the clients', which are {clients}");
-            return Err(servers_place.wrong(expected));
+            return Err(servers_place.unexpected(expected));
         }
         if let Some(place) = fields.get("devices") {
             devices::check(&place, &by, clients)?;
         }
     }
     let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
-    let order = fields.get("order").map_or(Ok(Order::RoundRobin), |it| read_order(&it))?;
+    let order = fields.get("order").map_or(Ok(ClientOrder::RoundRobin), |it| read_order(&it))?;
     let pairing = fields.get("pairing").map_or(Ok(Pairing::RoundRobin), |it| read_pairing(&it))?;
-    check_drawn(&fields, order, pairing)?;
+    check_random_selection(&fields, order, pairing)?;
     Ok(Client {
         transmit,
         addresses,
@@ -130,71 +130,78 @@ pub(super) fn read(
 
 /// Refuses `turn` with random clients, and `reuse_after` with random clients or servers: a random
 /// choice has no sequence that could continue or repeat.
-fn check_drawn(fields: &Fields<'_>, order: Order, pairing: Pairing) -> Result<(), PlanError> {
+fn check_random_selection(
+    fields: &Fields<'_>,
+    order: ClientOrder,
+    pairing: Pairing,
+) -> Result<(), PlanError> {
     let (drawn, instead) = match (order, pairing) {
-        (Order::Random, _) => ("order: random", "order: round_robin"),
+        (ClientOrder::Random, _) => ("order: random", "order: round_robin"),
         (_, Pairing::Random) => ("pairing: random", "pairing: round_robin or fixed"),
         _ => return Ok(()),
     };
     let expected = format!("none with {drawn}, which is random for each connection, or {instead}");
-    if let Some(turn) = fields.get("turn").filter(|_| order == Order::Random)
+    if let Some(turn) = fields.get("turn").filter(|_| order == ClientOrder::Random)
         && turn.integer(1, u32::MAX.into())? > 1
     {
-        return Err(turn.wrong(expected));
+        return Err(turn.unexpected(expected));
     }
     match fields.get("reuse_after") {
-        Some(again) => Err(again.wrong(expected)),
+        Some(again) => Err(again.unexpected(expected)),
         None => Ok(()),
     }
 }
 
 /// Returns whether a load supports a ramp.
-const fn grows(load: &Load) -> bool {
+const fn supports_ramp(load: &Load) -> bool {
     !matches!(load, Load::Throughput(_) | Load::OnDemand)
 }
 
-fn read_order(place: &Place<'_>) -> Result<Order, PlanError> {
+fn read_order(place: &ValueAt<'_>) -> Result<ClientOrder, PlanError> {
     const EXPECTED: &str = "round_robin or random";
     match place.text(EXPECTED)? {
-        "round_robin" => Ok(Order::RoundRobin),
-        "random" => Ok(Order::Random),
-        _ => Err(place.wrong(EXPECTED)),
+        "round_robin" => Ok(ClientOrder::RoundRobin),
+        "random" => Ok(ClientOrder::Random),
+        _ => Err(place.unexpected(EXPECTED)),
     }
 }
 
-fn read_pairing(place: &Place<'_>) -> Result<Pairing, PlanError> {
+fn read_pairing(place: &ValueAt<'_>) -> Result<Pairing, PlanError> {
     const EXPECTED: &str = "round_robin, random or fixed";
     match place.text(EXPECTED)? {
         "round_robin" => Ok(Pairing::RoundRobin),
         "random" => Ok(Pairing::Random),
         "fixed" => Ok(Pairing::Fixed),
-        _ => Err(place.wrong(EXPECTED)),
+        _ => Err(place.unexpected(EXPECTED)),
     }
 }
 
-fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> {
+fn read_destination(place: &ValueAt<'_>) -> Result<Option<MacAddress>, PlanError> {
     const EXPECTED: &str = "an Ethernet address such as 02:00:00:00:00:01, or auto";
     let fields = place.fields(&ETHERNET)?;
     let Some(destination) = fields.get("dst") else { return Ok(None) };
     match destination.text(EXPECTED)? {
         "auto" => Ok(None),
-        text if text.parse::<MacAddress>().is_ok() => devices::read_station(&destination).map(Some),
-        _ => Err(destination.wrong(EXPECTED)),
+        text if text.parse::<MacAddress>().is_ok() => {
+            devices::read_unicast_mac(&destination).map(Some)
+        }
+        _ => Err(destination.unexpected(EXPECTED)),
     }
 }
 
 /// Maximum throughput in bits per second, the bound of all rates.
 pub(super) const THROUGHPUT_MAX: u64 = 1_000_000_000_000_000_000;
 
-fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
+fn read_load(place: &ValueAt<'_>) -> Result<Load, PlanError> {
     const BITS: &str = "bits of data a second, such as 100M, more than 0 and at most 10^18";
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
     }
     let beside = ["ramp", "limit"].into_iter().find(|name| place.value().get(name).is_some());
     if let Some(name) = beside {
-        let field = place.below(name, &place.value()[name]);
-        return Err(field.says(format!("belongs in the client, next to `load`: move {name} there")));
+        let field = place.child(name, &place.value()[name]);
+        return Err(field
+            .message_error(format!("belongs in the client, next to `load`: move {name} there")));
     }
     if let Some(load) = read_users(place)? {
         return Ok(load);
@@ -203,7 +210,7 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
         return Ok(load);
     }
     if !place.value().is_object() {
-        return Err(place.wrong(format!("on_demand, or fields: {}", LOADS.join(", "))));
+        return Err(place.unexpected(format!("on_demand, or fields: {}", LOADS.join(", "))));
     }
     let or_on_demand = |error: PlanError| PlanError {
         message: format!("{}, or the string on_demand", error.message),
@@ -212,8 +219,8 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     let (form, value) = place.choice(&LOADS).map_err(or_on_demand)?;
     match form {
         "throughput" => {
-            let text = value.number_text().ok_or_else(|| value.wrong(BITS))?;
-            let rate = Rate::parse_per_second(&text, 1).map_err(|_| value.wrong(BITS))?;
+            let text = value.number_text().ok_or_else(|| value.unexpected(BITS))?;
+            let rate = Rate::parse_per_second(&text, 1).map_err(|_| value.unexpected(BITS))?;
             Ok(Load::Throughput(rate.per_second().max(1.0) as u64))
         }
         _ => value.integer(1, u32::MAX.into()).map(Load::Hold),
@@ -222,7 +229,7 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
 
 /// Reads `rate` or `poisson`, with an optional `at_most`; `None` for another load, and for several
 /// loads, which the caller refuses.
-fn read_rate(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
+fn read_rate(place: &ValueAt<'_>) -> Result<Option<Load>, PlanError> {
     const EXPECTED: &str =
         "connections a second, such as 1000 or 10k, more than 0 and at most 10^18";
     let has = |name: &str| place.value().get(name).is_some();
@@ -235,9 +242,9 @@ fn read_rate(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
         _ => return Ok(None),
     };
     let fields = place.fields(&names)?;
-    let rate = fields.need(names[0], EXPECTED)?;
-    let text = rate.number_text().ok_or_else(|| rate.wrong(EXPECTED))?;
-    let rate = Rate::parse_per_second(&text, 1).map_err(|_| rate.wrong(EXPECTED))?;
+    let rate = fields.required(names[0], EXPECTED)?;
+    let text = rate.number_text().ok_or_else(|| rate.unexpected(EXPECTED))?;
+    let rate = Rate::parse_per_second(&text, 1).map_err(|_| rate.unexpected(EXPECTED))?;
     let at_most = fields.get(names[1]).map(|it| it.integer(1, u32::MAX.into())).transpose()?;
     Ok(Some(match names {
         RATE => Load::Rate { rate, at_most },
@@ -246,21 +253,21 @@ fn read_rate(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
 }
 
 /// Reads `users`, with an optional `think`; `None` for another load.
-fn read_users(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
+fn read_users(place: &ValueAt<'_>) -> Result<Option<Load>, PlanError> {
     if place.value().get("users").is_none() {
         return Ok(None);
     }
     let fields = place.fields(&USERS)?;
-    let users = fields.need("users", "how many")?.integer(1, u32::MAX.into())?;
+    let users = fields.required("users", "how many")?.integer(1, u32::MAX.into())?;
     let think = match fields.get("think") {
-        None => Think::Uniform { min: Duration::ZERO, max: Duration::ZERO },
+        None => ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO },
         Some(think) => match delay::read_delay(&think)? {
-            Step::DelayAbout { mean, deviation: None } => Think::Exponential { mean },
-            Step::DelayAbout { mean, deviation: Some(deviation) } => {
-                Think::Normal { mean, deviation }
+            Step::RandomDelay { mean, deviation: None } => ThinkTime::Exponential { mean },
+            Step::RandomDelay { mean, deviation: Some(deviation) } => {
+                ThinkTime::Normal { mean, deviation }
             }
-            Step::Delay { min, max } => Think::Uniform { min, max },
-            _ => return Err(think.wrong("a time, as for delay")),
+            Step::Delay { min, max } => ThinkTime::Uniform { min, max },
+            _ => return Err(think.unexpected("a time, as for delay")),
         },
     };
     Ok(Some(Load::Users { users, think }))

@@ -4,13 +4,13 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 
 use wirestorm_base::time::Duration;
-use wirestorm_model::program::{Comparison, Counted, Statistic, Step, When};
+use wirestorm_model::program::{Comparison, CountAmount, JumpCondition, Step, UserCounter};
 
 use super::composition;
 use super::expect;
 use super::names::Names;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::range;
 use crate::document::time::read_time;
 
@@ -39,24 +39,28 @@ pub(super) const COMPARISONS: [(&str, Comparison); 6] = [
     ("greater", Comparison::Greater),
 ];
 pub(super) const LISTEN: [&str; 2] = ["variable", "ports"];
-pub(super) const START_NEXT: [&str; 2] = ["port", "client_port"];
-pub(super) const COUNT_DOWN: [&str; 2] = ["variable", "to"];
+pub(super) const START_FLOW: [&str; 2] = ["port", "client_port"];
+pub(super) const DECREMENT_AND_JUMP: [&str; 2] = ["variable", "to"];
 pub(super) const COUNTERS: [&str; 4] = ["A", "B", "C", "D"];
 pub(super) const SINCE: [&str; 1] = ["since"];
 
 const LABEL: &str = "the name of a label";
 const VARIABLE: &str = "the name of a variable";
 
-pub(super) fn read_jump(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+pub(super) fn read_jump(place: &ValueAt<'_>, names: &mut Names) -> Result<Step, PlanError> {
     if place.value().is_string() {
-        return Ok(Step::Jump { to: names.jump(place)?, when: When::Always });
+        return Ok(Step::Jump { to: names.jump(place)?, when: JumpCondition::Always });
     }
     let fields = place.fields(&JUMP)?;
-    let to = names.jump(&fields.need("to", LABEL)?)?;
+    let to = names.jump(&fields.required("to", LABEL)?)?;
     Ok(Step::Jump { to, when: read_when(place, &fields, names)? })
 }
 
-fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Result<When, PlanError> {
+fn read_when(
+    place: &ValueAt<'_>,
+    fields: &Fields<'_>,
+    names: &mut Names,
+) -> Result<JumpCondition, PlanError> {
     let compared: Vec<_> = COMPARISONS
         .iter()
         .filter_map(|(name, comparison)| Some((*comparison, fields.get(name)?)))
@@ -66,17 +70,17 @@ fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Resul
     let received = fields.get("received");
     match (variable, compared.as_slice(), within, received) {
         (None, [], None, Some(received)) => {
-            Ok(When::Received(expect::read_expect(&received, names)?))
+            Ok(JumpCondition::Received(expect::read_expect(&received, names)?))
         }
-        (Some(variable), [(comparison, value)], None, None) => Ok(When::Compares {
-            variable: names.variable(variable.free_text(VARIABLE)?, &variable)?,
+        (Some(variable), [(comparison, value)], None, None) => Ok(JumpCondition::Compares {
+            variable: names.variable(variable.string(VARIABLE)?, &variable)?,
             comparison: *comparison,
             value: value.integer(0, u64::MAX)?,
         }),
         (None, [], Some((span, since)), None) => {
-            Ok(When::Within { span: read_millis(&span)?, since: names.time(&since)? })
+            Ok(JumpCondition::Within { span: read_millis(&span)?, since: names.time(&since)? })
         }
-        _ => Err(place.says(
+        _ => Err(place.message_error(
             "a jump has `to` alone, or with `variable` and one comparison such as `less`, or with \
              `within` and `since`, or with `received`",
         )),
@@ -84,45 +88,48 @@ fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Resul
 }
 
 /// Reads `listen`: a variable that receives the listening port, and the ports to choose from.
-pub(super) fn read_listen(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+pub(super) fn read_listen(place: &ValueAt<'_>, names: &mut Names) -> Result<Step, PlanError> {
     if let Some(name) = place.value().as_str() {
         return Ok(Step::Listen { variable: names.variable(name, place)?, ports: DYNAMIC_PORTS });
     }
     let fields = place.fields(&LISTEN)?;
-    let variable = fields.need("variable", VARIABLE)?;
+    let variable = fields.required("variable", VARIABLE)?;
     let ports = fields.get("ports").map_or(Ok(DYNAMIC_PORTS), |it| range::read_ports(&it))?;
-    Ok(Step::Listen { variable: names.variable(variable.free_text(VARIABLE)?, &variable)?, ports })
+    Ok(Step::Listen { variable: names.variable(variable.string(VARIABLE)?, &variable)?, ports })
 }
 
 /// Reads `start_flow`: the values that hold the server port and, optionally, the client port.
-pub(super) fn read_start_next(place: &Place<'_>, names: &Names) -> Result<Step, PlanError> {
+pub(super) fn read_start_flow(place: &ValueAt<'_>, names: &Names) -> Result<Step, PlanError> {
     const VALUE: &str = "the name of a value";
-    let value = |place: &Place<'_>| composition::find_value(place.free_text(VALUE)?, place, names);
-    let fields = place.fields(&START_NEXT)?;
-    let port = value(&fields.need("port", VALUE)?)?;
+    let value = |place: &ValueAt<'_>| composition::find_value(place.string(VALUE)?, place, names);
+    let fields = place.fields(&START_FLOW)?;
+    let port = value(&fields.required("port", VALUE)?)?;
     let client_port = fields.get("client_port").map(|it| value(&it)).transpose()?;
     Ok(Step::StartFlow { port, client_port })
 }
 
-pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
-    let fields = place.fields(&COUNT_DOWN)?;
-    let variable = fields.need("variable", VARIABLE)?;
-    let to = names.jump(&fields.need("to", LABEL)?)?;
+pub(super) fn read_decrement_and_jump(
+    place: &ValueAt<'_>,
+    names: &mut Names,
+) -> Result<Step, PlanError> {
+    let fields = place.fields(&DECREMENT_AND_JUMP)?;
+    let variable = fields.required("variable", VARIABLE)?;
+    let to = names.jump(&fields.required("to", LABEL)?)?;
     Ok(Step::DecrementAndJump {
-        variable: names.variable(variable.free_text(VARIABLE)?, &variable)?,
+        variable: names.variable(variable.string(VARIABLE)?, &variable)?,
         to,
     })
 }
 
-pub(super) fn read_set(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
-    let (name, value) = only(place, "a variable and its value, such as {n: 5}")?;
+pub(super) fn read_set(place: &ValueAt<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let (name, value) = single_entry(place, "a variable and its value, such as {n: 5}")?;
     read_setting(name, &value, names)
 }
 
 /// Reads the value of a name in `set`.
 pub(super) fn read_setting(
     name: &str,
-    value: &Place<'_>,
+    value: &ValueAt<'_>,
     names: &mut Names,
 ) -> Result<Step, PlanError> {
     if value.value().is_object() {
@@ -132,8 +139,8 @@ pub(super) fn read_setting(
     Ok(Step::Set { variable, value: value.integer(0, u64::MAX)? })
 }
 
-pub(super) fn read_add(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
-    let (name, value) = only(place, "a variable and a number, such as {n: 1}")?;
+pub(super) fn read_add(place: &ValueAt<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let (name, value) = single_entry(place, "a variable and a number, such as {n: 1}")?;
     let variable = names.variable(name, &value)?;
     let value = match value.value().as_i64() {
         // Adding the two's complement subtracts, modulo 2^64.
@@ -143,41 +150,41 @@ pub(super) fn read_add(place: &Place<'_>, names: &mut Names) -> Result<Step, Pla
     Ok(Step::Add { variable, value })
 }
 
-pub(super) fn read_postpone(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
-    let (name, value) = only(place, "a remembered time and by how much, such as {t: 1s}")?;
+pub(super) fn read_postpone(place: &ValueAt<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let (name, value) = single_entry(place, "a remembered time and by how much, such as {t: 1s}")?;
     let time = names.time_named(name, &value)?;
-    Ok(Step::Postpone { time, by: read_millis(&value)? })
+    Ok(Step::AdvanceTime { time, by: read_millis(&value)? })
 }
 
-pub(super) fn read_count(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+pub(super) fn read_count(place: &ValueAt<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let (name, value) = place.choice(&COUNTERS)?;
     // `choice` returns only known names.
-    let counter = COUNTERS.iter().position(|known| *known == name).and_then(Statistic::new);
-    let counter = counter.ok_or_else(|| place.wrong(COUNTERS.join(", ")))?;
+    let counter = COUNTERS.iter().position(|known| *known == name).and_then(UserCounter::new);
+    let counter = counter.ok_or_else(|| place.unexpected(COUNTERS.join(", ")))?;
     let what = if value.value().is_object() {
-        let since = value.fields(&SINCE)?.need("since", "the name of a time")?;
-        Counted::Since { time: names.time(&since)?, unit: NonZeroU16::MIN }
+        let since = value.fields(&SINCE)?.required("since", "the name of a time")?;
+        CountAmount::Since { time: names.time(&since)?, unit: NonZeroU16::MIN }
     } else {
-        Counted::Number(value.integer(0, u64::MAX)?)
+        CountAmount::Number(value.integer(0, u64::MAX)?)
     };
-    Ok(Step::Count { counter, what })
+    Ok(Step::AddToCounter { counter, what })
 }
 
 /// Returns the only field, whatever its name is.
-fn only<'a>(place: &Place<'a>, what: &str) -> Result<(&'a str, Place<'a>), PlanError> {
+fn single_entry<'a>(place: &ValueAt<'a>, what: &str) -> Result<(&'a str, ValueAt<'a>), PlanError> {
     let mut entries = place.entries(what)?;
     match (entries.pop(), entries.pop()) {
         (Some(entry), None) => Ok(entry),
-        _ => Err(place.wrong(what)),
+        _ => Err(place.unexpected(what)),
     }
 }
 
 /// Reads a time in whole milliseconds, at most 2^32 - 1 ms.
-pub(super) fn read_millis(place: &Place<'_>) -> Result<Duration, PlanError> {
+pub(super) fn read_millis(place: &ValueAt<'_>) -> Result<Duration, PlanError> {
     let time = read_time(place)?;
     let millis = time.as_nanos() / 1_000_000;
     if millis > u32::MAX.into() || Duration::from_millis(millis) != time {
-        return Err(place.wrong("whole milliseconds, at most 49 days"));
+        return Err(place.unexpected("whole milliseconds, at most 49 days"));
     }
     Ok(time)
 }

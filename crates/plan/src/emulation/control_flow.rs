@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wirestorm_base::time::Duration;
-use wirestorm_model::program::{Label, Step, When};
+use wirestorm_model::program::{JumpCondition, Label, Step};
 
 use super::types::Template;
 use crate::document::error::PlanError;
@@ -15,7 +15,8 @@ pub(super) fn check(template: &Template) -> Result<(), PlanError> {
     let server = template.server.as_ref().map(|it| ("server", &it.program));
     for (side, steps) in client.into_iter().chain(server) {
         let ways = Ways::of(steps);
-        let Some((place, message)) = ways.without_group().or_else(|| ways.endless()) else {
+        let Some((place, message)) = ways.without_group().or_else(|| ways.find_endless_loop())
+        else {
             continue;
         };
         let path = format!("{}.{side}.program{}", template.path, ways.path(place));
@@ -27,13 +28,13 @@ pub(super) fn check(template: &Template) -> Result<(), PlanError> {
 /// Control-flow graph of a program: its steps in order, each loop after the steps in it.
 #[derive(Default)]
 struct Ways<'a> {
-    places: Vec<Place<'a>>,
+    places: Vec<Node<'a>>,
     labels: BTreeMap<Label, usize>,
     /// Paths of the lists of steps, by index.
     lists: Vec<String>,
 }
 
-struct Place<'a> {
+struct Node<'a> {
     step: &'a Step,
     /// Index of its list in [`Ways::lists`], and its index in the list.
     list: usize,
@@ -63,21 +64,21 @@ impl<'a> Ways<'a> {
                 }
                 _ => {}
             }
-            self.places.push(Place { step, list, index, begin });
+            self.places.push(Node { step, list, index, begin });
         }
     }
 
     fn path(&self, place: usize) -> String {
-        let Place { list, index, .. } = self.places[place];
+        let Node { list, index, .. } = self.places[place];
         format!("{}[{index}]", self.lists[list])
     }
 
     /// Returns the places that may follow a place; the number of places stands for the end.
     fn next(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
-        let Place { step, begin, .. } = &self.places[place];
+        let Node { step, begin, .. } = &self.places[place];
         let there = |label| self.labels.get(label).copied();
         let (leap, goes_on) = match step {
-            Step::Jump { to, when: When::Always } => (there(to), false),
+            Step::Jump { to, when: JumpCondition::Always } => (there(to), false),
             Step::Jump { to, .. }
             | Step::DecrementAndJump { to, .. }
             | Step::Expect { otherwise: Some(to), .. } => (there(to), true),
@@ -90,7 +91,7 @@ impl<'a> Ways<'a> {
     }
 
     /// Returns whether each place is reachable without passing a step that `stops`.
-    fn reached(&self, stops: impl Fn(&Step) -> bool) -> Vec<bool> {
+    fn reachable(&self, stops: impl Fn(&Step) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.places.len()];
         let mut open = vec![0];
         while let Some(place) = open.pop() {
@@ -111,9 +112,11 @@ impl<'a> Ways<'a> {
     /// none starts one. A flow without a group would have the same template, and so start another
     /// flow, without end.
     fn without_group(&self) -> Option<(usize, String)> {
-        let asks = |step: &Step| matches!(step, Step::RunFlow | Step::StartFlow { .. });
-        let unnamed = self.reached(|step| matches!(step, Step::SelectGroup(_)));
-        if let Some(place) = self.first(|place, step| asks(step) && unnamed[place]) {
+        let starts_flow = |step: &Step| matches!(step, Step::RunFlow | Step::StartFlow { .. });
+        let reached_without_group = self.reachable(|step| matches!(step, Step::SelectGroup(_)));
+        if let Some(place) =
+            self.first(|place, step| starts_flow(step) && reached_without_group[place])
+        {
             let message = "found a flow without a group, expected a step `select_group` on every \
                            path to it";
             return Some((place, message.to_owned()));
@@ -125,7 +128,7 @@ impl<'a> Ways<'a> {
     }
 
     /// Finds a reachable loop that never ends and has no step that waits.
-    fn endless(&self) -> Option<(usize, String)> {
+    fn find_endless_loop(&self) -> Option<(usize, String)> {
         let end = self.places.len();
         let mut ends: Vec<_> = self.places.iter().map(|it| waits(it.step)).collect();
         loop {
@@ -140,7 +143,7 @@ impl<'a> Ways<'a> {
                 break;
             }
         }
-        let reached = self.reached(|_| false);
+        let reached = self.reachable(|_| false);
         let goes_back = |step: &Step| matches!(step, Step::Jump { .. } | Step::Repeat { .. });
         let place = self.first(|it, step| reached[it] && !ends[it] && goes_back(step))?;
         let message = "found an endless loop without a wait, expected a step in it that waits each \
@@ -153,17 +156,17 @@ impl<'a> Ways<'a> {
 fn waits(step: &Step) -> bool {
     match step {
         Step::Delay { max, .. } => *max > Duration::ZERO,
-        Step::DelayAbout { mean, deviation } => {
+        Step::RandomDelay { mean, deviation } => {
             *mean > Duration::ZERO || deviation.is_some_and(|it| it > Duration::ZERO)
         }
         Step::Send { .. }
-        | Step::SendOwn(_)
+        | Step::SendComposed(_)
         | Step::SendDatagram { .. }
-        | Step::SendOwnDatagram(_)
+        | Step::SendComposedDatagram(_)
         | Step::Receive(_)
-        | Step::Need(_)
-        | Step::ReceiveWhole(_)
-        | Step::NeedWhole(_)
+        | Step::ReceiveOrFail(_)
+        | Step::ReceiveMessage(_)
+        | Step::ReceiveMessageOrFail(_)
         | Step::ReceiveDatagrams { clear: true, .. }
         | Step::Expect { otherwise: None, .. }
         | Step::Extract { .. }

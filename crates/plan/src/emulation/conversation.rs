@@ -2,20 +2,20 @@
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
-use wirestorm_wire::conversation::{self, Act, Conversation, Side, Turn};
+use wirestorm_wire::conversation::{self, Action, Conversation, Side, Turn};
 
 use super::Tcp;
 use super::delay::read_delay;
-use super::dialogue::{Load, Speech};
+use super::dialogue::{Dialogue, LoadCapture};
 use super::types::Transport;
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 pub(super) const CONVERSATION: [&str; 4] = ["file", "flow", "timing", "server_delay"];
 
 /// Returns the default TCP settings of conversations. Nagle's algorithm is off: it would hold back
 /// the last short segment of a message until the peer's delayed acknowledgement.
-pub(super) fn usual_tcp() -> Tcp {
+pub(super) fn default_tcp() -> Tcp {
     Tcp { no_delay: Some(true), ..Tcp::default() }
 }
 
@@ -25,48 +25,51 @@ const DELAY_MAX: Duration = Duration::from_micros(u32::MAX as u64);
 /// Pauses of a dialogue made from a conversation.
 struct Timing {
     /// Whether both sides pause as captured.
-    keeps: bool,
+    keeps_pauses: bool,
     /// Delay of the server before each answer, if captured pauses are dropped.
     server_delay: Option<Step>,
 }
 
 /// Reads the field `conversation`. Returns a dialogue for each selected flow of the capture; at
 /// least one.
-pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
+pub(super) fn read(
+    place: &ValueAt<'_>,
+    load: &mut LoadCapture<'_>,
+) -> Result<Vec<Dialogue>, PlanError> {
     const FILE: &str = "the name of a capture file";
     if place.value().is_string() {
-        let timing = Timing { keeps: true, server_delay: None };
+        let timing = Timing { keeps_pauses: true, server_delay: None };
         return find(place, None, &timing, load);
     }
     if !place.value().is_object() {
-        return Err(place.wrong(format!("{FILE}, or the fields {}", CONVERSATION.join(", "))));
+        return Err(place.unexpected(format!("{FILE}, or the fields {}", CONVERSATION.join(", "))));
     }
     let fields = place.fields(&CONVERSATION)?;
-    let file = fields.need("file", FILE)?;
-    file.free_text(FILE)?;
+    let file = fields.required("file", FILE)?;
+    file.string(FILE)?;
     let server_delay = fields.get("server_delay").map(|it| read_delay(&it)).transpose()?;
     let keeps = match fields.get("timing") {
         None => server_delay.is_none(),
         Some(timing) => match timing.text("keep or drop")? {
             "keep" if server_delay.is_some() => {
-                return Err(timing.wrong("drop, because server_delay is set"));
+                return Err(timing.unexpected("drop, because server_delay is set"));
             }
             "keep" => true,
             "drop" => false,
-            _ => return Err(timing.wrong("keep or drop")),
+            _ => return Err(timing.unexpected("keep or drop")),
         },
     };
-    find(&file, fields.get("flow"), &Timing { keeps, server_delay }, load)
+    find(&file, fields.get("flow"), &Timing { keeps_pauses: keeps, server_delay }, load)
 }
 
 fn find(
-    file: &Place<'_>,
-    flow: Option<Place<'_>>,
+    file: &ValueAt<'_>,
+    flow: Option<ValueAt<'_>>,
     timing: &Timing,
-    load: &mut Load<'_>,
-) -> Result<Vec<Speech>, PlanError> {
-    let name = file.free_text("the name of a capture file")?;
-    let flows = load(name).map_err(|message| file.says(message))?.flows;
+    load: &mut LoadCapture<'_>,
+) -> Result<Vec<Dialogue>, PlanError> {
+    let name = file.string("the name of a capture file")?;
+    let flows = load(name).map_err(|message| file.message_error(message))?.flows;
     let numbers = match &flow {
         None => None,
         Some(place) => Some(read_numbers(place, flows.len())?),
@@ -80,7 +83,7 @@ fn find(
         }
         let wrong = |message: String| {
             let others = if flow.is_none() { "; or select other flows with `flow`" } else { "" };
-            file.says(format!("{name}: flow {number}: {message}{others}"))
+            file.message_error(format!("{name}: flow {number}: {message}{others}"))
         };
         let conversation = found.map_err(|error| wrong(error.to_string()))?;
         if !conversation.has_data() {
@@ -92,7 +95,7 @@ fn find(
         speeches.push(speech(number, conversation, timing).map_err(wrong)?);
     }
     match speeches.as_mut_slice() {
-        [] => Err(file.says(format!("{name}: no flow with data"))),
+        [] => Err(file.message_error(format!("{name}: no flow with data"))),
         [one] => {
             one.part = None;
             Ok(speeches)
@@ -102,11 +105,11 @@ fn find(
 }
 
 /// Reads the number of a flow, or a list of numbers.
-fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError> {
-    let number = |place: &Place<'_>| {
+fn read_numbers(place: &ValueAt<'_>, count: usize) -> Result<Vec<usize>, PlanError> {
+    let number = |place: &ValueAt<'_>| {
         place.integer(1, count as u64).map(|number| number as usize).map_err(|_| {
             let flows = if count == 1 { "1 flow".to_owned() } else { format!("{count} flows") };
-            place.wrong(format!("the number of one of the capture's {flows}, from 1"))
+            place.unexpected(format!("the number of one of the capture's {flows}, from 1"))
         })
     };
     if !place.value().is_array() {
@@ -114,17 +117,20 @@ fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError
     }
     let items = place.items("numbers of flows")?;
     if items.is_empty() {
-        return Err(place.wrong("at least one number of a flow"));
+        return Err(place.unexpected("at least one number of a flow"));
     }
     items.iter().map(number).collect()
 }
 
 /// Converts flow `number` of a capture into a dialogue with the captured pauses.
-pub(crate) fn speech_of(number: usize, conversation: Conversation) -> Result<Speech, String> {
-    speech(number, conversation, &Timing { keeps: true, server_delay: None })
+pub(crate) fn captured_dialogue(
+    number: usize,
+    conversation: Conversation,
+) -> Result<Dialogue, String> {
+    speech(number, conversation, &Timing { keeps_pauses: true, server_delay: None })
 }
 
-fn speech(number: usize, conversation: Conversation, timing: &Timing) -> Result<Speech, String> {
+fn speech(number: usize, conversation: Conversation, timing: &Timing) -> Result<Dialogue, String> {
     let mut notes = Vec::new();
     if !conversation.has_beginning {
         notes.push(format!(
@@ -136,7 +142,7 @@ fn speech(number: usize, conversation: Conversation, timing: &Timing) -> Result<
         conversation::Transport::Tcp => Transport::Tcp,
         conversation::Transport::Udp => Transport::Udp,
     };
-    Ok(Speech {
+    Ok(Dialogue {
         is_http2: false,
         part: Some(number.to_string()),
         on_demand: None,
@@ -155,78 +161,78 @@ fn steps(
     transport: Transport,
     timing: &Timing,
 ) -> Result<Vec<Step>, String> {
-    let mut steps = said(turns, side, transport, timing)?;
-    goes_on(&mut steps);
+    let mut steps = build_steps(turns, side, transport, timing)?;
+    make_sends_non_blocking(&mut steps);
     Ok(steps)
 }
 
 /// Makes sends non-blocking if a pause follows one of them. The pause then starts when the data
 /// leaves, and not when it is acknowledged.
-fn goes_on(steps: &mut Vec<Step>) {
+fn make_sends_non_blocking(steps: &mut Vec<Step>) {
     let pauses = |two: &[Step]| matches!(two, [Step::Send { .. }, Step::Delay { .. }]);
     if !steps.windows(2).any(pauses) {
         return;
     }
     // The reset would discard data that the peer has not acknowledged.
     let is_send = |step: &Step| matches!(step, Step::Send { .. });
-    let hears = |step: &Step| matches!(step, Step::Receive(_) | Step::WaitForClose);
+    let is_receive = |step: &Step| matches!(step, Step::Receive(_) | Step::WaitForClose);
     if steps.last() == Some(&Step::Reset)
         && let Some(last) = steps.iter().rposition(is_send)
-        && !steps[last..].iter().any(hears)
+        && !steps[last..].iter().any(is_receive)
     {
-        steps.insert(last, Step::Blocking(true));
+        steps.insert(last, Step::SetBlocking(true));
     }
-    steps.insert(0, Step::Blocking(false));
+    steps.insert(0, Step::SetBlocking(false));
 }
 
-fn said(
+fn build_steps(
     turns: &[Turn],
     side: Side,
     transport: Transport,
     timing: &Timing,
 ) -> Result<Vec<Step>, String> {
     let steps = Vec::new();
-    let mut own = Own { side, transport, timing, steps, awaited: 0, is_peer_done: false };
-    own.stays(turns);
+    let mut own = StepBuilder { side, transport, timing, steps, awaited: 0, is_peer_done: false };
+    own.extend_idle_timeout(turns);
     for turn in turns {
         match &turn.act {
-            Act::Says(bytes) if turn.side == side => own.says(bytes, turn.gap)?,
-            Act::Closes if turn.side == side => {
-                own.waits(turn.gap)?;
+            Action::Send(bytes) if turn.side == side => own.send(bytes, turn.gap)?,
+            Action::Close if turn.side == side => {
+                own.pause(turn.gap)?;
                 // The connection closes after the last step.
                 return Ok(own.steps);
             }
-            Act::Resets if turn.side == side => {
-                own.waits(turn.gap)?;
+            Action::Reset if turn.side == side => {
+                own.pause(turn.gap)?;
                 own.steps.push(Step::Reset);
                 return Ok(own.steps);
             }
-            Act::Says(bytes) if transport == Transport::Tcp => own.awaited += bytes.len() as u64,
-            Act::Says(_) => own.awaited += 1,
-            Act::Closes | Act::Resets => own.is_peer_done = true,
+            Action::Send(bytes) if transport == Transport::Tcp => own.awaited += bytes.len() as u64,
+            Action::Send(_) => own.awaited += 1,
+            Action::Close | Action::Reset => own.is_peer_done = true,
         }
     }
     // If the capture ends before the connection, the client closes it.
     own.is_peer_done |= side == Side::Server && transport == Transport::Tcp;
-    own.listens();
+    own.wait_for_peer();
     Ok(own.steps)
 }
 
 /// Returns the maximum of a delay; for a mean, a value that it practically never exceeds.
-fn longest(delay: &Step) -> Duration {
+fn delay_upper_bound(delay: &Step) -> Duration {
     let times = |time: Duration, factor: u64| Duration::from_nanos(time.as_nanos() * factor);
     match delay {
         Step::Delay { max, .. } => *max,
-        Step::DelayAbout { mean, deviation: Some(deviation) } => {
+        Step::RandomDelay { mean, deviation: Some(deviation) } => {
             mean.saturating_add(times(*deviation, 10))
         }
-        Step::DelayAbout { mean, deviation: None } => times(*mean, 20),
+        Step::RandomDelay { mean, deviation: None } => times(*mean, 20),
         _ => Duration::ZERO,
     }
 }
 
 /// Builds the steps of one side from the turns of both.
-struct Own<'a> {
+struct StepBuilder<'a> {
     side: Side,
     transport: Transport,
     timing: &'a Timing,
@@ -237,26 +243,26 @@ struct Own<'a> {
     is_peer_done: bool,
 }
 
-impl Own<'_> {
+impl StepBuilder<'_> {
     /// Raises the idle timeout of a UDP flow to twice its longest pause if the default is too
     /// short.
-    fn stays(&mut self, turns: &[Turn]) {
+    fn extend_idle_timeout(&mut self, turns: &[Turn]) {
         /// Half of the default idle timeout.
         const LONG: Duration = Duration::from_millis(500);
-        let longest = if self.timing.keeps {
+        let longest = if self.timing.keeps_pauses {
             turns.iter().map(|turn| turn.gap).max().unwrap_or(Duration::ZERO)
         } else {
-            self.timing.server_delay.as_ref().map_or(Duration::ZERO, longest)
+            self.timing.server_delay.as_ref().map_or(Duration::ZERO, delay_upper_bound)
         };
         if self.transport == Transport::Udp && longest >= LONG {
             let time = Duration::from_millis(longest.as_nanos() / 1_000_000 * 2);
-            self.steps.push(Step::Idle { time, receive_only: false });
+            self.steps.push(Step::SetIdleTimeout { time, receive_only: false });
         }
     }
 
     /// Adds steps that wait for the pending data and FIN of the other side. Returns whether there
     /// were any.
-    fn listens(&mut self) -> bool {
+    fn wait_for_peer(&mut self) -> bool {
         let listens = self.awaited > 0 || self.is_peer_done;
         if self.awaited > 0 {
             self.steps.push(match self.transport {
@@ -277,11 +283,11 @@ impl Own<'_> {
     ///
     /// # Errors
     /// The pause exceeds [`DELAY_MAX`].
-    fn waits(&mut self, gap: Duration) -> Result<bool, String> {
+    fn pause(&mut self, gap: Duration) -> Result<bool, String> {
         /// Resolution of the connections' clock.
         const TICK: Duration = Duration::from_millis(1);
-        let listened = self.listens();
-        if !self.timing.keeps {
+        let listened = self.wait_for_peer();
+        if !self.timing.keeps_pauses {
             if listened && self.side == Side::Server {
                 self.steps.extend(self.timing.server_delay.clone());
             }
@@ -301,8 +307,8 @@ impl Own<'_> {
         Ok(listened || delay > Duration::ZERO)
     }
 
-    fn says(&mut self, bytes: &[u8], gap: Duration) -> Result<(), String> {
-        let has_waited = self.waits(gap)?;
+    fn send(&mut self, bytes: &[u8], gap: Duration) -> Result<(), String> {
+        let has_waited = self.pause(gap)?;
         if self.transport == Transport::Udp {
             let (text, size) = (bytes.to_vec(), bytes.len() as u32);
             self.steps.push(Step::SendDatagram { text, size, fill: Vec::new() });

@@ -48,7 +48,7 @@ fn too_long(steps: &[Step], most: u64) -> Option<(String, u64)> {
     steps.iter().enumerate().find_map(|(index, step)| {
         let length = match step {
             Step::SendDatagram { size, .. } => u64::from(*size),
-            Step::SendOwnDatagram(it) => {
+            Step::SendComposedDatagram(it) => {
                 let drawn = it.pieces.iter().map(|piece| match piece {
                     Piece::RandomBytes(length) | Piece::RandomText(length) => u64::from(*length),
                     Piece::Bytes(_) | Piece::Value(..) => 0,

@@ -4,17 +4,17 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::document::time::read_time;
 
 pub(super) const DELAY: [&str; 4] = ["min", "max", "mean", "deviation"];
 
-pub(super) fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
+pub(super) fn read_delay(place: &ValueAt<'_>) -> Result<Step, PlanError> {
     /// Maximum: a step has 32 bits for microseconds.
     const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
-    let time = |place: &Place<'_>| match read_time(place)? {
+    let time = |place: &ValueAt<'_>| match read_time(place)? {
         time if time <= LONGEST => Ok(time),
-        _ => Err(place.wrong("at most 4294 s")),
+        _ => Err(place.unexpected("at most 4294 s")),
     };
     if !place.value().is_object() {
         let time = time(place)?;
@@ -26,13 +26,13 @@ pub(super) fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
             return Err(other.error("a bound beside mean", "min and max, or mean"));
         }
         let deviation = fields.get("deviation").map(|it| time(&it)).transpose()?;
-        return Ok(Step::DelayAbout { mean: time(&mean)?, deviation });
+        return Ok(Step::RandomDelay { mean: time(&mean)?, deviation });
     }
-    let min = time(&fields.need("min", "a time with its unit")?)?;
-    let greatest = fields.need("max", "a time with its unit")?;
+    let min = time(&fields.required("min", "a time with its unit")?)?;
+    let greatest = fields.required("max", "a time with its unit")?;
     let max = time(&greatest)?;
     if max < min {
-        return Err(greatest.wrong("at least as much as min"));
+        return Err(greatest.unexpected("at least as much as min"));
     }
     Ok(Step::Delay { min, max })
 }

@@ -6,7 +6,7 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::range::read_range;
 
 /// Devices that clients are behind. The clients use the devices round robin, in order of their
@@ -116,7 +116,7 @@ pub struct NextHop {
 
 /// An address that a port answers for beside its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guest {
+pub struct AnsweredAddress {
     /// Index of the port in the plan.
     pub port: usize,
     /// VLAN tags of requests and answers; `None`: untagged.
@@ -128,28 +128,28 @@ pub struct Guest {
 pub(super) const DEVICES: [&str; 9] =
     ["clients", "every", "count", "vlan", "mpls", "dst", "src", "next_hop", "next_hop_from"];
 /// Fields that change frames; at least one of them is required.
-const SAID: [&str; 5] = ["dst", "src", "vlan", "mpls", "next_hop"];
+const FRAME_FIELDS: [&str; 5] = ["dst", "src", "vlan", "mpls", "next_hop"];
 pub(super) const LABEL: [&str; 3] = ["label", "tc", "ttl"];
 pub(super) const LABEL_MAX: u64 = (1 << 20) - 1;
 /// Maximum VLAN identifier. IEEE 802.1Q reserves 4095; 0 is a priority tag without a VLAN.
 pub(super) const VLAN_MAX: u64 = 4_094;
 const MAC: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
-    let device = |place: &Place<'_>| {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Devices>, PlanError> {
+    let device = |place: &ValueAt<'_>| {
         let fields = place.fields(&DEVICES)?;
-        let mac = |name: &str| fields.get(name).map(|it| read_station(&it)).transpose();
+        let mac = |name: &str| fields.get(name).map(|it| read_unicast_mac(&it)).transpose();
         let number =
             |name: &str| fields.get(name).map_or(Ok(1), |it| it.integer(1, u32::MAX.into()));
         let (every, count) = (number("every")?, number("count")?);
         let vlan = fields.get("vlan").map(|it| read_vlans(&it)).transpose()?;
         let labels = fields.get("mpls").map_or(Ok(MplsLabels::default()), |it| read_labels(&it))?;
-        if !SAID.iter().any(|name| fields.get(name).is_some()) {
-            let expected = format!("at least one of {}", SAID.join(", "));
+        if !FRAME_FIELDS.iter().any(|name| fields.get(name).is_some()) {
+            let expected = format!("at least one of {}", FRAME_FIELDS.join(", "));
             return Err(place.error("no field that changes frames", expected));
         }
         Ok(Devices {
-            clients: read_range(&fields.need("clients", "addresses of clients")?)?,
+            clients: read_range(&fields.required("clients", "addresses of clients")?)?,
             every: every as u32,
             count: count as u32,
             vlan,
@@ -163,8 +163,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
 }
 
 /// Reads a VLAN, or a list of the outer and the inner one.
-pub(super) fn read_vlans(place: &Place<'_>) -> Result<Vlans, PlanError> {
-    let number = |place: &Place<'_>| Ok(place.integer(0, VLAN_MAX)? as u16);
+pub(super) fn read_vlans(place: &ValueAt<'_>) -> Result<Vlans, PlanError> {
+    let number = |place: &ValueAt<'_>| Ok(place.integer(0, VLAN_MAX)? as u16);
     if !place.value().is_array() {
         return Ok(number(place)?.into());
     }
@@ -175,14 +175,14 @@ pub(super) fn read_vlans(place: &Place<'_>) -> Result<Vlans, PlanError> {
     Ok(Vlans { outer: Some(number(outer)?), inner: number(inner)? })
 }
 
-fn read_labels(place: &Place<'_>) -> Result<MplsLabels, PlanError> {
-    let label = |place: &Place<'_>| {
+fn read_labels(place: &ValueAt<'_>) -> Result<MplsLabels, PlanError> {
+    let label = |place: &ValueAt<'_>| {
         if !place.value().is_object() {
             let value = place.integer(0, LABEL_MAX)? as u32;
             return Ok(MplsLabel { value, traffic_class: 0, time_to_live: 64 });
         }
         let fields = place.fields(&LABEL)?;
-        let value = fields.need("label", "a label")?.integer(0, LABEL_MAX)?;
+        let value = fields.required("label", "a label")?.integer(0, LABEL_MAX)?;
         let or = |name: &str, usual: u64, max: u64| {
             fields.get(name).map_or(Ok(usual), |it| it.integer(0, max))
         };
@@ -206,25 +206,26 @@ fn read_next_hop(fields: &Fields<'_>, count: u32) -> Result<Option<NextHop>, Pla
     const ADDRESS: &str = "an IP address";
     let address = |name: &str, count: u32| -> Result<_, PlanError> {
         let Some(place) = fields.get(name) else { return Ok(None) };
-        let address = place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.wrong(ADDRESS))?;
-        check_stations(&place, AddressRange { first: address, count })?;
+        let address =
+            place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.unexpected(ADDRESS))?;
+        check_unicast(&place, AddressRange { first: address, count })?;
         Ok(Some((place, address)))
     };
     match (address("next_hop", count)?, address("next_hop_from", 1)?) {
         (None, None) => Ok(None),
-        (None, Some((place, _))) => Err(place.says("needs next_hop, which is missing")),
+        (None, Some((place, _))) => Err(place.message_error("needs next_hop, which is missing")),
         (Some((place, _)), _) if fields.get("dst").is_some() => {
             Err(place.error("dst as well", "one of them: ARP or NDP resolves next_hop"))
         }
         (Some((_, first)), Some((place, from))) if first.is_ipv4() != from.is_ipv4() => {
-            Err(place.wrong(format!("an address of the family of {first}")))
+            Err(place.unexpected(format!("an address of the family of {first}")))
         }
         (Some((_, first)), from) => Ok(Some(NextHop { first, from: from.map(|(_, from)| from) })),
     }
 }
 
 /// Checks that all addresses of a range are unicast; `place` has the first one.
-fn check_stations(place: &Place<'_>, all: AddressRange) -> Result<(), PlanError> {
+fn check_unicast(place: &ValueAt<'_>, all: AddressRange) -> Result<(), PlanError> {
     let of_group = Some(all.first).filter(IpAddr::is_multicast);
     match all.first_unusable().or(of_group) {
         None => Ok(()),
@@ -234,7 +235,7 @@ fn check_stations(place: &Place<'_>, all: AddressRange) -> Result<(), PlanError>
                 "found {all}, one address for each device, expected unicast addresses, not \
                  {address}"
             );
-            Err(place.says(message))
+            Err(place.message_error(message))
         }
     }
 }
@@ -242,19 +243,20 @@ fn check_stations(place: &Place<'_>, all: AddressRange) -> Result<(), PlanError>
 /// Checks that each item of `devices` applies to some of the clients. The first item that has a
 /// client hides later ones.
 pub(super) fn check(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     all: &[Devices],
     clients: AddressRange,
 ) -> Result<(), PlanError> {
     for ((index, devices), item) in all.iter().enumerate().zip(place.items("devices")?) {
         let expected = format!("some of the template's clients, {clients}");
-        let item = item.fields(&DEVICES)?.need("clients", "addresses of clients")?;
-        if !devices.clients.meets(&clients) {
-            return Err(item.wrong(expected));
+        let item = item.fields(&DEVICES)?.required("clients", "addresses of clients")?;
+        if !devices.clients.overlaps(&clients) {
+            return Err(item.unexpected(expected));
         }
-        let hides = |before: &Devices| before.every == 1 && before.clients.has(&devices.clients);
+        let hides =
+            |before: &Devices| before.every == 1 && before.clients.contains_range(&devices.clients);
         if let Some(before) = all[..index].iter().position(hides) {
-            return Err(item.says(format!(
+            return Err(item.message_error(format!(
                 "devices[{before}] comes first and has all of these clients: remove this item, or \
                  move it before that one"
             )));
@@ -264,13 +266,13 @@ pub(super) fn check(
 }
 
 /// Reads a unicast MAC address.
-pub(super) fn read_station(place: &Place<'_>) -> Result<MacAddress, PlanError> {
+pub(super) fn read_unicast_mac(place: &ValueAt<'_>) -> Result<MacAddress, PlanError> {
     match read_mac(place)? {
-        mac if mac.is_multicast() => Err(place.wrong("a unicast Ethernet address")),
+        mac if mac.is_multicast() => Err(place.unexpected("a unicast Ethernet address")),
         mac => Ok(mac),
     }
 }
 
-pub(crate) fn read_mac(place: &Place<'_>) -> Result<MacAddress, PlanError> {
-    place.text(MAC)?.parse().map_err(|_| place.wrong(MAC))
+pub(crate) fn read_mac(place: &ValueAt<'_>) -> Result<MacAddress, PlanError> {
+    place.text(MAC)?.parse().map_err(|_| place.unexpected(MAC))
 }

@@ -6,11 +6,11 @@ use wirestorm_wire::conversation::Imported;
 use super::types::Transport;
 
 /// Loads the flows of a capture by its name in the plan. The error is the reason of a failure.
-pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
+pub(super) type LoadCapture<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
 
 /// Programs of both sides of a flow.
 #[derive(Debug)]
-pub(crate) struct Speech {
+pub(crate) struct Dialogue {
     /// Suffix of the template's name, if a document's template becomes several.
     pub(crate) part: Option<String>,
     /// Set if only programs of other templates start the flows. Such dialogues come last in a list.
@@ -38,7 +38,7 @@ pub(crate) struct OnDemand {
     pub(crate) listen: Option<u16>,
 }
 
-impl Speech {
+impl Dialogue {
     /// Creates a dialogue with empty programs.
     pub(crate) const fn of(transport: Transport, port: u16) -> Self {
         Self {

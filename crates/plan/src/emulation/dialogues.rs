@@ -6,53 +6,56 @@ use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
 use super::conversation;
-use super::dialogue::{Load, Speech};
-use super::presets::{self, Who};
+use super::dialogue::{Dialogue, LoadCapture};
+use super::presets::{self, PlayedSides};
 use super::program;
 use super::types::Transport;
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
 /// Fields of a template that define the dialogue; at most one of them is present.
-pub(super) const SPEECHES: [&str; 8] =
+pub(super) const DIALOGUE_FIELDS: [&str; 8] =
     ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
 /// Reads the dialogues of a template; none if each side has a program. `is_told_apart`: whether
 /// first bytes select the server at its port.
 pub(super) fn read(
     fields: &Fields<'_>,
-    load: &mut Load<'_>,
+    load: &mut LoadCapture<'_>,
     is_told_apart: bool,
-) -> Result<Vec<Speech>, PlanError> {
-    let mut given = SPEECHES.iter().filter_map(|name| fields.get(name));
+) -> Result<Vec<Dialogue>, PlanError> {
+    let mut given = DIALOGUE_FIELDS.iter().filter_map(|name| fields.get(name));
     let first = given.next();
     if let (Some(_), Some(second)) = (&first, given.next()) {
-        return Err(second.says("another field defines the dialogue: remove one of them"));
+        return Err(second.message_error("another field defines the dialogue: remove one of them"));
     }
-    let is_timed = fields.get("transactions").map(|it| Ok((it.boolean()?, it))).transpose()?;
+    let has_transactions =
+        fields.get("transactions").map(|it| Ok((it.boolean()?, it))).transpose()?;
     let conversation = fields.get("conversation");
-    if let Some((_, place)) = &is_timed
+    if let Some((_, place)) = &has_transactions
         && (first.is_none() || conversation.is_some())
     {
-        return Err(
-            place.says("is for preset protocols: a program has steps `transaction` instead")
-        );
+        return Err(place
+            .message_error("is for preset protocols: a program has steps `transaction` instead"));
     }
     if let Some(place) = conversation {
         return conversation::read(&place, load);
     }
     let who = match (fields.get("client"), fields.get("server")) {
-        (Some(_), None) => Who::Client,
-        (None, Some(_)) => Who::Server,
-        _ => Who::Both,
+        (Some(_), None) => PlayedSides::Client,
+        (None, Some(_)) => PlayedSides::Server,
+        _ => PlayedSides::Both,
     };
     let mut speeches = presets::read(fields, who, is_told_apart)?;
-    let is_timed = is_timed.is_none_or(|(is_timed, _)| is_timed);
-    for Speech { client, server, transport, .. } in &mut speeches {
+    let is_timed = has_transactions.is_none_or(|(is_timed, _)| is_timed);
+    for Dialogue { client, server, transport, .. } in &mut speeches {
         if !is_timed {
-            untimed(client);
-            untimed(server);
-        } else if *transport == Transport::Tcp && begins_timed(client) && !opens_fast(fields) {
+            remove_transactions(client);
+            remove_transactions(server);
+        } else if *transport == Transport::Tcp
+            && starts_with_transaction(client)
+            && !opens_fast(fields)
+        {
             // A transaction excludes the connection setup, which has a statistic of its own.
             client.insert(0, Step::Connect);
         }
@@ -68,18 +71,18 @@ fn opens_fast(fields: &Fields<'_>) -> bool {
 }
 
 /// Returns whether the start of a transaction is the first step, apart from settings and labels.
-fn begins_timed(steps: &[Step]) -> bool {
+fn starts_with_transaction(steps: &[Step]) -> bool {
     match steps.iter().find(|it| !matches!(it, Step::Set { .. } | Step::Label(_))) {
-        Some(Step::Repeat { steps, .. }) => begins_timed(steps),
+        Some(Step::Repeat { steps, .. }) => starts_with_transaction(steps),
         first => matches!(first, Some(Step::StartTransaction(_))),
     }
 }
 
 /// Removes the steps that time transactions.
-fn untimed(steps: &mut Vec<Step>) {
+fn remove_transactions(steps: &mut Vec<Step>) {
     steps.retain_mut(|step| match step {
         Step::Repeat { steps, .. } => {
-            untimed(steps);
+            remove_transactions(steps);
             true
         }
         step => !matches!(step, Step::StartTransaction(_) | Step::EndTransaction(_)),
@@ -89,16 +92,16 @@ fn untimed(steps: &mut Vec<Step>) {
 /// Reads the steps of a side from its fields, or takes them from the dialogue.
 pub(super) fn steps(
     fields: &Fields<'_>,
-    speech: Option<&Speech>,
+    speech: Option<&Dialogue>,
     side: Side,
 ) -> Result<Vec<Step>, PlanError> {
     match (fields.get("program"), speech) {
         (None, Some(speech)) if side == Side::Client => Ok(speech.client.clone()),
         (None, Some(speech)) => Ok(speech.server.clone()),
         (Some(program), Some(_)) => {
-            Err(program.says("another field defines the dialogue: remove one of them"))
+            Err(program.message_error("another field defines the dialogue: remove one of them"))
         }
-        (_, None) => program::read(&fields.need("program", "a list of steps")?),
+        (_, None) => program::read(&fields.required("program", "a list of steps")?),
     }
 }
 
@@ -107,7 +110,7 @@ pub(super) fn port(fields: &Fields<'_>, name: &str, usual: Option<u16>) -> Resul
     match (fields.get(name), usual) {
         (None, Some(usual)) => Ok(usual),
         _ => {
-            let port = fields.need(name, "the number of a port, such as 80")?;
+            let port = fields.required(name, "the number of a port, such as 80")?;
             Ok(port.integer(1, u16::MAX.into())? as u16)
         }
     }

@@ -6,13 +6,13 @@ use super::types::{EmulationPlan, Template};
 use crate::document::error::PlanError;
 
 /// Group of a flow that a program starts; `None`: the program's own template.
-type Made<'a> = Option<&'a str>;
+type StartedGroup<'a> = Option<&'a str>;
 
 /// Refuses templates whose every flow starts another flow, in a cycle. A cycle with a conditional
 /// jump may end, and so may one through a group with a template that starts none: both are allowed.
 pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
     let templates = &plan.templates;
-    let made: Vec<Vec<Made<'_>>> = templates.iter().map(made).collect();
+    let made: Vec<Vec<StartedGroup<'_>>> = templates.iter().map(started_groups).collect();
     let mut endless: Vec<bool> = made.iter().map(|it| !it.is_empty()).collect();
     while let Some(place) = (0..templates.len())
         .find(|&place| endless[place] && next(templates, &made, &endless, place).is_none())
@@ -20,20 +20,20 @@ pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
         endless[place] = false;
     }
     let Some(first) = endless.iter().position(|it| *it) else { return Ok(()) };
-    let mut way = vec![first];
+    let mut cycle = vec![first];
     let mut place = first;
     while let Some(then) = next(templates, &made, &endless, place) {
-        let before = way.iter().position(|it| *it == then);
-        way.push(then);
+        let before = cycle.iter().position(|it| *it == then);
+        cycle.push(then);
         place = then;
         if let Some(begin) = before {
-            way.drain(..begin);
+            cycle.drain(..begin);
             break;
         }
     }
-    let names: Vec<_> = way.iter().map(|place| format!("{:?}", templates[*place].name)).collect();
+    let names: Vec<_> = cycle.iter().map(|place| format!("{:?}", templates[*place].name)).collect();
     Err(PlanError {
-        path: templates[way[0]].path.clone(),
+        path: templates[cycle[0]].path.clone(),
         message: format!(
             "each flow starts another one without end, whatever `limit` is: {}; make that depend \
              on a jump, or add a template to the group that starts none",
@@ -45,23 +45,23 @@ pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
 /// Returns an endless template of which every flow of template `place` starts a flow.
 fn next(
     templates: &[Template],
-    made: &[Vec<Made<'_>>],
+    made: &[Vec<StartedGroup<'_>>],
     endless: &[bool],
     place: usize,
 ) -> Option<usize> {
     made[place].iter().find_map(|made| {
         let Some(group) = made else { return Some(place) };
-        let is_drawn = |it: &usize| {
+        let is_candidate = |it: &usize| {
             templates[*it].client.is_some() && templates[*it].group.as_deref() == Some(*group)
         };
-        let mut drawn = (0..templates.len()).filter(is_drawn);
+        let mut drawn = (0..templates.len()).filter(is_candidate);
         let first = drawn.next()?;
         (endless[first] && drawn.all(|it| endless[it])).then_some(first)
     })
 }
 
 /// Returns the groups of the flows that every flow of a template starts.
-fn made(template: &Template) -> Vec<Made<'_>> {
+fn started_groups(template: &Template) -> Vec<StartedGroup<'_>> {
     let (client, server) = (template.client.as_ref(), template.server.as_ref());
     let programs = [client.map(|it| &it.program), server.map(|it| &it.program)];
     let mut found = Vec::new();
@@ -72,7 +72,11 @@ fn made(template: &Template) -> Vec<Made<'_>> {
 }
 
 /// Visits steps up to the first jump. Returns whether there is none.
-fn walk<'a>(steps: &'a [Step], group: &mut Made<'a>, found: &mut Vec<Made<'a>>) -> bool {
+fn walk<'a>(
+    steps: &'a [Step],
+    group: &mut StartedGroup<'a>,
+    found: &mut Vec<StartedGroup<'a>>,
+) -> bool {
     steps.iter().all(|step| {
         match step {
             Step::SelectGroup(name) => *group = Some(name),

@@ -4,7 +4,7 @@ use super::first_bytes;
 use super::types::{Http2, STREAMS_MAX, Tls, WINDOW_MAX};
 use super::types::{Template, Transport};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 
 pub(super) const HTTP2: [&str; 2] = ["streams", "window"];
 
@@ -21,21 +21,21 @@ pub(super) fn read(
     let Some(place) = fields.get("http2") else {
         return Ok((speaks == Some(true)).then(Http2::default));
     };
-    let asked = read_fields(&place)?;
-    match (asked, speaks) {
+    let settings = read_fields(&place)?;
+    match (settings, speaks) {
         (Some(_), Some(false)) => {
-            Err(place.says("is for http with version: 2, and for templates with programs"))
+            Err(place.message_error("is for http with version: 2, and for templates with programs"))
         }
-        (None, Some(true)) => Err(place.says("http has version: 2: remove this field")),
+        (None, Some(true)) => Err(place.message_error("http has version: 2: remove this field")),
         (Some(_), _) if transport == Transport::Udp => {
             Err(place.error("http2", "the template's transport to be tcp"))
         }
-        _ => Ok(asked),
+        _ => Ok(settings),
     }
 }
 
 /// Reads the settings; `true` stands for the defaults, `false` for no HTTP/2.
-fn read_fields(place: &Place<'_>) -> Result<Option<Http2>, PlanError> {
+fn read_fields(place: &ValueAt<'_>) -> Result<Option<Http2>, PlanError> {
     if place.value().is_boolean() {
         return Ok(place.boolean()?.then(Http2::default));
     }
@@ -56,7 +56,7 @@ pub(super) fn streams(fields: &Fields<'_>) -> Result<u32, PlanError> {
 }
 
 /// Adds `h2` to empty ALPN protocols. Refuses ALPN protocols without it.
-pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
+pub(super) fn require_h2(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
     if tls.alpn.is_empty() {
         tls.alpn.push(ALPN.to_owned());
     }
@@ -69,7 +69,7 @@ pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
 }
 
 /// Refuses the ALPN protocol `h2` in a template without HTTP/2.
-pub(super) fn disagree(tls: &Tls, path: &str) -> Result<(), PlanError> {
+pub(super) fn refuse_h2(tls: &Tls, path: &str) -> Result<(), PlanError> {
     if tls.alpn.iter().all(|protocol| protocol != ALPN) {
         return Ok(());
     }
@@ -82,7 +82,7 @@ pub(super) fn disagree(tls: &Tls, path: &str) -> Result<(), PlanError> {
 /// the same bytes.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.http2, &template.server) else { return Ok(()) };
-    let Some(listen) = first_bytes::decide_at(server, all) else { return Ok(()) };
+    let Some(listen) = first_bytes::first_bytes_port(server, all) else { return Ok(()) };
     let message = format!(
         "found HTTP/2 at port {}, where first_bytes select the server: all HTTP/2 connections \
          start with the same bytes; use another port",

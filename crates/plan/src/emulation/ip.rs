@@ -3,7 +3,7 @@
 use wirestorm_model::ip::{FlowLabel, Identification, IpSettings};
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 /// IP settings of a plan; `None`: the default of [`IpSettings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) const IP: [&str; 5] = ["ttl", "tos", "dont_fragment", "identification
 /// Maximum flow label, 20 bits (RFC 6437).
 pub(super) const FLOW_LABEL_MAX: u64 = (1 << 20) - 1;
 
-pub(super) fn read(place: &Place<'_>) -> Result<Ip, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Ip, PlanError> {
     let mut ip = Ip::default();
     for (name, value) in place.fields(&IP)?.all() {
         match name {
@@ -69,22 +69,23 @@ pub(super) fn read(place: &Place<'_>) -> Result<Ip, PlanError> {
     Ok(ip)
 }
 
-fn read_identification(place: &Place<'_>) -> Result<Identification, PlanError> {
+fn read_identification(place: &ValueAt<'_>) -> Result<Identification, PlanError> {
     const EXPECTED: &str = "zero, counting or random";
     match place.text(EXPECTED)? {
         "zero" => Ok(Identification::Zero),
         "counting" => Ok(Identification::Counting),
         "random" => Ok(Identification::Random),
-        _ => Err(place.wrong(EXPECTED)),
+        _ => Err(place.unexpected(EXPECTED)),
     }
 }
 
-fn read_flow_label(place: &Place<'_>) -> Result<FlowLabel, PlanError> {
+fn read_flow_label(place: &ValueAt<'_>) -> Result<FlowLabel, PlanError> {
     match place.value().as_str() {
-        Some("flow") => Ok(FlowLabel::OfFlow),
+        Some("flow") => Ok(FlowLabel::PerFlow),
         _ => {
             let expected = || format!("flow, or a whole number from 0 to {FLOW_LABEL_MAX}");
-            let label = place.integer(0, FLOW_LABEL_MAX).map_err(|_| place.wrong(expected()))?;
+            let label =
+                place.integer(0, FLOW_LABEL_MAX).map_err(|_| place.unexpected(expected()))?;
             Ok(FlowLabel::Value(label as u32))
         }
     }

@@ -8,7 +8,7 @@ use wirestorm_model::address_range::AddressRange;
 use super::types::{EmulationPlan, Template, Transport};
 use super::types::{LatencyProbe, ProbeProtocol};
 use crate::document::error::{PlanError, Problems};
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::port::{Port, find_port};
 
 /// Maximum probes per second.
@@ -20,7 +20,7 @@ pub(super) const LATENCY: [&str; 5] = ["from", "to", "protocol", "port", "rate"]
 const ECHO_PORT: u16 = 7;
 
 pub(super) fn read(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
     problems: &mut Problems,
 ) -> Vec<LatencyProbe> {
@@ -28,9 +28,9 @@ pub(super) fn read(
     items.iter().filter_map(|item| problems.take(read_probe(item, ports))).collect()
 }
 
-fn read_probe(place: &Place<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanError> {
+fn read_probe(place: &ValueAt<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanError> {
     let fields = place.fields(&LATENCY)?;
-    let from_place = fields.need("from", "the name of a port")?;
+    let from_place = fields.required("from", "the name of a port")?;
     let from = find_port(&from_place, ports)?;
     let Some(own) = ports[from].addresses.first() else {
         let expected = "a port with addresses; the first one sends the probes";
@@ -38,12 +38,12 @@ fn read_probe(place: &Place<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanErr
             from_place.error(format!("port {:?}, which has none", ports[from].name), expected)
         );
     };
-    let to = read_target(&fields.need("to", TARGET)?, ports, own.address)?;
+    let to = read_target(&fields.required("to", TARGET)?, ports, own.address)?;
     let protocol = read_protocol(&fields)?;
     let rate = fields.get("rate").map_or(Ok(None), |it| read_rate(&it).map(Some))?;
     // Default: 100 probes per second.
     let usual = Rate::new(100, wirestorm_base::time::Duration::from_secs(1));
-    let rate = rate.map_or(usual, Ok).map_err(|error| place.says(error.to_string()))?;
+    let rate = rate.map_or(usual, Ok).map_err(|error| place.message_error(error.to_string()))?;
     Ok(LatencyProbe { from, to, protocol, rate, path: place.path() })
 }
 
@@ -54,7 +54,7 @@ fn read_protocol(fields: &Fields<'_>) -> Result<ProbeProtocol, PlanError> {
         Some(place) => match place.text(PROTOCOLS)? {
             "icmp" => false,
             "udp" => true,
-            _ => return Err(place.wrong(PROTOCOLS)),
+            _ => return Err(place.unexpected(PROTOCOLS)),
         },
     };
     match fields.get("port") {
@@ -70,12 +70,13 @@ fn read_protocol(fields: &Fields<'_>) -> Result<ProbeProtocol, PlanError> {
 const TARGET: &str = "an address, or the name of a port that has one";
 
 /// Reads an address, or the name of a port with an address of the same family as `asks`.
-fn read_target(place: &Place<'_>, ports: &[Port], asks: IpAddr) -> Result<IpAddr, PlanError> {
+fn read_target(place: &ValueAt<'_>, ports: &[Port], asks: IpAddr) -> Result<IpAddr, PlanError> {
     let text = place.text(TARGET)?;
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let port = ports.iter().find(|port| port.name == text).ok_or_else(|| place.wrong(TARGET))?;
+    let port =
+        ports.iter().find(|port| port.name == text).ok_or_else(|| place.unexpected(TARGET))?;
     let alike = port.addresses.iter().find(|own| own.address.is_ipv4() == asks.is_ipv4());
     alike.map(|own| own.address).ok_or_else(|| {
         let found = format!("port {text:?}, which has no address of the family of {asks}");
@@ -83,8 +84,8 @@ fn read_target(place: &Place<'_>, ports: &[Port], asks: IpAddr) -> Result<IpAddr
     })
 }
 
-fn read_rate(place: &Place<'_>) -> Result<Rate, PlanError> {
-    let expected = || place.wrong(format!("probes a second, up to {RATE_MAX}"));
+fn read_rate(place: &ValueAt<'_>) -> Result<Rate, PlanError> {
+    let expected = || place.unexpected(format!("probes a second, up to {RATE_MAX}"));
     let text = place.number_text().ok_or_else(expected)?;
     let rate = Rate::parse_per_second(&text, 1).map_err(|_| expected())?;
     if rate.per_second() > f64::from(RATE_MAX) { Err(expected()) } else { Ok(rate) }
@@ -93,7 +94,7 @@ fn read_rate(place: &Place<'_>) -> Result<Rate, PlanError> {
 impl EmulationPlan {
     /// Returns the indices of the ports that send UDP probes back: those with the destination
     /// address. For ICMP probes there are none.
-    pub fn answering(&self, probe: &LatencyProbe) -> impl Iterator<Item = usize> {
+    pub fn echo_ports(&self, probe: &LatencyProbe) -> impl Iterator<Item = usize> {
         let is_udp = matches!(probe.protocol, ProbeProtocol::Udp { .. });
         let to = probe.to;
         let owns = move |port: &Port| is_udp && port.addresses.iter().any(|own| own.address == to);
@@ -115,11 +116,11 @@ pub(super) fn check(plan: &EmulationPlan, problems: &mut Problems) {
         if !plan.uses(probe.from) {
             problems.take::<()>(Err(idle("from", probe.from)));
         }
-        for port in plan.answering(probe) {
+        for port in plan.echo_ports(probe) {
             if !plan.uses(port) {
                 problems.take::<()>(Err(idle("to", port)));
             }
-            if let Some(template) = waits_for(plan, port, probe) {
+            if let Some(template) = receives(plan, port, probe) {
                 let message = format!(
                     "template {:?} has a server there, expected a UDP port without a server",
                     template.name
@@ -132,7 +133,7 @@ pub(super) fn check(plan: &EmulationPlan, problems: &mut Problems) {
 }
 
 /// Returns a template whose server on `port` would receive the datagrams of a probe.
-fn waits_for<'a>(
+fn receives<'a>(
     plan: &'a EmulationPlan,
     port: usize,
     probe: &LatencyProbe,
@@ -141,7 +142,7 @@ fn waits_for<'a>(
     plan.templates.iter().find(|template| {
         template.transport == Transport::Udp
             && template.server.as_ref().is_some_and(|server| {
-                let is_at = |it: AddressRange| it.place_of(probe.to).is_some();
+                let is_at = |it: AddressRange| it.offset_of(probe.to).is_some();
                 server.transmit == port
                     && server.listen == Some(number)
                     && server.addresses.is_none_or(is_at)

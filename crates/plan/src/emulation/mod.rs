@@ -45,15 +45,15 @@ use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{Imported, Side};
 
 use client::THROUGHPUT_MAX;
-pub(crate) use conversation::speech_of;
+pub(crate) use conversation::captured_dialogue;
 pub(crate) use devices::read_mac;
-pub use devices::{Devices, Guest, MplsLabel, MplsLabels, NextHop, Vlans};
-pub(crate) use dialogue::Speech;
+pub use devices::{AnsweredAddress, Devices, MplsLabel, MplsLabels, NextHop, Vlans};
+pub(crate) use dialogue::Dialogue;
 pub(crate) use endless::check as check_endless;
 pub(crate) use first_bytes::read_masked;
 pub use ip::Ip;
 pub use schema::schema;
-pub(crate) use share::part_of;
+pub(crate) use share::subrange;
 pub use tcp::Tcp;
 pub use types::{
     Client, EmulationPlan, FirstBytes, Http2, LatencyProbe, ProbeProtocol,
@@ -62,8 +62,8 @@ pub use types::{
 };
 
 use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::Place;
-use crate::document::port::{HOSTS_PORT, Port, find_port, read_ports};
+use crate::document::place::ValueAt;
+use crate::document::port::{EMULATION_PORT, Port, find_port, read_ports};
 use crate::document::range::read_hosts;
 
 /// Maximum number of templates of a plan. A port numbers its templates with 16 bits and needs up to
@@ -96,7 +96,7 @@ const SERVER: [&str; 8] =
 
 impl EmulationPlan {
     /// Returns whether a document looks like a plan of clients and servers: it has `templates`.
-    pub fn is_meant(document: &Value) -> bool {
+    pub fn is_recognized(document: &Value) -> bool {
         document.get("templates").is_some()
     }
 
@@ -158,14 +158,15 @@ impl EmulationPlan {
 
     /// Adds a note for each server that no client of the plan connects to, although its template
     /// has clients.
-    fn note_unasked_servers(&mut self) {
+    fn note_unreached_servers(&mut self) {
         let clients: Vec<_> = self.templates.iter().filter_map(|it| it.client.as_ref()).collect();
-        let is_unasked = |template: &&Template| {
+        let is_unreached = |template: &&Template| {
             let range = template.server.as_ref().and_then(|it| it.addresses);
-            let is_asked = |range: AddressRange| clients.iter().any(|it| it.servers.meets(&range));
-            template.client.is_some() && range.is_some_and(|it| !is_asked(it))
+            let is_reached =
+                |range: AddressRange| clients.iter().any(|it| it.servers.overlaps(&range));
+            template.client.is_some() && range.is_some_and(|it| !is_reached(it))
         };
-        let notes = self.templates.iter().filter(is_unasked).map(|template| {
+        let notes = self.templates.iter().filter(is_unreached).map(|template| {
             format!(
                 "{}.server.addresses: no client of the plan connects to any of them; they are only \
                  reachable through a device that rewrites addresses, such as a load balancer",
@@ -194,7 +195,7 @@ impl EmulationPlan {
                     return error(place, format!("found {name:?}, expected {expected}"));
                 }
                 let is_ipv4 = template.is_ipv4(side);
-                if let Some((place, message)) = self.misfit(&groups, port, is_ipv4, steps) {
+                if let Some((place, message)) = self.unusable_group(&groups, port, is_ipv4, steps) {
                     return error(place, message);
                 }
             }
@@ -206,7 +207,7 @@ impl EmulationPlan {
     /// error. The flows of `run_flow` come from the address of the flow that starts them. So the
     /// group's clients on this port must use the same IP version. `start_flow` connects to its own
     /// server and needs no check.
-    fn misfit(
+    fn unusable_group(
         &self,
         groups: &[&str],
         port: usize,
@@ -253,20 +254,21 @@ impl EmulationPlan {
         mut load: impl FnMut(&str) -> Result<Imported, String>,
     ) -> Result<Self, PlanErrors> {
         let document = crate::document::read(text)?;
-        let root = Place::root(&document);
+        let root = ValueAt::root(&document);
         let fields = root.fields(&PLAN)?;
         let mut problems = Problems::default();
         let mut notes = Vec::new();
-        let ports = problems.take(fields.need("ports", "a list of ports"));
-        let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &HOSTS_PORT, &mut problems));
-        let templates = problems.take(fields.need("templates", "a list of templates"));
+        let ports = problems.take(fields.required("ports", "a list of ports"));
+        let ports =
+            ports.map_or_else(Vec::new, |it| read_ports(&it, &EMULATION_PORT, &mut problems));
+        let templates = problems.take(fields.required("templates", "a list of templates"));
         let templates = templates.map_or_else(Vec::new, |it| {
             read_templates(&it, &ports, &mut load, &mut notes, &mut problems)
         });
         let latency = fields.get("latency");
         let latency = latency.map_or_else(Vec::new, |it| latency::read(&it, &ports, &mut problems));
-        let mut plan = Self { ports, templates, guests: Vec::new(), latency, notes };
-        plan.note_unasked_servers();
+        let mut plan = Self { ports, templates, answered_addresses: Vec::new(), latency, notes };
+        plan.note_unreached_servers();
         problems.take(plan.check_groups().and_then(|()| endless::check(&plan)));
         latency::check(&plan, &mut problems);
         problems.finish(plan)
@@ -274,9 +276,9 @@ impl EmulationPlan {
 }
 
 fn read_templates(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
-    load: &mut dialogue::Load<'_>,
+    load: &mut dialogue::LoadCapture<'_>,
     notes: &mut Vec<String>,
     problems: &mut Problems,
 ) -> Vec<Template> {
@@ -286,14 +288,14 @@ fn read_templates(
     }
     if items.len() > TEMPLATES_MAX {
         let expected = format!("at most {TEMPLATES_MAX} templates");
-        problems.take::<()>(Err(place.wrong(expected)));
+        problems.take::<()>(Err(place.unexpected(expected)));
         return Vec::new();
     }
     let mut templates: Vec<Template> = Vec::new();
-    let mut taken = Taken::default();
-    let told_apart = told_apart_at(&items);
+    let mut taken = ReassemblyResult::default();
+    let with_first_bytes = ports_with_first_bytes(&items);
     for item in &items {
-        let is_told_apart = told_apart.contains(&server_port(item));
+        let is_told_apart = with_first_bytes.contains(&server_port(item));
         let read = read_item(item, ports, load, notes, is_told_apart);
         for template in problems.take(read).unwrap_or_default() {
             problems.take_all(taken.add(item, &template, &templates, ports));
@@ -317,13 +319,13 @@ fn read_templates(
 }
 
 /// Returns where first bytes select the server: names of ports, and listening port numbers.
-fn told_apart_at<'a>(items: &[Place<'a>]) -> BTreeSet<(Option<&'a str>, u64)> {
-    let looks = |item: &&Place<'_>| !item.value()["server"]["first_bytes"].is_null();
+fn ports_with_first_bytes<'a>(items: &[ValueAt<'a>]) -> BTreeSet<(Option<&'a str>, u64)> {
+    let looks = |item: &&ValueAt<'_>| !item.value()["server"]["first_bytes"].is_null();
     items.iter().filter(looks).map(server_port).collect()
 }
 
 /// Returns where the server of an item listens: the name of its port, and the port number.
-fn server_port<'a>(item: &Place<'a>) -> (Option<&'a str>, u64) {
+fn server_port<'a>(item: &ValueAt<'a>) -> (Option<&'a str>, u64) {
     let server = &item.value()["server"];
     // Without a number, the preset `http` listens at 80; others do not matter here.
     (server["tx"].as_str(), server["port"].as_u64().unwrap_or(80))
@@ -331,18 +333,18 @@ fn server_port<'a>(item: &Place<'a>) -> (Option<&'a str>, u64) {
 
 /// Names and servers of the templates so far, to detect conflicts.
 #[derive(Default)]
-struct Taken {
+struct ReassemblyResult {
     names: BTreeSet<String>,
     /// Name of the template that receives each set of flows, by port and listening port.
-    flows: BTreeMap<(usize, u16, Flows), String>,
+    flows: BTreeMap<(usize, u16, FlowCriteria), String>,
     /// Indices of the templates with TCP servers, by port and listening port.
     listening: BTreeMap<(usize, u16), Vec<usize>>,
 }
 
 /// Criteria of the flows of a server at a port: transport protocol, addresses and first bytes.
-type Flows = (Transport, Option<AddressRange>, Option<Vec<(u8, u8, u8)>>);
+type FlowCriteria = (Transport, Option<AddressRange>, Option<Vec<(u8, u8, u8)>>);
 
-impl Taken {
+impl ReassemblyResult {
     /// Adds a template from `place`, after the templates `before`.
     ///
     /// # Errors
@@ -350,7 +352,7 @@ impl Taken {
     /// distinguish has other TCP settings.
     fn add(
         &mut self,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
         template: &Template,
         before: &[Template],
         ports: &[Port],
@@ -364,14 +366,14 @@ impl Taken {
             if template.transport == Transport::Tcp {
                 let listening = self.listening.entry(at).or_default();
                 let others = listening.iter().map(|it| &before[*it]);
-                problems.take(check_beginning(place, server, others));
+                problems.take(check_handshake(place, server, others));
                 listening.push(before.len());
             }
         }
         problems.finish(())
     }
 
-    fn add_name(&mut self, place: &Place<'_>, name: &str) -> Result<(), PlanError> {
+    fn add_name(&mut self, place: &ValueAt<'_>, name: &str) -> Result<(), PlanError> {
         if self.names.insert(name.to_owned()) {
             return Ok(());
         }
@@ -380,7 +382,7 @@ impl Taken {
 
     fn add_flows(
         &mut self,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
         template: &Template,
         server: &Server,
         (port, listen): (usize, u16),
@@ -393,7 +395,7 @@ impl Taken {
                 entry.insert(template.name.clone());
                 Ok(())
             }
-            Entry::Occupied(other) => Err(place.says(format!(
+            Entry::Occupied(other) => Err(place.message_error(format!(
                 "{:?} has a server at port {listen} of {:?}, where {:?} has one already",
                 template.name,
                 ports[port].name,
@@ -405,14 +407,14 @@ impl Taken {
 
 /// Compares a server's TCP settings in the handshake with those of other servers at its port. They
 /// must be equal if only first bytes distinguish the servers. `place`: its template.
-fn check_beginning<'a>(
-    place: &Place<'_>,
+fn check_handshake<'a>(
+    place: &ValueAt<'_>,
     server: &Server,
     mut others: impl Iterator<Item = &'a Template>,
 ) -> Result<(), PlanError> {
-    let own = place.below("server", &place.value()["server"]);
+    let own = place.child("server", &place.value()["server"]);
     others.try_for_each(|it| match &it.server {
-        Some(other) if are_told_apart_late(other, server) => {
+        Some(other) if overlap_until_first_bytes(other, server) => {
             tcp::check_beginning(&server.tcp, (&other.tcp, &it.name), [&own, place])
         }
         _ => Ok(()),
@@ -422,10 +424,10 @@ fn check_beginning<'a>(
 /// Returns whether some connections may be for either server until their first bytes arrive. Of two
 /// servers at a port, the one with fewer addresses has priority: without first bytes it gets all
 /// connections to these.
-fn are_told_apart_late(first: &Server, second: &Server) -> bool {
+fn overlap_until_first_bytes(first: &Server, second: &Server) -> bool {
     let looks = |it: &Server| it.first_bytes.is_some();
     match (first.addresses, second.addresses) {
-        (Some(one), Some(other)) if !one.meets(&other) => false,
+        (Some(one), Some(other)) if !one.overlaps(&other) => false,
         (one, other) => {
             let [one, other] = [one, other].map(|it| it.map_or(u64::MAX, |it| it.count.into()));
             match one.cmp(&other) {
@@ -439,9 +441,9 @@ fn are_told_apart_late(first: &Server, second: &Server) -> bool {
 
 /// Reads an item of the list `templates`: one template, or one for each dialogue.
 fn read_item(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
-    load: &mut dialogue::Load<'_>,
+    load: &mut dialogue::LoadCapture<'_>,
     notes: &mut Vec<String>,
     is_told_apart: bool,
 ) -> Result<Vec<Template>, PlanError> {
@@ -452,20 +454,20 @@ fn read_item(
     let read = |speech| read_template(place, ports, Some(speech));
     let mut templates = speeches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let shared = speeches.iter().take_while(|it| it.on_demand.is_none()).count();
-    share::share(place, &mut templates[..shared])?;
-    share::part_servers(place, &mut templates[..shared], &speeches)?;
+    share::split_load(place, &mut templates[..shared])?;
+    share::split_servers(place, &mut templates[..shared], &speeches)?;
     let path = place.path();
     notes.extend(speeches.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
     Ok(templates)
 }
 
 fn read_template(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
-    speech: Option<&Speech>,
+    speech: Option<&Dialogue>,
 ) -> Result<Template, PlanError> {
     let fields = place.fields(&TEMPLATE)?;
-    let mut name = fields.need("name", "a name")?.name("a name")?.to_owned();
+    let mut name = fields.required("name", "a name")?.non_empty_string("a name")?.to_owned();
     if let Some(part) = speech.and_then(|it| it.part.as_ref()) {
         name = format!("{name}.{part}");
     }
@@ -473,12 +475,12 @@ fn read_template(
     let group = match (on_demand, fields.get("group")) {
         (Some(it), _) => Some(it.group.clone()),
         (None, None) => None,
-        (None, Some(group)) => Some(group.name("the name of a group")?.to_owned()),
+        (None, Some(group)) => Some(group.non_empty_string("the name of a group")?.to_owned()),
     };
     // The settings of a side override those of the template, which apply to both sides.
     let mut tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     if fields.get("conversation").is_some() {
-        tcp = tcp.or(conversation::usual_tcp());
+        tcp = tcp.or(conversation::default_tcp());
     }
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
     let client = fields.get("client").map(|it| client::read(&it, ports, speech)).transpose()?;
@@ -502,7 +504,7 @@ fn read_template(
         }
     }
     if speech.is_some() && fields.get("conversation").is_none() {
-        let usual = presets::usual_tcp();
+        let usual = presets::default_tcp();
         client = client.map(|it| Client { tcp: it.tcp.or(usual), ..it });
         server = server.map(|it| Server { tcp: it.tcp.or(usual), ..it });
     }
@@ -519,17 +521,21 @@ fn read_template(
     let transport = match (fields.get("transport"), speech) {
         (None, speech) => speech.map_or(Transport::Tcp, |speech| speech.transport),
         (Some(place), Some(_)) => {
-            return Err(place.says("the dialogue defines the transport: remove this field"));
+            return Err(
+                place.message_error("the dialogue defines the transport: remove this field")
+            );
         }
         (Some(place), None) => match place.text("tcp or udp")? {
             "tcp" => Transport::Tcp,
             "udp" => Transport::Udp,
-            _ => return Err(place.wrong("tcp or udp")),
+            _ => return Err(place.unexpected("tcp or udp")),
         },
     };
     let programs = [client.as_ref().map(|it| &it.program), server.as_ref().map(|it| &it.program)];
     for (program, side) in programs.into_iter().zip(["client", "server"]) {
-        if let Some(step) = program.and_then(|steps| steps::of_other(steps, transport)) {
+        if let Some(step) =
+            program.and_then(|steps| steps::step_of_other_transport(steps, transport))
+        {
             let (of, other) = match transport {
                 Transport::Tcp => ("tcp", "datagrams"),
                 Transport::Udp => ("udp", "connections"),
@@ -544,7 +550,7 @@ fn read_template(
         let sides = [Some(place.clone()), fields.get("client"), fields.get("server")];
         let said = sides.into_iter().flatten().find(|it| it.value().get("tcp").is_some());
         if let Some(said) = said {
-            let tcp = said.below("tcp", &said.value()["tcp"]);
+            let tcp = said.child("tcp", &said.value()["tcp"]);
             return Err(tcp.error("tcp", "the template's transport to be tcp"));
         }
     }
@@ -552,21 +558,21 @@ fn read_template(
     let http2 = http2::read(&fields, speech.map(|it| it.is_http2), transport)?;
     let path = place.path();
     match (&mut tls, http2) {
-        (Some(tls), Some(_)) => http2::agree(tls, &path)?,
+        (Some(tls), Some(_)) => http2::require_h2(tls, &path)?,
         // A program may use any protocol, so only the preset `http` is checked.
-        (Some(tls), None) if fields.get("http").is_some() => http2::disagree(tls, &path)?,
+        (Some(tls), None) if fields.get("http").is_some() => http2::refuse_h2(tls, &path)?,
         _ => {}
     }
     Ok(Template { name, group, transport, client, server, tls, http2, path })
 }
 
 fn read_server(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
-    speech: Option<&Speech>,
+    speech: Option<&Dialogue>,
 ) -> Result<Server, PlanError> {
     let fields = place.fields(&SERVER)?;
-    let transmit = find_port(&fields.need("tx", "the name of a port")?, ports)?;
+    let transmit = find_port(&fields.required("tx", "the name of a port")?, ports)?;
     let listen = match fields.get("port").filter(|it| it.value() == "on_demand") {
         Some(_) => None,
         None => Some(dialogues::port(&fields, "port", speech.map(|it| it.port))?),
@@ -580,14 +586,14 @@ fn read_server(
     let beside =
         ["addresses", "vlans", "first_bytes"].into_iter().find_map(|name| fields.get(name));
     if let (None, Some(beside)) = (listen, beside) {
-        return Err(beside.says("not allowed with `port: on_demand`: remove it"));
+        return Err(beside.message_error("not allowed with `port: on_demand`: remove it"));
     }
     let stamp = None;
     Ok(Server { transmit, listen, addresses, vlans, first_bytes, program, stamp, tcp, ip })
 }
 
 /// Reads VLANs, each as a number or as a list of the outer and the inner one.
-fn read_server_vlans(place: &Place<'_>) -> Result<Vec<Vlans>, PlanError> {
+fn read_server_vlans(place: &ValueAt<'_>) -> Result<Vec<Vlans>, PlanError> {
     let items = place.items("VLANs, each one's number or the outer and the inner one's")?;
     items.iter().map(devices::read_vlans).collect()
 }

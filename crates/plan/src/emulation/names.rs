@@ -1,12 +1,12 @@
 //! Names in a program: labels, variables, texts, times and transactions.
 
-use wirestorm_model::program::{Label, TextVariable, TickVariable, Transaction, Value, Variable};
+use wirestorm_model::program::{Label, TextVariable, TimeVariable, TransactionId, Value, Variable};
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 /// Predefined values of every flow.
-pub(super) const FLOWS_VALUES: [(&str, Value); 5] = [
+pub(super) const PREDEFINED_VALUES: [(&str, Value); 5] = [
     ("flow", Value::Flow),
     ("client", Value::Client),
     ("client_port", Value::ClientPort),
@@ -40,15 +40,15 @@ impl Names {
     pub(super) fn variable(
         &mut self,
         name: &str,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
     ) -> Result<Variable, PlanError> {
-        refuse(name, place, &self.texts, "a text")?;
+        refuse_other_kind(name, place, &self.texts, "a text")?;
         let number = number(&mut self.variables, name, place, "variables", Variable::COUNT)?;
         Ok(Variable::named(number))
     }
 
     /// Creates a variable without a name, after the existing ones.
-    pub(super) fn unnamed(&mut self) -> Variable {
+    pub(super) fn anonymous_variable(&mut self) -> Variable {
         self.variables.push(String::new());
         Variable::named(self.variables.len() - 1)
     }
@@ -57,16 +57,17 @@ impl Names {
     pub(super) fn text(
         &mut self,
         name: &str,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
     ) -> Result<TextVariable, PlanError> {
-        refuse(name, place, &self.variables, "a number")?;
+        refuse_other_kind(name, place, &self.variables, "a number")?;
         let number = number(&mut self.texts, name, place, "texts", TextVariable::COUNT)?;
         Ok(TextVariable::named(number))
     }
 
     /// Returns the predefined value, variable or text of a name; `None` if there is none so far.
     pub(super) fn value(&self, name: &str) -> Option<Value> {
-        let flows = FLOWS_VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let flows =
+            PREDEFINED_VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         let place = |names: &[String]| names.iter().position(|known| known == name);
         let number = || place(&self.variables).map(Variable::named).map(Value::Number);
         flows
@@ -76,7 +77,7 @@ impl Names {
 
     /// Lists all names that have a value.
     pub(super) fn values(&self) -> String {
-        let flows = FLOWS_VALUES.iter().map(|(name, _)| *name);
+        let flows = PREDEFINED_VALUES.iter().map(|(name, _)| *name);
         let own = self.variables.iter().chain(&self.texts).map(String::as_str);
         flows.chain(own).collect::<Vec<_>>().join(", ")
     }
@@ -84,16 +85,17 @@ impl Names {
     /// Records that a step starts or ends a transaction. Returns its name.
     pub(super) fn transaction(
         &mut self,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
         starts: bool,
     ) -> Result<String, PlanError> {
-        let name = place.free_text("the name of a transaction")?;
+        let name = place.string("the name of a transaction")?;
         let known = self.transactions.iter().position(|(other, ..)| other == name);
         let number = match known {
             Some(number) => number,
-            None if self.transactions.len() == Transaction::COUNT => {
-                let message = format!("a program has at most {} transactions", Transaction::COUNT);
-                return Err(place.says(message));
+            None if self.transactions.len() == TransactionId::COUNT => {
+                let message =
+                    format!("a program has at most {} transactions", TransactionId::COUNT);
+                return Err(place.message_error(message));
             }
             None => {
                 self.transactions.push((name.to_owned(), None, false));
@@ -110,37 +112,37 @@ impl Names {
     }
 
     /// Returns the time that a step remembers.
-    pub(super) fn remember(&mut self, place: &Place<'_>) -> Result<TickVariable, PlanError> {
-        let number = self.time_number(place.free_text(TIME)?, place)?;
+    pub(super) fn remember(&mut self, place: &ValueAt<'_>) -> Result<TimeVariable, PlanError> {
+        let number = self.time_number(place.string(TIME)?, place)?;
         self.times_known[number].1 = true;
-        Ok(TickVariable::named(number))
+        Ok(TimeVariable::named(number))
     }
 
     /// Returns a time that a step uses.
-    pub(super) fn time(&mut self, place: &Place<'_>) -> Result<TickVariable, PlanError> {
-        self.time_named(place.free_text(TIME)?, place)
+    pub(super) fn time(&mut self, place: &ValueAt<'_>) -> Result<TimeVariable, PlanError> {
+        self.time_named(place.string(TIME)?, place)
     }
 
     /// Like [`time`](Self::time), for a name that is not the value at `place`.
     pub(super) fn time_named(
         &mut self,
         name: &str,
-        place: &Place<'_>,
-    ) -> Result<TickVariable, PlanError> {
+        place: &ValueAt<'_>,
+    ) -> Result<TimeVariable, PlanError> {
         let number = self.time_number(name, place)?;
         self.times_known[number].0.get_or_insert_with(|| place.path());
-        Ok(TickVariable::named(number))
+        Ok(TimeVariable::named(number))
     }
 
-    fn time_number(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
-        let number = number(&mut self.times, name, place, "times", TickVariable::COUNT)?;
+    fn time_number(&mut self, name: &str, place: &ValueAt<'_>) -> Result<usize, PlanError> {
+        let number = number(&mut self.times, name, place, "times", TimeVariable::COUNT)?;
         self.times_known.resize(self.times.len(), (None, false));
         Ok(number)
     }
 
     /// Defines a label.
-    pub(super) fn define(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
-        let name = place.free_text("the name of a label")?;
+    pub(super) fn define(&mut self, place: &ValueAt<'_>) -> Result<Label, PlanError> {
+        let name = place.string("the name of a label")?;
         let number = self.label(name);
         let (_, _, is_there) = &mut self.labels[number];
         if std::mem::replace(is_there, true) {
@@ -150,20 +152,20 @@ impl Names {
     }
 
     /// Returns the label that a step jumps to.
-    pub(super) fn jump(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
-        let number = self.label(place.free_text("the name of a label")?);
+    pub(super) fn jump(&mut self, place: &ValueAt<'_>) -> Result<Label, PlanError> {
+        let number = self.label(place.string("the name of a label")?);
         self.labels[number].1.get_or_insert_with(|| place.path());
         Ok(Label(number as u32))
     }
 
     /// Records the depth of a loop.
-    pub(super) fn note_loop(&mut self, depth: usize) {
+    pub(super) fn record_loop_depth(&mut self, depth: usize) {
         self.loops = self.loops.max(depth);
     }
 
     /// Checks that the program defines all names that it uses, and that its variables and loops
     /// fit: each level of nested loops takes a variable.
-    pub(super) fn finish(self, place: &Place<'_>) -> Result<(), PlanError> {
+    pub(super) fn finish(self, place: &ValueAt<'_>) -> Result<(), PlanError> {
         let found = self.variables.len() + self.loops;
         if found > Variable::COUNT {
             let found = format!("{found} variables and nested loops");
@@ -210,11 +212,18 @@ impl Names {
 }
 
 /// Refuses a name that already has a value of another kind.
-fn refuse(name: &str, place: &Place<'_>, others: &[String], kind: &str) -> Result<(), PlanError> {
-    let flows = FLOWS_VALUES.iter().any(|(known, _)| *known == name);
+fn refuse_other_kind(
+    name: &str,
+    place: &ValueAt<'_>,
+    others: &[String],
+    kind: &str,
+) -> Result<(), PlanError> {
+    let flows = PREDEFINED_VALUES.iter().any(|(known, _)| *known == name);
     let kind = if flows { "a predefined value" } else { kind };
     if flows || others.iter().any(|other| other == name) {
-        return Err(place.says(format!("{name:?} is {kind} already: give it another name")));
+        return Err(
+            place.message_error(format!("{name:?} is {kind} already: give it another name"))
+        );
     }
     Ok(())
 }
@@ -222,7 +231,7 @@ fn refuse(name: &str, place: &Place<'_>, others: &[String], kind: &str) -> Resul
 fn number(
     names: &mut Vec<String>,
     name: &str,
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     what: &str,
     most: usize,
 ) -> Result<usize, PlanError> {
@@ -230,7 +239,7 @@ fn number(
         return Ok(number);
     }
     if names.len() == most {
-        return Err(place.says(format!("a program has at most {most} {what}")));
+        return Err(place.message_error(format!("a program has at most {most} {what}")));
     }
     names.push(name.to_owned());
     Ok(names.len() - 1)

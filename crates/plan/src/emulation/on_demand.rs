@@ -2,7 +2,7 @@
 
 use wirestorm_model::program::Step;
 
-use super::steps::have_own_bytes;
+use super::steps::need_payload_bytes;
 use super::types::{Server, Template, Transport};
 use crate::document::error::PlanError;
 
@@ -15,7 +15,7 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
     let client = template.client.as_ref().map(|it| ("client", it.transmit, &it.program));
     let server = template.server.as_ref().map(|it| ("server", it.transmit, &it.program));
     for (side, port, steps) in client.into_iter().chain(server) {
-        let steps: Vec<_> = flat(steps).collect();
+        let steps: Vec<_> = flatten(steps).collect();
         if !steps.iter().any(|it| matches!(it, Step::AcceptFlow)) {
             continue;
         }
@@ -62,7 +62,7 @@ fn check_accepted(template: &Template, server: &Server) -> Result<(), PlanError>
     if template.http2.is_some() {
         return error("http2", "found HTTP/2, which an on-demand server does not support");
     }
-    if have_own_bytes(&server.program) {
+    if need_payload_bytes(&server.program) {
         let message = "found steps that write values, read received data or start TLS, which an \
                        on-demand server does not support: the program that accepts its flows can \
                        do that on its own connection";
@@ -72,9 +72,9 @@ fn check_accepted(template: &Template, server: &Server) -> Result<(), PlanError>
 }
 
 /// Iterates over steps, with the steps in loops instead of the loops.
-fn flat(steps: &[Step]) -> Box<dyn Iterator<Item = &Step> + '_> {
+fn flatten(steps: &[Step]) -> Box<dyn Iterator<Item = &Step> + '_> {
     Box::new(steps.iter().flat_map(|step| match step {
-        Step::Repeat { steps, .. } => flat(steps),
+        Step::Repeat { steps, .. } => flatten(steps),
         step => Box::new(std::iter::once(step)),
     }))
 }

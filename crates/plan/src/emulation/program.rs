@@ -2,14 +2,14 @@
 
 use wirestorm_model::program::Step;
 
-use super::composition::{Sending, read_literal, read_sending};
+use super::composition::{Payload, read_literal, read_payload};
 use super::control;
 use super::delay::read_delay;
 use super::expect;
-use super::filling::{SIZE_MAX, read_filling};
+use super::filling::{SIZE_MAX, read_size_and_fill};
 use super::names::Names;
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 /// Maximum depth of nested loops.
 pub(super) const DEPTH_MAX: usize = 8;
@@ -43,21 +43,26 @@ pub(super) const STEPS: [&str; 24] = [
 pub(super) const TRANSACTION: [&str; 2] = ["start", "end"];
 pub(super) const LONE_STEPS: [&str; 7] =
     ["connect", "wait_for_close", "reset", "run_flow", "wait_flow", "accept_flow", "start_tls"];
-const WORDS: &str = "connect, wait_for_close, reset, run_flow, wait_flow, accept_flow or start_tls";
+const LONE_STEPS_TEXT: &str =
+    "connect, wait_for_close, reset, run_flow, wait_flow, accept_flow or start_tls";
 pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
 pub(super) const IDLE: [&str; 2] = ["time", "receive_only"];
 pub(super) const SEND: [&str; 3] = ["text", "size", "fill"];
 
 pub(super) const REPEAT: [&str; 2] = ["times", "steps"];
 
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     let mut names = Names::default();
     let steps = read_steps(place, 0, &mut names)?;
     names.finish(place)?;
     Ok(steps)
 }
 
-fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<Step>, PlanError> {
+fn read_steps(
+    place: &ValueAt<'_>,
+    depth: usize,
+    names: &mut Names,
+) -> Result<Vec<Step>, PlanError> {
     let items = place.items("steps")?;
     let last = items.len();
     let mut steps = Vec::new();
@@ -73,7 +78,7 @@ fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<
     Ok(steps)
 }
 
-fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {
+fn read_step(place: &ValueAt<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {
     if let Some(word) = place.value().as_str() {
         return match word {
             "connect" => Ok(Step::Connect),
@@ -83,27 +88,32 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             "wait_flow" => Ok(Step::WaitFlow),
             "accept_flow" => Ok(Step::AcceptFlow),
             "start_tls" => Ok(Step::StartTls),
-            _ => Err(place.wrong(format!("{WORDS}, or a field: {}", STEPS.join(", ")))),
+            _ => {
+                Err(place
+                    .unexpected(format!("{LONE_STEPS_TEXT}, or a field: {}", STEPS.join(", "))))
+            }
         };
     }
     if !place.value().is_object() {
-        return Err(place.wrong(format!("a field: {}; or {WORDS}", STEPS.join(", "))));
+        return Err(
+            place.unexpected(format!("a field: {}; or {LONE_STEPS_TEXT}", STEPS.join(", ")))
+        );
     }
     let (name, value) = place.choice(&STEPS).map_err(|mut error| {
         error.message.push_str("; or one of the words ");
-        error.message.push_str(WORDS);
+        error.message.push_str(LONE_STEPS_TEXT);
         error
     })?;
     match name {
-        "send" => read_sending(&value, names).map(|sending| match sending {
-            Sending::Same(text, size, fill) => Step::Send { text, size, fill },
-            Sending::Own(composition) => Step::SendOwn(composition),
+        "send" => read_payload(&value, names).map(|sending| match sending {
+            Payload::Fixed(text, size, fill) => Step::Send { text, size, fill },
+            Payload::Composed(composition) => Step::SendComposed(composition),
         }),
-        "send_datagram" => read_sending(&value, names).map(|sending| match sending {
-            Sending::Same(text, size, fill) => Step::SendDatagram { text, size, fill },
-            Sending::Own(composition) => Step::SendOwnDatagram(composition),
+        "send_datagram" => read_payload(&value, names).map(|sending| match sending {
+            Payload::Fixed(text, size, fill) => Step::SendDatagram { text, size, fill },
+            Payload::Composed(composition) => Step::SendComposedDatagram(composition),
         }),
-        "expect" => expect::read_expecting(&value, names),
+        "expect" => expect::read_expect_step(&value, names),
         "extract" => expect::read_extract(&value, names),
         "transaction" => match value.choice(&TRANSACTION)? {
             ("start", name) => names.transaction(&name, true).map(Step::StartTransaction),
@@ -115,7 +125,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         }
         "idle" => read_idle(&value),
         "select_group" => {
-            value.free_text("the name of a group").map(|name| Step::SelectGroup(name.to_owned()))
+            value.string("the name of a group").map(|name| Step::SelectGroup(name.to_owned()))
         }
         "receive" => {
             names.receives = true;
@@ -123,75 +133,78 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         }
         "receive_total" => value.integer(1, u64::MAX).map(Step::ReceiveTotal),
         "delay" => read_delay(&value),
-        "blocking" => value.boolean().map(Step::Blocking),
-        "tos" => Ok(Step::TrafficClass(value.integer(0, 255)? as u8)),
+        "blocking" => value.boolean().map(Step::SetBlocking),
+        "tos" => Ok(Step::SetTrafficClass(value.integer(0, 255)? as u8)),
         "repeat" => read_repeat(&value, depth, names),
         "label" => names.define(&value).map(Step::Label),
         "listen" => control::read_listen(&value, names),
-        "start_flow" => control::read_start_next(&value, names),
+        "start_flow" => control::read_start_flow(&value, names),
         "jump" => control::read_jump(&value, names),
-        "decrement_and_jump" => control::read_count_down(&value, names),
+        "decrement_and_jump" => control::read_decrement_and_jump(&value, names),
         "set" => control::read_set(&value, names),
         "add" => control::read_add(&value, names),
-        "remember" => names.remember(&value).map(Step::Remember),
+        "remember" => names.remember(&value).map(Step::StoreTime),
         "postpone" => control::read_postpone(&value, names),
         _ => control::read_count(&value, names),
     }
 }
 
 /// Reads a payload that is the same for all flows: text, size in bytes, and fill pattern.
-pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), PlanError> {
+pub(super) fn read_send(place: &ValueAt<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), PlanError> {
     const EXPECTED: &str = "a text, or the fields text, size, fill";
     if let Some(text) = place.value().as_str() {
         let text = read_literal(text, place)?.into_bytes();
         return match u32::try_from(text.len()) {
             Ok(size @ 1..) => Ok((text, size, Vec::new())),
-            _ => Err(place.wrong("something to send")),
+            _ => Err(place.unexpected("something to send")),
         };
     }
     if !place.value().is_object() {
-        return Err(place.wrong(EXPECTED));
+        return Err(place.unexpected(EXPECTED));
     }
     let fields = place.fields(&SEND)?;
     let text = match fields.get("text") {
         None => Vec::new(),
-        Some(place) => read_literal(place.free_text("a text")?, &place)?.into_bytes(),
+        Some(place) => read_literal(place.string("a text")?, &place)?.into_bytes(),
     };
-    let (size, fill) = read_filling(place, &fields, text.len(), SIZE_MAX)?;
+    let (size, fill) = read_size_and_fill(place, &fields, text.len(), SIZE_MAX)?;
     Ok((text, size, fill))
 }
 
-fn read_receive_datagrams(place: &Place<'_>) -> Result<Step, PlanError> {
+fn read_receive_datagrams(place: &ValueAt<'_>) -> Result<Step, PlanError> {
     if !place.value().is_object() {
         return Ok(Step::ReceiveDatagrams { count: place.integer(1, u64::MAX)?, clear: true });
     }
     let fields = place.fields(&RECEIVE_DATAGRAMS)?;
-    let count = fields.need("count", "how many datagrams")?.integer(1, u64::MAX)?;
+    let count = fields.required("count", "how many datagrams")?.integer(1, u64::MAX)?;
     let clear = fields.get("clear").map_or(Ok(true), |it| it.boolean())?;
     Ok(Step::ReceiveDatagrams { count, clear })
 }
 
-fn read_idle(place: &Place<'_>) -> Result<Step, PlanError> {
+fn read_idle(place: &ValueAt<'_>) -> Result<Step, PlanError> {
     if !place.value().is_object() {
-        return Ok(Step::Idle { time: control::read_millis(place)?, receive_only: false });
+        return Ok(Step::SetIdleTimeout {
+            time: control::read_millis(place)?,
+            receive_only: false,
+        });
     }
     let fields = place.fields(&IDLE)?;
-    let time = control::read_millis(&fields.need("time", "a time with its unit")?)?;
+    let time = control::read_millis(&fields.required("time", "a time with its unit")?)?;
     let receive_only = fields.get("receive_only").map_or(Ok(false), |it| it.boolean())?;
-    Ok(Step::Idle { time, receive_only })
+    Ok(Step::SetIdleTimeout { time, receive_only })
 }
 
-fn read_repeat(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {
+fn read_repeat(place: &ValueAt<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {
     if depth == DEPTH_MAX {
-        return Err(place.says(format!("a program has at most {DEPTH_MAX} nested loops")));
+        return Err(place.message_error(format!("a program has at most {DEPTH_MAX} nested loops")));
     }
     let fields = place.fields(&REPEAT)?;
     let times = fields.get("times").map(|it| it.integer(1, u64::MAX)).transpose()?;
-    let list = fields.need("steps", "a list of steps")?;
-    names.note_loop(depth + 1);
+    let list = fields.required("steps", "a list of steps")?;
+    names.record_loop_depth(depth + 1);
     let steps = read_steps(&list, depth + 1, names)?;
     if steps.is_empty() {
-        return Err(list.wrong("at least one step"));
+        return Err(list.unexpected("at least one step"));
     }
     Ok(Step::Repeat { times, steps })
 }

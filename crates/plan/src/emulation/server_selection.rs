@@ -10,27 +10,27 @@ use super::types::Template;
 const COUNT_MAX: usize = 256;
 
 /// Number of first bytes that are compared.
-const PLACES: usize = 256;
+const COMPARED_BYTES_MAX: usize = 256;
 
 /// Finds first bytes for each beginning that match no other one; `None` if there are none.
 pub(super) fn tell_apart(begins: &[&[u8]]) -> Option<Vec<FirstBytes>> {
     if begins.len() > COUNT_MAX {
         return None;
     }
-    begins.iter().enumerate().map(|(own, text)| particular(begins, own, text)).collect()
+    begins.iter().enumerate().map(|(own, text)| distinguishing_bytes(begins, own, text)).collect()
 }
 
 /// Finds as few bytes as possible in which beginning `own` differs from all others, greedily.
-fn particular(begins: &[&[u8]], own: usize, text: &[u8]) -> Option<FirstBytes> {
+fn distinguishing_bytes(begins: &[&[u8]], own: usize, text: &[u8]) -> Option<FirstBytes> {
     // A shorter beginning does not differ beyond its end: its client may still send more.
     let differs = |at: usize, other: &[u8]| other.get(at).is_some_and(|byte| *byte != text[at]);
     let mut others: Vec<_> = begins.to_vec();
     others.swap_remove(own);
     let mut bytes = Vec::new();
     while !others.is_empty() {
-        let told = |at: &usize| others.iter().filter(|other| differs(*at, other)).count();
-        let at = (0..text.len().min(PLACES)).rev().max_by_key(told)?;
-        if told(&at) == 0 || bytes.len() == FirstBytes::COUNT_MAX {
+        let distinguished = |at: &usize| others.iter().filter(|other| differs(*at, other)).count();
+        let at = (0..text.len().min(COMPARED_BYTES_MAX)).rev().max_by_key(distinguished)?;
+        if distinguished(&at) == 0 || bytes.len() == FirstBytes::COUNT_MAX {
             return None;
         }
         others.retain(|other| !differs(at, other));
@@ -41,15 +41,15 @@ fn particular(begins: &[&[u8]], own: usize, text: &[u8]) -> Option<FirstBytes> {
 
 /// Returns the data that a client sends first, before it waits; `None` if it waits first, or if TLS
 /// hides the data.
-pub(super) fn beginning<'a>(client: &'a [Step], template: &Template) -> Option<&'a [u8]> {
+pub(super) fn first_data<'a>(client: &'a [Step], template: &Template) -> Option<&'a [u8]> {
     let is_quiet = |step: &&Step| {
         matches!(
             step,
-            Step::Blocking(_)
-                | Step::TrafficClass(_)
+            Step::SetBlocking(_)
+                | Step::SetTrafficClass(_)
                 | Step::Delay { .. }
-                | Step::DelayAbout { .. }
-                | Step::Idle { .. }
+                | Step::RandomDelay { .. }
+                | Step::SetIdleTimeout { .. }
         )
     };
     match client.iter().find(|step| !is_quiet(step)) {
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
 
     fn told(begins: &[&str]) -> Option<Vec<Vec<(u8, u8, u8)>>> {
-        let begins: Vec<_> = begins.iter().map(|it| it.as_bytes()).collect();
-        Some(tell_apart(&begins)?.into_iter().map(|it| it.0).collect())
+        let beginnings: Vec<_> = begins.iter().map(|it| it.as_bytes()).collect();
+        Some(tell_apart(&beginnings)?.into_iter().map(|it| it.0).collect())
     }
 
     #[test]

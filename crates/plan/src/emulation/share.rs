@@ -7,19 +7,19 @@ use wirestorm_base::rate::Rate;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::load::Load;
 
-use super::dialogue::Speech;
+use super::dialogue::Dialogue;
 use super::server_selection;
 use super::types::{Template, Transport};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 /// Gives servers at the same port a part each of the addresses that the clients connect to. If
 /// there are too few addresses or no clients, first bytes select the server. `speeches`: the
 /// dialogue of each template.
-pub(super) fn part_servers(
-    place: &Place<'_>,
+pub(super) fn split_servers(
+    place: &ValueAt<'_>,
     templates: &mut [Template],
-    speeches: &[Speech],
+    speeches: &[Dialogue],
 ) -> Result<(), PlanError> {
     let key = |template: &Template| {
         let server = template.server.as_ref()?;
@@ -39,16 +39,18 @@ pub(super) fn part_servers(
         let servers = templates[parts[0]].client.as_ref().map(|client| client.servers);
         if let Some(all) = servers.filter(|all| all.count >= count) {
             for (part, index) in (0..).zip(parts) {
-                give_part(&mut templates[index], part_of(all, part, count));
+                assign_servers(&mut templates[index], subrange(all, part, count));
             }
             continue;
         }
         let begins = parts
             .iter()
-            .map(|&it| server_selection::beginning(&speeches[it].client, &templates[it]));
-        let told =
+            .map(|&it| server_selection::first_data(&speeches[it].client, &templates[it]));
+        let first_bytes_of_each =
             begins.collect::<Option<Vec<_>>>().and_then(|it| server_selection::tell_apart(&it));
-        let Some(told) = told else { return Err(cannot_tell(place, port.1, count, servers)) };
+        let Some(told) = first_bytes_of_each else {
+            return Err(too_few_servers(place, port.1, count, servers));
+        };
         for (index, first_bytes) in parts.into_iter().zip(told) {
             if let Some(server) = &mut templates[index].server {
                 server.first_bytes = Some(first_bytes);
@@ -59,21 +61,21 @@ pub(super) fn part_servers(
 }
 
 /// Restricts both sides of a template to some of the servers.
-fn give_part(template: &mut Template, range: AddressRange) {
+fn assign_servers(template: &mut Template, range: AddressRange) {
     if let (Some(client), Some(server)) = (&mut template.client, &mut template.server) {
         client.servers = range;
         server.addresses = Some(range);
     }
 }
 
-fn cannot_tell(
-    place: &Place<'_>,
+fn too_few_servers(
+    place: &ValueAt<'_>,
     port: u16,
     count: u32,
     servers: Option<AddressRange>,
 ) -> PlanError {
     const WHY: &str = "the first bytes of their clients do not distinguish them";
-    place.says(match servers {
+    place.message_error(match servers {
         None => format!(
             "{count} conversations use port {port}, and {WHY}: a template without clients has no \
              other criterion, so select one of them with `flow`"
@@ -87,14 +89,14 @@ fn cannot_tell(
 }
 
 /// Returns part `part` of `count`, from 0. The sizes of the parts differ by one address at most.
-pub(crate) fn part_of(all: AddressRange, part: u32, count: u32) -> AddressRange {
+pub(crate) fn subrange(all: AddressRange, part: u32, count: u32) -> AddressRange {
     let place = |part: u32| (u64::from(all.count) * u64::from(part) / u64::from(count)) as u32;
     let (first, end) = (place(part), place(part + 1));
-    AddressRange { first: ahead(all.first, first), count: end - first }
+    AddressRange { first: offset_address(all.first, first), count: end - first }
 }
 
 /// Returns the address that is `places` after another one. A valid range never wraps here.
-fn ahead(address: IpAddr, places: u32) -> IpAddr {
+fn offset_address(address: IpAddr, places: u32) -> IpAddr {
     match address {
         IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(places)).into(),
         IpAddr::V6(first) => {
@@ -105,13 +107,15 @@ fn ahead(address: IpAddr, places: u32) -> IpAddr {
 
 /// Divides the load and the limit equally between the templates of one item of the plan. Remainders
 /// go to the first ones, so that the sums match the plan.
-pub(super) fn share(place: &Place<'_>, templates: &mut [Template]) -> Result<(), PlanError> {
+pub(super) fn split_load(place: &ValueAt<'_>, templates: &mut [Template]) -> Result<(), PlanError> {
     let count = templates.len() as u64;
     let part = |whole: u64, index: u64| whole / count + u64::from(index < whole % count);
     for (index, template) in (0..).zip(templates) {
         let Some(client) = &mut template.client else { continue };
         let wrong = |what: &str| {
-            place.says(format!("{what} is too small for the {count} conversations that share it"))
+            place.message_error(format!(
+                "{what} is too small for the {count} conversations that share it"
+            ))
         };
         let rate_part = |rate: Rate| rate.scaled(1, count).map_err(|_| wrong("client.load"));
         let most_part = |most: Option<u64>| match most {

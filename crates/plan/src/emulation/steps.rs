@@ -1,6 +1,6 @@
 //! Properties of the steps of a program.
 
-use wirestorm_model::program::{Step, When};
+use wirestorm_model::program::{JumpCondition, Step};
 
 use super::types::Transport;
 
@@ -8,42 +8,42 @@ use super::types::Transport;
 fn transport_of(step: &Step) -> Option<Transport> {
     match step {
         Step::Send { .. }
-        | Step::SendOwn(_)
+        | Step::SendComposed(_)
         | Step::Receive(_)
-        | Step::ReceiveWhole(_)
-        | Step::NeedWhole(_)
+        | Step::ReceiveMessage(_)
+        | Step::ReceiveMessageOrFail(_)
         | Step::ReceiveTotal(_)
-        | Step::Need(_)
+        | Step::ReceiveOrFail(_)
         | Step::Listen { .. }
         | Step::AcceptFlow
         | Step::Connect
         | Step::StartTls
         | Step::Reconnect { .. }
-        | Step::NeedOpen
+        | Step::FailIfClosed
         | Step::WaitForClose
         | Step::Reset
-        | Step::Blocking(_) => Some(Transport::Tcp),
-        Step::SendDatagram { .. } | Step::SendOwnDatagram(_) | Step::ReceiveDatagrams { .. } => {
-            Some(Transport::Udp)
-        }
+        | Step::SetBlocking(_) => Some(Transport::Tcp),
+        Step::SendDatagram { .. }
+        | Step::SendComposedDatagram(_)
+        | Step::ReceiveDatagrams { .. } => Some(Transport::Udp),
         _ => None,
     }
 }
 
 /// Returns whether steps need the payload bytes of each flow: they write values, read received data
 /// or start TLS.
-pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
+pub(super) fn need_payload_bytes(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
-        Step::Repeat { steps, .. } => have_own_bytes(steps),
-        Step::SendOwn(_)
-        | Step::SendOwnDatagram(_)
-        | Step::ReceiveWhole(_)
-        | Step::NeedWhole(_)
+        Step::Repeat { steps, .. } => need_payload_bytes(steps),
+        Step::SendComposed(_)
+        | Step::SendComposedDatagram(_)
+        | Step::ReceiveMessage(_)
+        | Step::ReceiveMessageOrFail(_)
         | Step::Expect { .. }
         | Step::Extract { .. }
         | Step::StartFlow { .. }
         | Step::StartTls
-        | Step::Jump { when: When::Received(_), .. }
+        | Step::Jump { when: JumpCondition::Received(_), .. }
         | Step::SetText { .. } => true,
         _ => false,
     })
@@ -72,11 +72,10 @@ pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<(S
 }
 
 /// Returns the relative path of the first step of another transport protocol.
-pub(super) fn of_other(steps: &[Step], transport: Transport) -> Option<String> {
+pub(super) fn step_of_other_transport(steps: &[Step], transport: Transport) -> Option<String> {
     steps.iter().enumerate().find_map(|(index, step)| match step {
-        Step::Repeat { steps, .. } => {
-            of_other(steps, transport).map(|place| format!("[{index}].repeat.steps{place}"))
-        }
+        Step::Repeat { steps, .. } => step_of_other_transport(steps, transport)
+            .map(|place| format!("[{index}].repeat.steps{place}")),
         step => transport_of(step).filter(|of| *of != transport).map(|_| format!("[{index}]")),
     })
 }

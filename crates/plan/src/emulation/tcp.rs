@@ -5,7 +5,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::tcp::{Algorithm, EcnUse, RtoBounds, Settings};
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::document::time::read_time;
 
 /// TCP settings of a plan; `None`: the default of [`Settings`].
@@ -198,7 +198,7 @@ const RTO_MIN_MS: u32 = 200;
 /// Maximum retransmission timeout in ms: an hour.
 const RTO_MS_MAX: u64 = 3_600_000;
 
-pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Tcp, PlanError> {
     let mut tcp = Tcp::default();
     let fields = place.fields(&TCP)?;
     for (name, value) in fields.all() {
@@ -240,25 +240,27 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
         }
     }
     if let (Some(false), Some(scale)) = (tcp.window_scaling, fields.get("window_scale")) {
-        return Err(scale.says("windows are not scaled (window_scaling: false): leave it out"));
+        return Err(
+            scale.message_error("windows are not scaled (window_scaling: false): leave it out")
+        );
     }
     Ok(tcp)
 }
 
 /// Checks the retransmission timeouts of a side, after its settings and the template's are merged.
 /// `places`: the side and the template, in which the fields `tcp` may be.
-pub(super) fn check(tcp: &Tcp, places: [&Place<'_>; 2]) -> Result<(), PlanError> {
+pub(super) fn check(tcp: &Tcp, places: [&ValueAt<'_>; 2]) -> Result<(), PlanError> {
     let Some(max) = tcp.rto_max_ms else { return Ok(()) };
     let (min, why) = match tcp.rto_min_ms {
         Some(min) => (min, ""),
         None => (RTO_MIN_MS, " by default"),
     };
     if let Some(word) = word("rto_max", places).filter(|_| max < min) {
-        return Err(word.wrong(format!("at least rto_min, which is {min}ms{why}")));
+        return Err(word.unexpected(format!("at least rto_min, which is {min}ms{why}")));
     }
     let is_longer = tcp.rto_initial_ms.is_some_and(|initial| initial > max);
     match word("rto_initial", places).filter(|_| is_longer) {
-        Some(word) => Err(word.wrong(format!("at most rto_max, which is {max}ms"))),
+        Some(word) => Err(word.unexpected(format!("at most rto_max, which is {max}ms"))),
         None => Ok(()),
     }
 }
@@ -268,31 +270,31 @@ pub(super) fn check(tcp: &Tcp, places: [&Place<'_>; 2]) -> Result<(), PlanError>
 pub(super) fn check_beginning(
     tcp: &Tcp,
     (other, of): (&Tcp, &str),
-    places: [&Place<'_>; 2],
+    places: [&ValueAt<'_>; 2],
 ) -> Result<(), PlanError> {
-    let pairs = beginning(tcp).into_iter().zip(beginning(other));
+    let pairs = handshake_settings(tcp).into_iter().zip(handshake_settings(other));
     let Some(((name, own), (_, theirs))) = pairs.into_iter().find(|(own, other)| own != other)
     else {
         return Ok(());
     };
     let said = places.into_iter().find(|place| place.value()["tcp"].get(name).is_some());
-    let tcp = said.unwrap_or(places[0]).below("tcp", &Value::Null);
-    let words =
+    let tcp = said.unwrap_or(places[0]).child("tcp", &Value::Null);
+    let describe =
         |value: Option<String>| value.map_or(format!("no {name}"), |it| format!("{name}: {it}"));
     let expected = format!(
         "{}, as template {of:?} has at the same port: first_bytes select the server only after the \
          handshake",
-        words(theirs)
+        describe(theirs)
     );
-    Err(tcp.error(words(own), expected))
+    Err(tcp.error(describe(own), expected))
 }
 
 /// Returns the settings that affect a server's handshake: field names and values.
-fn beginning(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
+fn handshake_settings(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
     let ecn = |ecn| match ecn {
         EcnUse::Never => "false",
-        EcnUse::Answer => "permit",
-        EcnUse::Ask => "true",
+        EcnUse::Accept => "permit",
+        EcnUse::Offer => "true",
     };
     [
         ("mss", tcp.mss.map(|it| it.to_string())),
@@ -308,46 +310,46 @@ fn beginning(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
 }
 
 /// Returns the field `name` of the first place that sets it.
-fn word<'a>(name: &str, places: [&Place<'a>; 2]) -> Option<Place<'a>> {
+fn word<'a>(name: &str, places: [&ValueAt<'a>; 2]) -> Option<ValueAt<'a>> {
     places.into_iter().find_map(|place| {
         let tcp = place.value().get("tcp")?;
-        Some(place.below("tcp", tcp).below(name, tcp.get(name)?))
+        Some(place.child("tcp", tcp).child(name, tcp.get(name)?))
     })
 }
 
-fn read_ecn(place: &Place<'_>) -> Result<EcnUse, PlanError> {
+fn read_ecn(place: &ValueAt<'_>) -> Result<EcnUse, PlanError> {
     match (place.value().as_bool(), place.value().as_str()) {
-        (Some(true), _) => Ok(EcnUse::Ask),
+        (Some(true), _) => Ok(EcnUse::Offer),
         (Some(false), _) => Ok(EcnUse::Never),
-        (None, Some("permit")) => Ok(EcnUse::Answer),
-        (None, _) => Err(place.wrong("true, false, or permit")),
+        (None, Some("permit")) => Ok(EcnUse::Accept),
+        (None, _) => Err(place.unexpected("true, false, or permit")),
     }
 }
 
 /// Reads a retransmission timeout in ms, at least 1.
-fn read_rto(place: &Place<'_>) -> Result<u32, PlanError> {
+fn read_rto(place: &ValueAt<'_>) -> Result<u32, PlanError> {
     match read_ms(place, RTO_MS_MAX)? {
-        0 => Err(place.wrong("at least 1ms")),
+        0 => Err(place.unexpected("at least 1ms")),
         ms => Ok(ms),
     }
 }
 
-fn read_congestion(place: &Place<'_>) -> Result<Algorithm, PlanError> {
+fn read_congestion(place: &ValueAt<'_>) -> Result<Algorithm, PlanError> {
     const EXPECTED: &str = "cubic, new_reno or bbr";
     match place.text(EXPECTED)? {
         "cubic" => Ok(Algorithm::Cubic),
         "new_reno" => Ok(Algorithm::NewReno),
         "bbr" => Ok(Algorithm::Bbr),
-        _ => Err(place.wrong(EXPECTED)),
+        _ => Err(place.unexpected(EXPECTED)),
     }
 }
 
 /// Reads a time in whole milliseconds, at most `max`.
-fn read_ms(place: &Place<'_>, max: u64) -> Result<u32, PlanError> {
+fn read_ms(place: &ValueAt<'_>, max: u64) -> Result<u32, PlanError> {
     let time = read_time(place)?;
     let ms = time.as_nanos() / 1_000_000;
     if ms > max || Duration::from_millis(ms) != time {
-        return Err(place.wrong(format!("whole milliseconds, at most {max}ms")));
+        return Err(place.unexpected(format!("whole milliseconds, at most {max}ms")));
     }
     Ok(ms as u32)
 }

@@ -1,7 +1,7 @@
 //! Parses and checks TLS settings.
 
 use serde_json::Value;
-use wirestorm_model::impairment::Share;
+use wirestorm_model::impairment::Probability;
 use wirestorm_model::program::Step;
 
 use super::first_bytes;
@@ -9,7 +9,7 @@ use super::steps;
 use super::types::{Template, Transport};
 use super::types::{Tls, TlsFiles, TlsVersion};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::impairment::parse_share;
 
 pub(super) const TLS: [&str; 11] = [
@@ -65,7 +65,7 @@ fn check_start(template: &Template) -> Result<(), PlanError> {
 /// Refuses TLS at a port where first bytes select the server: TLS encrypts them.
 fn check_first_bytes(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.tls, &template.server) else { return Ok(()) };
-    let Some(listen) = first_bytes::decide_at(server, all) else { return Ok(()) };
+    let Some(listen) = first_bytes::first_bytes_port(server, all) else { return Ok(()) };
     let message = format!(
         "found tls at port {}, where first_bytes select the server: TLS encrypts them; use another \
          port",
@@ -75,7 +75,7 @@ fn check_first_bytes(template: &Template, all: &[Template]) -> Result<(), PlanEr
 }
 
 /// Reads the field `tls`; `true` stands for the defaults, `false` for no TLS.
-pub(super) fn read(place: &Place<'_>, transport: Transport) -> Result<Option<Tls>, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>, transport: Transport) -> Result<Option<Tls>, PlanError> {
     if transport == Transport::Udp && place.value() != &Value::Bool(false) {
         return Err(place.error("tls", "the template's transport to be tcp"));
     }
@@ -84,7 +84,7 @@ pub(super) fn read(place: &Place<'_>, transport: Transport) -> Result<Option<Tls
     }
     let fields = place.fields(&TLS)?;
     let mut tls = Tls::default();
-    let file = |value: &Place<'_>| read_text(value, "the name of a file in PEM").map(Some);
+    let file = |value: &ValueAt<'_>| read_text(value, "the name of a file in PEM").map(Some);
     let (mut certificate, mut key) = (None, None);
     let (mut client_certificate, mut client_key) = (None, None);
     for (name, value) in fields.all() {
@@ -108,13 +108,15 @@ pub(super) fn read(place: &Place<'_>, transport: Transport) -> Result<Option<Tls
     Ok(Some(tls))
 }
 
-fn read_resume(place: &Place<'_>) -> Result<Share, PlanError> {
+fn read_resume(place: &ValueAt<'_>) -> Result<Probability, PlanError> {
     match place.value() {
-        Value::Bool(true) => Ok(Share::ALL),
-        Value::Bool(false) => Ok(Share::NONE),
+        Value::Bool(true) => Ok(Probability::ALL),
+        Value::Bool(false) => Ok(Probability::NONE),
         value => {
             let share = value.as_str().and_then(parse_share);
-            share.ok_or_else(|| place.wrong("true, false, or a share of connections such as 30%"))
+            share.ok_or_else(|| {
+                place.unexpected("true, false, or a share of connections such as 30%")
+            })
         }
     }
 }
@@ -122,7 +124,7 @@ fn read_resume(place: &Place<'_>) -> Result<Share, PlanError> {
 /// Returns the files of a certificate and its key, or `None` for neither. The names are their
 /// fields', for the error if one is missing.
 fn both(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     given: [Option<String>; 2],
     [first, second]: [&str; 2],
 ) -> Result<Option<TlsFiles>, PlanError> {
@@ -135,44 +137,44 @@ fn both(
     }
 }
 
-fn read_text(place: &Place<'_>, expected: &str) -> Result<String, PlanError> {
-    match place.free_text(expected)? {
-        "" => Err(place.wrong(expected)),
+fn read_text(place: &ValueAt<'_>, expected: &str) -> Result<String, PlanError> {
+    match place.string(expected)? {
+        "" => Err(place.unexpected(expected)),
         text => Ok(text.to_owned()),
     }
 }
 
 /// Reads a list that is not empty.
 fn read_list<T>(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     what: &str,
-    read: impl Fn(&Place<'_>) -> Result<T, PlanError>,
+    read: impl Fn(&ValueAt<'_>) -> Result<T, PlanError>,
 ) -> Result<Vec<T>, PlanError> {
     let items = place.items(what)?;
     if items.is_empty() {
-        return Err(place.wrong(format!("a list of {what}")));
+        return Err(place.unexpected(format!("a list of {what}")));
     }
     items.iter().map(read).collect()
 }
 
-fn read_versions(place: &Place<'_>) -> Result<Vec<TlsVersion>, PlanError> {
+fn read_versions(place: &ValueAt<'_>) -> Result<Vec<TlsVersion>, PlanError> {
     read_list(place, "versions, 1.2 and 1.3", |item| match item.number_text().as_deref() {
         Some("1.2") => Ok(TlsVersion::Tls12),
         Some("1.3") => Ok(TlsVersion::Tls13),
-        _ => Err(item.wrong("1.2 or 1.3")),
+        _ => Err(item.unexpected("1.2 or 1.3")),
     })
 }
 
-fn read_protocols(place: &Place<'_>) -> Result<Vec<String>, PlanError> {
+fn read_protocols(place: &ValueAt<'_>) -> Result<Vec<String>, PlanError> {
     // A protocol name has a length of one byte (RFC 7301 section 3.1).
     const EXPECTED: &str = "a protocol such as http/1.1, of at most 255 bytes";
     read_list(place, "protocols such as http/1.1", |item| {
         let text = read_text(item, EXPECTED)?;
-        if text.len() > 255 { Err(item.wrong(EXPECTED)) } else { Ok(text) }
+        if text.len() > 255 { Err(item.unexpected(EXPECTED)) } else { Ok(text) }
     })
 }
 
-fn read_ciphers(place: &Place<'_>) -> Result<Vec<String>, PlanError> {
+fn read_ciphers(place: &ValueAt<'_>) -> Result<Vec<String>, PlanError> {
     const WHAT: &str = "cipher suites such as TLS_AES_128_GCM_SHA256";
     read_list(place, WHAT, |item| read_text(item, "a cipher suite such as TLS_AES_128_GCM_SHA256"))
 }

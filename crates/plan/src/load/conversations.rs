@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use wirestorm_wire::conversation::{Bounds, Gaps, Imported, Importer};
+use wirestorm_wire::conversation::{Gaps, ImportLimits, Imported, Importer};
 
 use super::records;
 use crate::files::{Entry, Files};
@@ -33,7 +33,7 @@ pub(super) fn conversations(
     gaps: Gaps,
 ) -> Result<Imported, String> {
     let name = files.name(path);
-    let mut importer = Importer::with_gaps(Bounds::default(), gaps);
+    let mut importer = Importer::with_gaps(ImportLimits::default(), gaps);
     let take = |record: &_, data: &[u8]| match importer.take(record, data) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use wirestorm_base::count::counted;
+use wirestorm_base::count::pluralise;
 use wirestorm_wire::capture::RecordHeader;
 use wirestorm_wire::capture::link::ethernet_conversion;
 
@@ -25,7 +25,7 @@ pub(super) fn frame(files: &dyn Files, path: &Path, number: u64) -> Result<Vec<u
         Some(frame) => frame.map_err(|reason| format!("{name}: packet {number}: {reason}")),
         None => Err(format!(
             "{name}: found {}, expected {number} or more",
-            counted(packets, "packet", "packets")
+            pluralise(packets, "packet", "packets")
         )),
     }
 }

@@ -22,12 +22,12 @@ use crate::document::error::PlanErrors;
 use crate::emulation::EmulationPlan;
 use crate::files::{self, Files};
 use crate::traffic::TrafficPlan;
-use crate::trex::captures::{self, Captures};
+use crate::trex::captures::{self, CaptureProfile};
 use crate::trex::stateful::{self, StatefulOptions};
 
 /// A plan of any kind.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum LoadedPlan {
     /// Flows of frames.
     Streams(TrafficPlan),
     /// Clients and servers.
@@ -73,7 +73,7 @@ impl fmt::Display for LoadError {
             Self::Wrong { name, errors } => {
                 for (index, error) in errors.iter().enumerate() {
                     let separator = if index == 0 { "" } else { "\n" };
-                    match error.is_of_whole() {
+                    match error.is_document_error() {
                         true => write!(f, "{separator}{name}: {}", error.message)?,
                         false => write!(f, "{separator}{name}: {error}")?,
                     }
@@ -141,14 +141,14 @@ impl<'a> PlanFile<'a> {
                  `templates` for clients and servers",
             );
         }
-        if stateful::is_configuration(&document) {
+        if stateful::looks_like_client_configuration(&document) {
             return no_plan("this is a TRex client configuration; use it as --cc of a profile");
         }
         if let Some(profile) = Profile::of_document(&document, &text) {
             return Ok(Content::Trex(profile));
         }
         Ok(match document.get("flows") {
-            _ if EmulationPlan::is_meant(&document) => Content::Emulation(text),
+            _ if EmulationPlan::is_recognized(&document) => Content::Emulation(text),
             Some(_) => Content::Streams(text),
             None => Content::Unknown(text),
         })
@@ -168,7 +168,7 @@ impl<'a> PlanFile<'a> {
     ///
     /// # Errors
     /// The plan has mistakes.
-    pub fn load_or(self, unknown: PlanKind) -> Result<Loaded, LoadError> {
+    pub fn load_or(self, unknown: PlanKind) -> Result<LoadedPlan, LoadError> {
         let Self { path, files, content } = self;
         let wrong = |errors| LoadError::Wrong { name: files.name(path), errors };
         let folder = folder_of(path);
@@ -178,12 +178,12 @@ impl<'a> PlanFile<'a> {
         };
         match content {
             Content::Streams(text) | Content::Unknown(text) => {
-                streams(&text, folder, files).map(Loaded::Streams).map_err(wrong)
+                streams(&text, folder, files).map(LoadedPlan::Streams).map_err(wrong)
             }
             Content::Emulation(text) => {
-                emulation(&text, folder, files).map(Loaded::Emulation).map_err(wrong)
+                emulation(&text, folder, files).map(LoadedPlan::Emulation).map_err(wrong)
             }
-            Content::Trex(profile) => Ok(Loaded::Trex(profile)),
+            Content::Trex(profile) => Ok(LoadedPlan::Trex(profile)),
         }
     }
 }
@@ -192,7 +192,7 @@ impl<'a> PlanFile<'a> {
 ///
 /// # Errors
 /// See [`LoadError`].
-pub fn load(path: &Path, files: &dyn Files) -> Result<Loaded, LoadError> {
+pub fn load(path: &Path, files: &dyn Files) -> Result<LoadedPlan, LoadError> {
     PlanFile::open(path, files)?.load_or(PlanKind::Streams)
 }
 
@@ -228,7 +228,7 @@ pub fn trex_captures(
     folder: &Path,
     files: &dyn Files,
     options: &StatefulOptions,
-) -> Result<Captures, PlanErrors> {
+) -> Result<CaptureProfile, PlanErrors> {
     captures::read(text, options, |file, gaps| {
         let path = conversations::find(files, file, folder)?;
         conversations::conversations(files, &path, gaps)
@@ -302,12 +302,12 @@ mod tests {
 
     fn kind(text: &'static [u8]) -> Result<&'static str, String> {
         match load(Path::new("a.yaml"), &Text(text)) {
-            Ok(Loaded::Streams(_)) => Ok("streams"),
-            Ok(Loaded::Emulation(_)) => Ok("emulation"),
-            Ok(Loaded::Trex(Profile::Python)) => Ok("python"),
-            Ok(Loaded::Trex(Profile::Streams(_))) => Ok("trex streams"),
-            Ok(Loaded::Trex(Profile::Stateful(_))) => Ok("trex stateful"),
-            Ok(Loaded::Trex(Profile::Captures(_))) => Ok("trex captures"),
+            Ok(LoadedPlan::Streams(_)) => Ok("streams"),
+            Ok(LoadedPlan::Emulation(_)) => Ok("emulation"),
+            Ok(LoadedPlan::Trex(Profile::Python)) => Ok("python"),
+            Ok(LoadedPlan::Trex(Profile::Streams(_))) => Ok("trex streams"),
+            Ok(LoadedPlan::Trex(Profile::Stateful(_))) => Ok("trex stateful"),
+            Ok(LoadedPlan::Trex(Profile::Captures(_))) => Ok("trex captures"),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -326,7 +326,7 @@ mod tests {
             Ok("trex stateful")
         );
         assert_eq!(kind(b"- cap_info: []"), Ok("trex captures"));
-        assert!(matches!(load(Path::new("a.py"), &NoFiles), Ok(Loaded::Trex(Profile::Python))));
+        assert!(matches!(load(Path::new("a.py"), &NoFiles), Ok(LoadedPlan::Trex(Profile::Python))));
     }
 
     #[test]

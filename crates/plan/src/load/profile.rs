@@ -29,9 +29,9 @@ impl Profile {
     /// The profile that a document is, whose text this is; `None` if it is none.
     pub(super) fn of_document(document: &Value, text: &str) -> Option<Self> {
         match document {
-            it if captures::is_meant(it) => Some(Self::Captures(text.to_owned())),
-            it if trex::is_meant(it) => Some(Self::Streams(text.to_owned())),
-            it if stateful::is_meant(it) => Some(Self::Stateful(text.to_owned())),
+            it if captures::looks_like_profile(it) => Some(Self::Captures(text.to_owned())),
+            it if trex::looks_like_streams(it) => Some(Self::Streams(text.to_owned())),
+            it if stateful::looks_like_profile(it) => Some(Self::Stateful(text.to_owned())),
             _ => None,
         }
     }

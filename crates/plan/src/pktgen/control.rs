@@ -120,7 +120,7 @@ impl Pktgen {
     }
 
     /// Marks all devices as running.
-    pub fn begin(&mut self) {
+    pub fn mark_running(&mut self) {
         for device in self.devices_mut() {
             device.clear_counters();
             device.result = "Starting".to_owned();
@@ -136,7 +136,7 @@ impl Pktgen {
     }
 
     /// Marks all devices as stopped, after none could start.
-    pub fn abandon(&mut self) {
+    pub fn mark_not_started(&mut self) {
         for device in self.devices_mut() {
             device.result = "ERROR: not started".to_owned();
             device.is_running = false;

@@ -31,7 +31,7 @@ const HOSTS: [RangeInclusive<u32>; 3] =
 
 impl Destinations {
     /// Returns whether there is more than one destination.
-    pub(super) fn vary(&self) -> bool {
+    pub(super) fn is_varying(&self) -> bool {
         self.min < self.max
     }
 
@@ -45,7 +45,7 @@ impl Destinations {
 
     /// Returns the n-th destination, from 0.
     pub(super) fn nth(&self, parts: &[RangeInclusive<u32>], n: u64) -> u32 {
-        if !self.vary() {
+        if !self.is_varying() {
             return self.min;
         }
         if !self.is_random {
@@ -109,7 +109,7 @@ impl RandomFlows {
     }
 
     /// Returns the number of flows that start within this number of frames.
-    pub(super) fn begun(&self, frames: u64) -> u64 {
+    pub(super) fn started(&self, frames: u64) -> u64 {
         let within = |frames: u64| {
             let flows = self.of_frames().take(usize::try_from(frames).unwrap_or(usize::MAX));
             flows.max().map_or(0, |last| last + 1)

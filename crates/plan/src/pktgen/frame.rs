@@ -31,7 +31,7 @@ const TIME_TO_LIVE: u8 = 32;
 /// frame: seconds and microseconds since 1970, 32 bits each, in network byte order. The template
 /// has zeros there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamps {
+pub struct TimestampPosition {
     /// Offset of the seconds; the microseconds follow.
     pub offset: usize,
     /// Offset of the UDP checksum that covers the time (UDPCSUM). The stream computes it for a time
@@ -55,7 +55,7 @@ pub(super) enum Field {
 pub(super) struct Frames {
     pub(super) template: Vec<u8>,
     pub(super) program: Program,
-    pub(super) stamps: Option<Stamps>,
+    pub(super) stamps: Option<TimestampPosition>,
     /// Minimum and maximum size at the start, as in the kernel.
     pub(super) sizes: (u32, u32),
     /// Minimum frame length that holds all headers.
@@ -70,7 +70,7 @@ pub(super) struct Frames {
     /// Sizes of `imix_weights`, if they apply.
     pub(super) imix: Vec<u64>,
     pub(super) size_variable: Option<usize>,
-    pub(super) held: Vec<(Field, Held)>,
+    pub(super) held: Vec<(Field, FieldSource)>,
     seed: u64,
     draws: u64,
     layer3: usize,
@@ -79,7 +79,7 @@ pub(super) struct Frames {
 
 /// Source of a field's value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Held {
+pub(super) enum FieldSource {
     Constant(u128),
     /// A variable replaces the bits of `mask` in `base`, the template's value.
     Variable {
@@ -210,7 +210,7 @@ impl Frames {
         let add = base.0.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte)) & MASK;
         let last = u128::from(count) - 1;
         let values = if is_random { self.random(0, last) } else { counter(0, 0, last) };
-        let write = Write { add, ..whole(offset + 1, 5, MASK) };
+        let write = Write { add, ..field_write(offset + 1, 5, MASK) };
         self.write(values, write);
     }
 
@@ -223,7 +223,7 @@ impl Frames {
             self.put(offset, &entry.to_be_bytes());
             if label & BOTTOM_OF_STACK != 0 && device.flags.has(Flag::MplsRandom) {
                 let values = self.random(0, 0xf_ffff);
-                self.write(values, Write { shift: 12, ..whole(offset, 4, 0xffff_f000) });
+                self.write(values, Write { shift: 12, ..field_write(offset, 4, 0xffff_f000) });
             }
         }
         let service = (
@@ -243,7 +243,7 @@ impl Frames {
             }
             if device.flags.has(random) {
                 let values = self.random(0, 0xfff);
-                self.write(values, whole(offset, 2, 0xfff));
+                self.write(values, field_write(offset, 2, 0xfff));
             }
             offset += 4;
         }
@@ -253,7 +253,7 @@ impl Frames {
         let header = self.layer3;
         self.put(header, &[0x45, device.tos]);
         self.put(header + 8, &[TIME_TO_LIVE, protocol::UDP]);
-        self.write(counter(0, 0, 0xffff), whole(header + 4, 2, 0xffff));
+        self.write(counter(0, 0, 0xffff), field_write(header + 4, 2, 0xffff));
         let (min, max) = match device.source.min {
             Some(min) => (min, device.source.max.unwrap_or(Ipv4Addr::UNSPECIFIED)),
             None => {
@@ -278,7 +278,7 @@ impl Frames {
             seed: self.next_seed(),
         };
         let parts = of.parts();
-        if of.vary() && of.is_random && parts.is_empty() {
+        if of.is_varying() && of.is_random && parts.is_empty() {
             return Err(LowerError::NoDestination { device: device.name.clone() });
         }
         let packets = if device.count == 0 { u64::MAX } else { device.count.div_ceil(self.copies) };
@@ -293,7 +293,7 @@ impl Frames {
         }
         let mut advance = self.advance();
         let values = match (&self.flows, &parts[..]) {
-            _ if !of.vary() => None,
+            _ if !of.is_varying() => None,
             (Flows::Random(flows), _) => Some(Values::List(flows.destinations(&of))),
             _ if !of.is_random => {
                 let (first, min) = (of.nth(&parts, 0), of.min);
@@ -323,7 +323,7 @@ impl Frames {
             advance = Advance::WhenWraps(self.program.variables.len() - 1);
         }
         self.field(Field::Destination, of.min.into(), values, offset, 4);
-        if let Some((_, Held::Variable { index, .. })) = self.held.last() {
+        if let Some((_, FieldSource::Variable { index, .. })) = self.held.last() {
             self.program.variables[*index].advance = advance;
         }
         Ok(())
@@ -351,10 +351,10 @@ impl Frames {
         let values = (mask != 0).then(|| self.random(0, u128::MAX));
         self.put(header + 24, &u128::to_be_bytes(base));
         match values {
-            None => self.held.push((Field::Destination6, Held::Constant(base))),
+            None => self.held.push((Field::Destination6, FieldSource::Constant(base))),
             Some(values) => {
-                let index = self.write(values, whole(header + 24, 16, mask));
-                self.held.push((Field::Destination6, Held::Variable { index, base, mask }));
+                let index = self.write(values, field_write(header + 24, 16, mask));
+                self.held.push((Field::Destination6, FieldSource::Variable { index, base, mask }));
             }
         }
     }
@@ -381,11 +381,11 @@ impl Frames {
         let copies = u128::from(self.copies);
         let values =
             Values::Counter { start: 1, min: 1, max: copies << 48, step: copies, downwards: false };
-        self.write(values, whole(offset + 4, 4, 0xffff_ffff));
+        self.write(values, field_write(offset + 4, 4, 0xffff_ffff));
         if !device.flags.has(Flag::NoTimestamp) {
             let has_checksum = device.flags.has(Flag::UdpChecksum);
             let checksum = has_checksum.then(|| self.udp_offset() + 6);
-            self.stamps = Some(Stamps { offset: offset + 8, checksum });
+            self.stamps = Some(TimestampPosition { offset: offset + 8, checksum });
         }
     }
 
@@ -470,10 +470,10 @@ impl Frames {
         self.put(offset, &base.to_be_bytes()[16 - width..]);
         let mask = u128::MAX >> (8 * (16 - width));
         let held = match values {
-            None => Held::Constant(base),
+            None => FieldSource::Constant(base),
             Some(values) => {
-                let index = self.write(values, whole(offset, width, mask));
-                Held::Variable { index, base, mask }
+                let index = self.write(values, field_write(offset, width, mask));
+                FieldSource::Variable { index, base, mask }
             }
         };
         self.held.push((field, held));
@@ -522,6 +522,6 @@ fn counter(start: u128, min: u128, max: u128) -> Values {
 }
 
 /// Returns a write in network byte order, whose variable is set later.
-fn whole(offset: usize, width: usize, mask: u128) -> Write {
+fn field_write(offset: usize, width: usize, mask: u128) -> Write {
     Write { variable: 0, offset, width, add: 0, shift: 0, mask, order: ByteOrder::Network }
 }

@@ -8,7 +8,7 @@ use super::device::{Device, NEVER, Pace, XmitMode};
 use super::error::LowerError;
 use super::flags::Flag;
 use super::flows::Flows;
-use super::frame::{Field, Frames, Held, Stamps};
+use super::frame::{Field, FieldSource, Frames, TimestampPosition};
 use super::notes;
 
 /// A device lowered to streams.
@@ -23,7 +23,7 @@ pub struct LoweredDevice {
     /// One stream, or none if the delay means never.
     pub streams: Vec<Stream>,
     /// Position of the time stamp in frames; `None` with NO_TIMESTAMP.
-    pub stamps: Option<Stamps>,
+    pub stamps: Option<TimestampPosition>,
     /// Notes on differences from the kernel, on unexpected behaviour of the kernel, and on settings
     /// without effect.
     pub notes: Vec<String>,
@@ -36,7 +36,7 @@ pub struct LoweredDevice {
     pub(super) flows: Flows,
     imix: Vec<u64>,
     size_variable: Option<usize>,
-    held: Vec<(Field, Held)>,
+    held: Vec<(Field, FieldSource)>,
 }
 
 impl LoweredDevice {
@@ -102,8 +102,8 @@ impl LoweredDevice {
     pub(super) fn value(&self, field: Field, number: u64) -> Option<u128> {
         let (_, held) = self.held.iter().find(|(known, _)| *known == field)?;
         match *held {
-            Held::Constant(value) => Some(value),
-            Held::Variable { index, base, mask } => {
+            FieldSource::Constant(value) => Some(value),
+            FieldSource::Variable { index, base, mask } => {
                 let variables = &self.streams.first()?.program.variables;
                 Some(base & !mask | variables[index].value(number, variables) & mask)
             }
@@ -111,12 +111,12 @@ impl LoweredDevice {
     }
 
     /// Returns the number of flows among the first `frames`.
-    pub(super) fn flows_begun(&self, frames: u64) -> u64 {
+    pub(super) fn flows_started(&self, frames: u64) -> u64 {
         let packets = frames.div_ceil(self.copies);
         match &self.flows {
             Flows::None => 0,
             Flows::InSequence(length) => packets.div_ceil(*length),
-            Flows::Random(flows) => flows.begun(packets),
+            Flows::Random(flows) => flows.started(packets),
         }
     }
 }

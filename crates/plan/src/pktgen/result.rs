@@ -97,7 +97,7 @@ impl Device {
         current.destination6 = Ipv6Addr::from(value(Field::Destination6));
         current.source_port = value(Field::SourcePort) as u16;
         current.destination_port = value(Field::DestinationPort) as u16;
-        current.flows = lowered.flows_begun(counters.frames);
+        current.flows = lowered.flows_started(counters.frames);
         let is_constant = self.size_min >= self.size_max && self.imix.is_empty();
         self.result = counters.result(is_constant.then_some(self.size_min));
         &self.result

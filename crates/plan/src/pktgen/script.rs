@@ -22,7 +22,7 @@ pub struct Script {
     /// Actions of the script, in order.
     pub steps: Vec<Step>,
     /// Unsupported lines. If there are any, the steps are incomplete.
-    pub not_understood: Vec<NotUnderstood>,
+    pub unsupported: Vec<UnsupportedLine>,
 }
 
 /// One action of a script.
@@ -54,7 +54,7 @@ pub enum Action {
 /// An unsupported line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text}: {reason}")]
-pub struct NotUnderstood {
+pub struct UnsupportedLine {
     /// Line number, from 1.
     pub line: usize,
     /// Text of the line.
@@ -126,7 +126,7 @@ struct Reader {
 enum Token {
     Word(String),
     /// `>` or `>>`, which act the same on these files.
-    Into,
+    Redirect,
 }
 
 /// Tokens of a command under construction.
@@ -173,7 +173,7 @@ impl Tokens {
 impl Reader {
     fn not_understood(&mut self, line: usize, text: &str, reason: impl Into<String>) {
         let (text, reason) = (text.to_owned(), reason.into());
-        self.script.not_understood.push(NotUnderstood { line, text, reason });
+        self.script.unsupported.push(UnsupportedLine { line, text, reason });
     }
 
     fn line(&mut self, number: usize, line: &str) {
@@ -197,7 +197,7 @@ impl Reader {
     /// Executes one command.
     fn command(&mut self, line: usize, mut tokens: Vec<Token>) -> Result<(), String> {
         let mut target = None;
-        if let Some(into) = tokens.iter().position(|token| *token == Token::Into) {
+        if let Some(into) = tokens.iter().position(|token| *token == Token::Redirect) {
             let mut behind = tokens.split_off(into).into_iter().skip(1);
             target = match (behind.next(), behind.next()) {
                 (Some(Token::Word(file)), None) => Some(file),
@@ -208,7 +208,7 @@ impl Reader {
             .into_iter()
             .filter_map(|token| match token {
                 Token::Word(word) => Some(word),
-                Token::Into => None,
+                Token::Redirect => None,
             })
             .collect();
         let Some((command, arguments)) = words.split_first() else { return Ok(()) };
@@ -323,7 +323,7 @@ impl Reader {
                         _ => tokens.end_word(),
                     }
                     rest = rest.strip_prefix('>').unwrap_or(rest);
-                    tokens.tokens.push(Token::Into);
+                    tokens.tokens.push(Token::Redirect);
                 }
                 (None, '|' | '&' | '<' | '(' | ')') => {
                     return Err(format!("{letter:?} needs a shell"));

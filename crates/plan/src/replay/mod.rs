@@ -14,7 +14,8 @@ use wirestorm_base::time::Duration;
 
 pub use check::PlanConflict;
 pub use words::{
-    WordError, parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
+    OptionValueError, parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent,
+    parse_seconds,
 };
 
 /// Destination of the frames.
@@ -50,10 +51,10 @@ impl Target {
 /// Assignment of packets to sides. The first interface sends the client side, the second the server
 /// side. With one output both leave through it, and edits can differ by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum SideChoice {
+pub enum SideAssignment {
     /// No sides: all packets leave through the first output.
     #[default]
-    One,
+    Single,
     /// From a cache file of tcpprep.
     Cache(PathBuf),
     /// Captures come in pairs: the first of each pair is the client side.
@@ -64,7 +65,7 @@ pub enum SideChoice {
 
 /// Display of packets while they are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum PacketDisplay {
     /// One line per packet.
     Lines,
     /// Piped through tcpdump with these arguments.
@@ -117,13 +118,13 @@ pub struct ReplayPlan {
     /// Destination of the frames.
     pub target: Target,
     /// Assignment of packets to sides.
-    pub sides: SideChoice,
+    pub sides: SideAssignment,
     /// Edits of every frame.
     pub edits: EditOptions,
     /// Display of each packet, if any.
-    pub show: Option<Show>,
+    pub show: Option<PacketDisplay>,
     /// Whether the user enters how many packets to send next (`--oneatatime`).
-    pub asks: bool,
+    pub one_at_a_time: bool,
     /// Pace of the frames.
     pub pace: Pace,
     /// Handling of late frames.
@@ -139,9 +140,9 @@ pub struct ReplayPlan {
     /// Address changes from pass to pass, if any.
     pub unique: Option<UniquePlan>,
     /// Packets of each file to send, by number from 1. `None`: all.
-    pub only: Option<Vec<RangeInclusive<u64>>>,
+    pub include: Option<Vec<RangeInclusive<u64>>>,
     /// Packets of each file to skip, by number from 1.
-    pub except: Vec<RangeInclusive<u64>>,
+    pub exclude: Vec<RangeInclusive<u64>>,
     /// Whether to pad truncated packets with zeros to their original length.
     pub original_length: bool,
     /// The receiver, if any.

@@ -8,7 +8,7 @@ use wirestorm_base::time::{Duration, NANOSECONDS_PER_SECOND};
 
 /// An invalid option value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WordError {
+pub enum OptionValueError {
     /// An invalid packet list.
     #[error("{found:?}: expected packet numbers from 1 and ranges, such as 1-5,9,72-")]
     PacketList {
@@ -61,16 +61,16 @@ const ENTRIES_MAX: usize = 1024;
 ///
 /// # Errors
 /// Returns an error for an invalid entry, an empty range, or more than 1024 entries.
-pub fn parse_packet_list(text: &str) -> Result<Vec<RangeInclusive<u64>>, WordError> {
+pub fn parse_packet_list(text: &str) -> Result<Vec<RangeInclusive<u64>>, OptionValueError> {
     let entries = text.split(',').count();
     if entries > ENTRIES_MAX {
-        return Err(WordError::TooMany { found: entries });
+        return Err(OptionValueError::TooMany { found: entries });
     }
     text.split(',').map(parse_packets).collect()
 }
 
-fn parse_packets(entry: &str) -> Result<RangeInclusive<u64>, WordError> {
-    let malformed = || WordError::PacketList { found: entry.to_owned() };
+fn parse_packets(entry: &str) -> Result<RangeInclusive<u64>, OptionValueError> {
+    let malformed = || OptionValueError::PacketList { found: entry.to_owned() };
     let number = |text: &str| match text.parse() {
         Ok(0) | Err(_) => Err(malformed()),
         Ok(number) => Ok(number),
@@ -81,7 +81,7 @@ fn parse_packets(entry: &str) -> Result<RangeInclusive<u64>, WordError> {
         Some((first, last)) => number(first)?..=number(last)?,
     };
     if range.is_empty() {
-        return Err(WordError::EmptyRange { found: entry.to_owned() });
+        return Err(OptionValueError::EmptyRange { found: entry.to_owned() });
     }
     Ok(range)
 }
@@ -91,8 +91,8 @@ fn parse_packets(entry: &str) -> Result<RangeInclusive<u64>, WordError> {
 ///
 /// # Errors
 /// Returns an error for any other text.
-pub fn parse_catch_up(text: &str) -> Result<DeparturePolicy, WordError> {
-    let malformed = || WordError::CatchUp { found: text.to_owned() };
+pub fn parse_catch_up(text: &str) -> Result<DeparturePolicy, OptionValueError> {
+    let malformed = || OptionValueError::CatchUp { found: text.to_owned() };
     let (name, backlog) = match text.split_once(':') {
         None => (text, DeparturePolicy::default().backlog),
         Some((name, "unlimited")) => (name, Duration::MAX),
@@ -117,7 +117,7 @@ pub fn parse_catch_up(text: &str) -> Result<DeparturePolicy, WordError> {
 ///
 /// # Errors
 /// Returns an error unless the text is a decimal number.
-pub fn parse_seconds(text: &str) -> Result<Duration, WordError> {
+pub fn parse_seconds(text: &str) -> Result<Duration, OptionValueError> {
     let nanoseconds = scaled(text, NANOSECONDS_PER_SECOND)?;
     Ok(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
 }
@@ -126,10 +126,10 @@ pub fn parse_seconds(text: &str) -> Result<Duration, WordError> {
 ///
 /// # Errors
 /// Returns an error unless the text is a number from 0 to 100.
-pub fn parse_percent(text: &str) -> Result<u32, WordError> {
+pub fn parse_percent(text: &str) -> Result<u32, OptionValueError> {
     match u32::try_from(scaled(text, 10_000)?) {
         Ok(millionths) if millionths <= 1_000_000 => Ok(millionths),
-        _ => Err(WordError::Range { found: text.to_owned(), expected: "0 to 100 percent" }),
+        _ => Err(OptionValueError::Range { found: text.to_owned(), expected: "0 to 100 percent" }),
     }
 }
 
@@ -137,16 +137,16 @@ pub fn parse_percent(text: &str) -> Result<u32, WordError> {
 ///
 /// # Errors
 /// Returns an error unless the text is a number of at least 1.
-pub fn parse_passes_milli(text: &str) -> Result<u64, WordError> {
+pub fn parse_passes_milli(text: &str) -> Result<u64, OptionValueError> {
     match u64::try_from(scaled(text, 1_000)?) {
         Ok(milli) if milli >= 1_000 => Ok(milli),
-        _ => Err(WordError::Range { found: text.to_owned(), expected: "1 or more" }),
+        _ => Err(OptionValueError::Range { found: text.to_owned(), expected: "1 or more" }),
     }
 }
 
-fn scaled(text: &str, scale: u64) -> Result<u128, WordError> {
+fn scaled(text: &str, scale: u64) -> Result<u128, OptionValueError> {
     let decimal = Decimal::parse(text)
-        .map_err(|reason| WordError::Number { found: text.to_owned(), reason })?;
+        .map_err(|reason| OptionValueError::Number { found: text.to_owned(), reason })?;
     Ok(u128::from(decimal.digits) * u128::from(scale) / u128::from(decimal.denominator))
 }
 
@@ -163,11 +163,11 @@ mod tests {
     fn invalid_packet_lists_are_errors() {
         for text in ["", "0", "a", "1,,2", "-5", "1-2-3", "1 "] {
             let error = parse_packet_list(text).unwrap_err();
-            assert!(matches!(error, WordError::PacketList { .. }), "{text}: {error}");
+            assert!(matches!(error, OptionValueError::PacketList { .. }), "{text}: {error}");
         }
-        assert!(matches!(parse_packet_list("5-2"), Err(WordError::EmptyRange { .. })));
+        assert!(matches!(parse_packet_list("5-2"), Err(OptionValueError::EmptyRange { .. })));
         let many = vec!["1"; 1025].join(",");
-        assert_eq!(parse_packet_list(&many), Err(WordError::TooMany { found: 1025 }));
+        assert_eq!(parse_packet_list(&many), Err(OptionValueError::TooMany { found: 1025 }));
     }
 
     #[test]

@@ -3,15 +3,15 @@
 use wirestorm_model::stream::Advance;
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 /// Accepted value of `after`, for error messages.
 const EXPECTED: &str = "a field that varies, such as ipv4.src, or packet[2].src";
 
 /// Returns how each variable advances. `afters` has the `after` field of each variable; `find`
 /// returns the index of the variable that it names.
-pub(super) fn advances(
-    afters: &[Option<Place<'_>>],
+pub(super) fn resolve_advances(
+    afters: &[Option<ValueAt<'_>>],
     find: impl Fn(&str) -> Option<usize>,
 ) -> Result<Vec<Advance>, PlanError> {
     let mut advances = Vec::with_capacity(afters.len());
@@ -19,7 +19,8 @@ pub(super) fn advances(
         advances.push(match after {
             None => Advance::EveryFrame,
             Some(place) => {
-                let other = find(place.text(EXPECTED)?).ok_or_else(|| place.wrong(EXPECTED))?;
+                let other =
+                    find(place.text(EXPECTED)?).ok_or_else(|| place.unexpected(EXPECTED))?;
                 Advance::WhenWraps(other)
             }
         });
@@ -34,7 +35,7 @@ pub(super) fn advances(
             }
         }
         if let (Some(place), Advance::WhenWraps(_)) = (after, advances[at]) {
-            return Err(place.says("fields that wait for each other never advance"));
+            return Err(place.message_error("fields that wait for each other never advance"));
         }
     }
     Ok(advances)

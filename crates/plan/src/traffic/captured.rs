@@ -4,19 +4,19 @@ use std::num::NonZeroU64;
 
 use wirestorm_model::assemble::{Assembled, FRAME_LENGTH_MAX, recognise};
 use wirestorm_model::stream::{Program, Step, Values, Variable, Write};
-use wirestorm_wire::layout::{Kind, Role};
+use wirestorm_wire::layout::{Role, ValueKind};
 
-use super::after::advances;
+use super::after::resolve_advances;
 use super::bytes;
 use super::pattern::{self, Pattern};
-use super::size::Size;
-use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
+use super::size::FrameSize;
+use super::template::{AutoAddresses, FRAME_LENGTH_MIN, Packet, SIGNATURE_BYTES};
 use crate::document::error::PlanError;
-use crate::document::place::{Place, suggestion};
+use crate::document::place::{ValueAt, suggestion};
 
 /// Returns the frame with this number, from 1, of the capture with this name in the plan. Returns
 /// an Ethernet frame without FCS, or the reason why there is none.
-pub(super) type Load<'a> = dyn FnMut(&str, u64) -> Result<Vec<u8>, String> + 'a;
+pub(super) type FrameLoader<'a> = dyn FnMut(&str, u64) -> Result<Vec<u8>, String> + 'a;
 
 pub(super) const CAPTURE: [&str; 3] = ["file", "number", "fields"];
 
@@ -25,22 +25,22 @@ const ETHERNET_BYTES: usize = 14;
 
 /// Reads the `capture` item of a packet.
 pub(super) fn read(
-    place: &Place<'_>,
-    size: &Size,
+    place: &ValueAt<'_>,
+    size: &FrameSize,
     is_measured: bool,
-    load: &mut Load<'_>,
+    load: &mut FrameLoader<'_>,
 ) -> Result<Packet, PlanError> {
     let given = place.fields(&CAPTURE)?;
-    let file = given.need("file", "the name of a capture file")?;
+    let file = given.required("file", "the name of a capture file")?;
     let number = given.get("number").map_or(Ok(1), |number| number.integer(1, u64::MAX))?;
-    let frame = load(file.free_text("the name of a capture file")?, number)
-        .map_err(|message| file.says(message))?;
+    let frame = load(file.string("the name of a capture file")?, number)
+        .map_err(|message| file.message_error(message))?;
     if !(ETHERNET_BYTES..=FRAME_LENGTH_MAX).contains(&frame.len()) {
         let found = format!("{} bytes in packet {number}", frame.len());
         let expected = format!("a frame of {ETHERNET_BYTES} to {FRAME_LENGTH_MAX}");
         return Err(file.error(found, expected));
     }
-    let is_resized = is_measured || *size != Size::AsBuilt;
+    let is_resized = is_measured || *size != FrameSize::AsBuilt;
     let assembled = if is_resized {
         resized(frame, place, size, is_measured)?
     } else {
@@ -60,8 +60,8 @@ pub(super) fn read(
 /// Returns the frame with its new length: truncated, or extended with zeros.
 fn resized(
     mut frame: Vec<u8>,
-    place: &Place<'_>,
-    size: &Size,
+    place: &ValueAt<'_>,
+    size: &FrameSize,
     is_measured: bool,
 ) -> Result<Assembled, PlanError> {
     // Without padding behind the packet, its length fields follow the frame's length.
@@ -72,11 +72,12 @@ fn resized(
     let mut assembled = recognise(frame);
     let reserved = if is_measured { SIGNATURE_BYTES } else { 0 };
     let length = match size {
-        Size::AsBuilt => (packet_end + reserved).max(FRAME_LENGTH_MIN),
-        Size::IpPacket(bytes) => {
+        FrameSize::AsBuilt => (packet_end + reserved).max(FRAME_LENGTH_MIN),
+        FrameSize::IpPacket(bytes) => {
             let mut headers = assembled.headers.iter();
             let ip = headers.find(|header| matches!(header.layout.name, "ipv4" | "ipv6"));
-            let ip = ip.ok_or_else(|| place.says("a size by IP length needs an IP packet"))?;
+            let ip =
+                ip.ok_or_else(|| place.message_error("a size by IP length needs an IP packet"))?;
             ip.offset + bytes
         }
         other => other.max().unwrap_or(packet_end),
@@ -86,7 +87,7 @@ fn resized(
         let what = if is_measured { "its headers and a signature" } else { "its headers" };
         let (least, most) = (needed + 4, FRAME_LENGTH_MAX + 4);
         let found = if shortest < needed { shortest + 4 } else { length + 4 };
-        return Err(place.says(format!(
+        return Err(place.message_error(format!(
             "{what} need a frame of {least} bytes with FCS, at most {most}, and the size is {found}"
         )));
     }
@@ -110,37 +111,38 @@ struct Varying<'a> {
     write: Write,
     values: Values,
     restart_after: Option<NonZeroU64>,
-    after: Option<Place<'a>>,
+    after: Option<ValueAt<'a>>,
 }
 
 /// A field and its write.
 struct Target {
-    kind: Kind,
+    kind: ValueKind,
     bits: u32,
     is_checksum: bool,
     write: Write,
 }
 
 impl<'a> Changes<'a> {
-    fn field(&mut self, name: &'a str, place: &Place<'a>) -> Result<(), PlanError> {
+    fn field(&mut self, name: &'a str, place: &ValueAt<'a>) -> Result<(), PlanError> {
         let Target { kind, bits, is_checksum, write } = self.target(name, place)?;
         let others = self.constant.iter().chain(self.varying.iter().map(|other| &other.write));
-        if others.into_iter().any(|other| share_bits(other, &write)) {
-            return Err(place.says("overlaps a field that already has a value: remove one of them"));
+        if others.into_iter().any(|other| bits_overlap(other, &write)) {
+            return Err(place
+                .message_error("overlaps a field that already has a value: remove one of them"));
         }
         match pattern::read(place, kind, bits, is_checksum)? {
             Pattern::Value(value) => {
-                write.put(value, &mut self.assembled.frame);
+                write.apply(value, &mut self.assembled.frame);
                 let target = write.target();
                 self.assembled.steps.retain(|step| !overlap(&step.target(), &target));
                 self.constant.push(write);
             }
             Pattern::Varies { values, restart_after, after, part } => {
                 if let Some(base) = part.and_then(|part| part.base) {
-                    write.put(base, &mut self.assembled.frame);
+                    write.apply(base, &mut self.assembled.frame);
                 }
                 let write = part.map_or(write.clone(), |part| part.of(write));
-                write.put(values.nth(0), &mut self.assembled.frame);
+                write.apply(values.nth(0), &mut self.assembled.frame);
                 let write = Write { variable: self.varying.len(), ..write };
                 self.varying.push(Varying { name, write, values, restart_after, after });
             }
@@ -148,7 +150,7 @@ impl<'a> Changes<'a> {
                 let target = write.target();
                 let mut steps = self.assembled.steps.iter_mut();
                 let Some(step) = steps.find(|step| step.target() == target) else {
-                    return Err(place.wrong("a value: Wirestorm cannot compute this field"));
+                    return Err(place.unexpected("a value: Wirestorm cannot compute this field"));
                 };
                 if let (Pattern::Bad, Step::Checksum(sum)) = (pattern, &*step) {
                     *step = Step::WrongChecksum(*sum);
@@ -166,7 +168,7 @@ impl<'a> Changes<'a> {
 
     /// Finds a field by name: `ipv4.src`, `ipv4[1].src` for the second IPv4 header, or
     /// `bytes[42..44]` for any bytes of the frame.
-    fn target(&self, name: &str, place: &Place<'_>) -> Result<Target, PlanError> {
+    fn target(&self, name: &str, place: &ValueAt<'_>) -> Result<Target, PlanError> {
         if name.starts_with("bytes[") {
             let length = self.assembled.frame.len();
             let range =
@@ -178,7 +180,7 @@ impl<'a> Changes<'a> {
                     place.error(name, expected)
                 })?;
             let (bits, write) = (bytes::bits(&range), bytes::write(&range, 0));
-            return Ok(Target { kind: Kind::Uint, bits, is_checksum: false, write });
+            return Ok(Target { kind: ValueKind::Uint, bits, is_checksum: false, write });
         }
         let (header, field) = name.split_once('.').unwrap_or((name, ""));
         let (header, nth) = match header.strip_suffix(']').and_then(|it| it.split_once('[')) {
@@ -203,7 +205,7 @@ impl<'a> Changes<'a> {
         Ok(Target { kind: found.field.kind, bits: found.bits as u32, is_checksum, write })
     }
 
-    fn finish(mut self, size: &Size, is_resized: bool) -> Result<Packet, PlanError> {
+    fn finish(mut self, size: &FrameSize, is_resized: bool) -> Result<Packet, PlanError> {
         let writes: Vec<Write> = self.varying.iter().map(|it| it.write.clone()).collect();
         let written = [self.constant.as_slice(), &writes].concat();
         // The template is a valid frame: repair all that depends on the written fields.
@@ -212,7 +214,7 @@ impl<'a> Changes<'a> {
 
         let afters: Vec<_> = self.varying.iter().map(|it| it.after.clone()).collect();
         let advances =
-            advances(&afters, |name| self.varying.iter().position(|it| it.name == name))?;
+            resolve_advances(&afters, |name| self.varying.iter().position(|it| it.name == name))?;
         let mut variables: Vec<Variable> = self
             .varying
             .into_iter()
@@ -233,7 +235,7 @@ impl<'a> Changes<'a> {
             template: self.assembled.frame,
             program: Program { variables, steps },
             payload: length.is_none().then_some(start),
-            found: FoundAddresses::default(),
+            found: AutoAddresses::default(),
         })
     }
 }
@@ -243,7 +245,7 @@ fn overlap(a: &std::ops::Range<usize>, b: &std::ops::Range<usize>) -> bool {
 }
 
 /// Returns whether two fields share bits.
-fn share_bits(a: &Write, b: &Write) -> bool {
+fn bits_overlap(a: &Write, b: &Write) -> bool {
     let bits = |write: &Write, byte: usize| {
         let behind = (write.target().end - 1 - byte) as u32;
         (write.mask >> (8 * behind)) as u8

@@ -1,34 +1,34 @@
 //! Parses the `flows` of a plan.
 
 use wirestorm_base::time::Duration;
-use wirestorm_model::stream::{Departures, Mode, Speed, Stream, Transmission};
+use wirestorm_model::stream::{GapDistribution, Mode, Speed, Stream, Transmission};
 
-use super::captured::Load;
-use super::duration::{self, Extent};
-use super::template::{FoundAddresses, Packet};
+use super::captured::FrameLoader;
+use super::duration::{self, FlowDuration};
+use super::template::{AutoAddresses, Packet};
 use super::{packet, size};
 use crate::document::error::{PlanError, Problems};
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::port::Port;
-use crate::document::rate::{self, AskedRate};
+use crate::document::rate::{self, RequestedRate};
 use crate::document::time::read_time;
 
 /// A flow: a stream of frames from one port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Index of the sending port in the plan.
-    pub transmit: usize,
+    pub tx_port: usize,
     /// Indices of the receiving ports in the plan.
-    pub receive: Vec<usize>,
+    pub rx_ports: Vec<usize>,
     /// Rate of the flow.
-    pub rate: AskedRate,
+    pub rate: RequestedRate,
     /// Duration of the flow, if the plan gives a time.
     pub time: Option<Duration>,
     /// Offset of the payload in the template, if it is the same in every frame. No device on the
     /// path should change the payload.
     pub payload: Option<usize>,
     /// Ethernet addresses that are resolved before sending.
-    pub found: FoundAddresses,
+    pub found: AutoAddresses,
     /// The stream. For a rate in percent, its speed is a placeholder until the port's speed is
     /// known.
     pub stream: Stream,
@@ -38,14 +38,14 @@ pub struct Flow {
 
 impl Flow {
     /// Creates a flow that sends this stream unchanged from port `transmit`.
-    pub fn of(stream: Stream, transmit: usize, receive: Vec<usize>, path: String) -> Self {
+    pub fn from_stream(stream: Stream, transmit: usize, receive: Vec<usize>, path: String) -> Self {
         Self {
-            transmit,
-            receive,
-            rate: AskedRate::Speed(stream.transmission.speed),
+            tx_port: transmit,
+            rx_ports: receive,
+            rate: RequestedRate::Speed(stream.transmission.speed),
             time: None,
             payload: None,
-            found: FoundAddresses::default(),
+            found: AutoAddresses::default(),
             stream,
             path,
         }
@@ -78,26 +78,26 @@ pub(super) const STARTS: [(&str, (bool, bool)); 3] =
     [("immediate", (true, false)), ("paused", (true, true)), ("triggered", (false, false))];
 
 /// A flow whose `next` is a name and not yet an index.
-pub(super) struct Unlinked {
+pub(super) struct UnlinkedFlow {
     flow: Flow,
     next: Option<(String, PlanError)>,
 }
 
 pub(super) fn read_flows(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
-    load: &mut Load<'_>,
+    load: &mut FrameLoader<'_>,
     problems: &mut Problems,
 ) -> Vec<Flow> {
     let Some(items) = problems.take(place.items("flows")) else { return Vec::new() };
-    let read: Vec<Option<Unlinked>> =
+    let read: Vec<Option<UnlinkedFlow>> =
         items.iter().map(|item| read_flow(item, ports, load, problems)).collect();
     // Include faulty flows, so that `next` can refer to them without further errors.
     let names: Vec<_> = items.iter().map(|item| item.value()["name"].as_str()).collect();
     let mut flows: Vec<Flow> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for (item, unlinked) in items.iter().zip(read) {
-        let Some(Unlinked { mut flow, next }) = unlinked else { continue };
+        let Some(UnlinkedFlow { mut flow, next }) = unlinked else { continue };
         if !seen.insert(flow.stream.name.clone()) {
             let found = format!("a second flow {:?}", flow.stream.name);
             problems.take::<()>(Err(item.error(found, "a unique name")));
@@ -113,37 +113,38 @@ pub(super) fn read_flows(
 
 /// Reads a flow. Records all errors, and returns `None` if there are any.
 fn read_flow(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     ports: &[Port],
-    load: &mut Load<'_>,
+    load: &mut FrameLoader<'_>,
     problems: &mut Problems,
-) -> Option<Unlinked> {
-    let fields = place.fields_noting(&FLOW, |_| false, problems)?;
-    let name = fields.need("name", "a name").and_then(|name| name.free_text("a name"));
+) -> Option<UnlinkedFlow> {
+    let fields = place.fields_collecting(&FLOW, |_| false, problems)?;
+    let name = fields.required("name", "a name").and_then(|name| name.string("a name"));
     let name = problems.take(name.map(str::to_owned));
-    let transmit = fields.need("tx", "the name of a port");
+    let transmit = fields.required("tx", "the name of a port");
     let transmit = problems.take(transmit.and_then(|tx| read_port_name(&tx, ports)));
-    let receive = fields.get("rx").map_or(Ok(Vec::new()), |rx| read_receiving(&rx, ports));
+    let receive = fields.get("rx").map_or(Ok(Vec::new()), |rx| read_rx_ports(&rx, ports));
     let receive = problems.take(receive);
-    let size = fields.get("size").map_or(Ok(size::Size::AsBuilt), |size| size::read(&size));
+    let size = fields.get("size").map_or(Ok(size::FrameSize::AsBuilt), |size| size::read(&size));
     let size = problems.take(size);
     let is_measured = fields.get("metrics").map_or(Ok(false), |metrics| read_metrics(&metrics));
     let is_measured = problems.take(is_measured);
-    let packet = problems.take(fields.need("packet", "a list of headers")).and_then(|packet| {
+    let packet = problems.take(fields.required("packet", "a list of headers")).and_then(|packet| {
         // Check the headers even if the size is invalid.
-        let size = size.as_ref().unwrap_or(&size::Size::AsBuilt);
+        let size = size.as_ref().unwrap_or(&size::FrameSize::AsBuilt);
         problems.take_all(packet::read(&packet, size, is_measured.unwrap_or(false), load))
     });
     let rate = match fields.get("rate") {
         // The default of Open Traffic Generator.
-        None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED)),
+        None => rate::parse("1000pps").ok_or_else(|| place.unexpected(rate::EXPECTED)),
         Some(rate) => rate::read(&rate),
     };
     let rate = problems.take(rate);
-    let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it));
+    let extent =
+        fields.get("duration").map_or(Ok(FlowDuration::Continuous), |it| duration::read(&it));
     let extent = problems.take(extent);
     // Check the other transmission fields even if the rate or duration is invalid.
-    let (any_rate, any_extent) = (AskedRate::Speed(Speed::Max), Extent::Packets(1));
+    let (any_rate, any_extent) = (RequestedRate::Speed(Speed::Max), FlowDuration::Packets(1));
     let (transmission, next) = read_transmission(
         &fields,
         rate.unwrap_or(any_rate),
@@ -151,7 +152,7 @@ fn read_flow(
         problems,
     );
     let time = match extent? {
-        Extent::Time(time) => Some(time),
+        FlowDuration::Time(time) => Some(time),
         _ => None,
     };
     let Packet { template, program, payload, found } = packet?;
@@ -159,13 +160,22 @@ fn read_flow(
     let stream = Stream { name, template, program, transmission, is_measured, is_marked: false };
     let (transmit, receive, path) = (transmit?, receive?, place.path());
     size?;
-    Some(Unlinked {
-        flow: Flow { transmit, receive, rate: rate?, time, payload, found, stream, path },
+    Some(UnlinkedFlow {
+        flow: Flow {
+            tx_port: transmit,
+            rx_ports: receive,
+            rate: rate?,
+            time,
+            payload,
+            found,
+            stream,
+            path,
+        },
         next,
     })
 }
 
-fn read_receiving(place: &Place<'_>, ports: &[Port]) -> Result<Vec<usize>, PlanError> {
+fn read_rx_ports(place: &ValueAt<'_>, ports: &[Port]) -> Result<Vec<usize>, PlanError> {
     if place.value().is_array() {
         let names = place.items("names of ports")?;
         return names.iter().map(|name| read_port_name(name, ports)).collect();
@@ -173,26 +183,26 @@ fn read_receiving(place: &Place<'_>, ports: &[Port]) -> Result<Vec<usize>, PlanE
     Ok(vec![read_port_name(place, ports)?])
 }
 
-fn read_metrics(place: &Place<'_>) -> Result<bool, PlanError> {
+fn read_metrics(place: &ValueAt<'_>) -> Result<bool, PlanError> {
     place.fields(&METRICS)?.get("enable").map_or(Ok(true), |enable| enable.boolean())
 }
 
 fn read_transmission(
     fields: &Fields<'_>,
-    rate: AskedRate,
-    extent: Extent,
+    rate: RequestedRate,
+    extent: FlowDuration,
     problems: &mut Problems,
 ) -> (Transmission, Option<(String, PlanError)>) {
     let mode = match extent {
-        Extent::Continuous | Extent::Time(_) => Mode::Continuous,
-        Extent::Packets(frames) => Mode::Burst { frames },
-        Extent::Bursts { bursts, packets, gap } => {
+        FlowDuration::Continuous | FlowDuration::Time(_) => Mode::Continuous,
+        FlowDuration::Packets(frames) => Mode::Burst { frames },
+        FlowDuration::Bursts { bursts, packets, gap } => {
             Mode::Bursts { frames: packets, count: bursts, gap }
         }
     };
-    let constant = Ok(Departures::Constant);
+    let constant = Ok(GapDistribution::Constant);
     let departures = fields.get("departures").map_or(constant, |it| read_departures(&it));
-    let departures = problems.take(departures).unwrap_or(Departures::Constant);
+    let departures = problems.take(departures).unwrap_or(GapDistribution::Constant);
     let zero = Ok(Duration::ZERO);
     let start_delay = fields.get("start_delay").map_or(zero, |delay| read_time(&delay));
     let start_delay = problems.take(start_delay).unwrap_or(Duration::ZERO);
@@ -203,8 +213,8 @@ fn read_transmission(
     let starts_max = next.as_ref().map_or(0, |next| next.times);
     let next = next.map(|next| (next.name, next.unknown));
     let speed = match rate {
-        AskedRate::Speed(speed) => speed,
-        AskedRate::Percentage(_) => Speed::Max,
+        RequestedRate::Speed(speed) => speed,
+        RequestedRate::Percentage(_) => Speed::Max,
     };
     let transmission = Transmission {
         mode,
@@ -228,57 +238,57 @@ struct Next {
     unknown: PlanError,
 }
 
-fn read_next(place: &Place<'_>, extent: Extent) -> Result<Next, PlanError> {
+fn read_next(place: &ValueAt<'_>, extent: FlowDuration) -> Result<Next, PlanError> {
     let (mut name, mut times) = (place.clone(), 0);
     if place.value().is_object() {
         let fields = place.fields(&NEXT)?;
         if let Some(most) = fields.get("times") {
             times = most.integer(1, u64::from(u32::MAX))? as u32;
         }
-        name = fields.need("flow", "the name of a flow")?;
+        name = fields.required("flow", "the name of a flow")?;
     }
-    if extent == Extent::Continuous {
+    if extent == FlowDuration::Continuous {
         return Err(
             name.error("a flow that has no end", "a duration, after which the next flow starts")
         );
     }
-    let unknown = name.wrong("the name of a flow");
-    Ok(Next { name: name.free_text("the name of a flow")?.to_owned(), times, unknown })
+    let unknown = name.unexpected("the name of a flow");
+    Ok(Next { name: name.string("the name of a flow")?.to_owned(), times, unknown })
 }
 
 const START: &str = "immediate, paused (until it is resumed) or triggered (by another flow's next)";
 
-fn read_start(place: &Place<'_>) -> Result<(bool, bool), PlanError> {
+fn read_start(place: &ValueAt<'_>) -> Result<(bool, bool), PlanError> {
     let text = place.text(START)?;
     let known = STARTS.iter().find(|(name, _)| *name == text);
-    known.map(|(_, start)| *start).ok_or_else(|| place.wrong(START))
+    known.map(|(_, start)| *start).ok_or_else(|| place.unexpected(START))
 }
 
-fn read_departures(place: &Place<'_>) -> Result<Departures, PlanError> {
+fn read_departures(place: &ValueAt<'_>) -> Result<GapDistribution, PlanError> {
     const EXPECTED: &str = "constant, poisson, or one of the fields poisson, on_off";
     match place.value().as_str() {
-        Some("constant") => return Ok(Departures::Constant),
-        Some("poisson") => return Ok(Departures::Poisson { seed: place.seed()? }),
-        Some(_) => return Err(place.wrong(EXPECTED)),
-        None if !place.value().is_object() => return Err(place.wrong(EXPECTED)),
+        Some("constant") => return Ok(GapDistribution::Constant),
+        Some("poisson") => return Ok(GapDistribution::Poisson { seed: place.seed()? }),
+        Some(_) => return Err(place.unexpected(EXPECTED)),
+        None if !place.value().is_object() => return Err(place.unexpected(EXPECTED)),
         None => {}
     }
     let (form, value) = place.choice(&DEPARTURES)?;
     if form == "poisson" {
         value.fields(&POISSON)?;
-        return Ok(Departures::Poisson { seed: value.seed()? });
+        return Ok(GapDistribution::Poisson { seed: value.seed()? });
     }
     let fields = value.fields(&ON_OFF)?;
-    let on = fields.need("on", "the length of a period with frames")?;
+    let on = fields.required("on", "the length of a period with frames")?;
     let on_time = read_time(&on)?;
     if on_time == Duration::ZERO {
-        return Err(on.wrong("more than 0"));
+        return Err(on.unexpected("more than 0"));
     }
-    let off = read_time(&fields.need("off", "the length of a period without frames")?)?;
-    Ok(Departures::OnOff { on: on_time, off })
+    let off = read_time(&fields.required("off", "the length of a period without frames")?)?;
+    Ok(GapDistribution::OnOff { on: on_time, off })
 }
 
-fn read_port_name(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError> {
+fn read_port_name(place: &ValueAt<'_>, ports: &[Port]) -> Result<usize, PlanError> {
     let expected = || {
         let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
         match names.as_slice() {
@@ -286,6 +296,6 @@ fn read_port_name(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError>
             names => format!("the name of a port: {}", names.join(", ")),
         }
     };
-    let name = place.free_text(&expected())?;
-    ports.iter().position(|port| port.name == name).ok_or_else(|| place.wrong(expected()))
+    let name = place.string(&expected())?;
+    ports.iter().position(|port| port.name == name).ok_or_else(|| place.unexpected(expected()))
 }

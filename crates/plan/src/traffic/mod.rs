@@ -13,21 +13,21 @@ mod schema;
 mod size;
 mod template;
 
-pub use duration::Extent;
+pub use duration::FlowDuration;
 pub use flow::Flow;
 pub use schema::schema;
-pub use size::Size;
-pub use template::FoundAddresses;
+pub use size::FrameSize;
+pub use template::AutoAddresses;
 
 pub use crate::document::address::parse_address;
 pub use crate::document::error::{PlanError, PlanErrors};
 pub use crate::document::port::Port;
-pub use crate::document::rate::{AskedRate, parse as parse_rate};
+pub use crate::document::rate::{RequestedRate, parse as parse_rate};
 pub use crate::document::time::parse_time;
 
 use crate::document;
 use crate::document::error::Problems;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::document::port::{PORT, read_ports};
 use crate::multiplier::Multiplier;
 use serde_json::Value;
@@ -73,12 +73,12 @@ impl TrafficPlan {
         mut load: impl FnMut(&str, u64) -> Result<Vec<u8>, String>,
     ) -> Result<Self, PlanErrors> {
         let document = document::read(text)?;
-        let root = Place::root(&document);
+        let root = ValueAt::root(&document);
         let fields = root.fields(&PLAN)?;
         let mut problems = Problems::default();
-        let ports = problems.take(fields.need("ports", "a list of ports"));
+        let ports = problems.take(fields.required("ports", "a list of ports"));
         let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &PORT, &mut problems));
-        let flows = problems.take(fields.need("flows", "a list of flows"));
+        let flows = problems.take(fields.required("flows", "a list of flows"));
         let flows = flows.map(|flows| flow::read_flows(&flows, &ports, &mut load, &mut problems));
         let flows = flows.unwrap_or_default();
         problems.finish(Self { ports, flows })
@@ -102,7 +102,7 @@ impl TrafficPlan {
         let mut problems = Problems::default();
         let speed = self.ports.get(port).and_then(|port| port.speed).or(bits_per_second);
         let chosen: Vec<usize> =
-            (0..self.flows.len()).filter(|&index| self.flows[index].transmit == port).collect();
+            (0..self.flows.len()).filter(|&index| self.flows[index].tx_port == port).collect();
         let mut streams = Vec::new();
         for &index in &chosen {
             let flow = &self.flows[index];
@@ -132,7 +132,7 @@ impl TrafficPlan {
                 message: message.to_owned(),
             };
             if let Some(time) = flow.time {
-                stream.transmission.mode = Mode::Time { lasts: time };
+                stream.transmission.mode = Mode::Time { duration: time };
             }
             if let Some(next) = stream.transmission.next {
                 let place = chosen.iter().position(|&other| other == next);

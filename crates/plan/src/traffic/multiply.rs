@@ -38,7 +38,7 @@ pub(super) fn multiply(
         .iter()
         .map(|(_, stream)| stream)
         .filter(|stream| stream.transmission.self_start)
-        .map(|stream| load(stream, layer))
+        .map(|stream| stream_load(stream, layer))
         .sum();
     if together <= 0.0 {
         return Err("no flow of this port has a rate to multiply".into());
@@ -66,7 +66,7 @@ fn scale(
 }
 
 /// Returns the load of a stream per second: frames, or bits counted at a layer.
-fn load(stream: &Stream, layer: Option<Layer>) -> f64 {
+fn stream_load(stream: &Stream, layer: Option<Layer>) -> f64 {
     let bits = |layer: Layer| (mean_length(stream) + layer.overhead() as f64) * 8.0;
     match (stream.transmission.speed, layer) {
         (Speed::Max, _) => 0.0,

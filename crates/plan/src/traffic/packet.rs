@@ -5,33 +5,33 @@ use std::mem;
 use serde_json::Value;
 use wirestorm_model::assemble::{self, AssembleError, Assembled, Header, Payload, Problem};
 use wirestorm_model::stream::{Program, Values, Variable, Write};
-use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
+use wirestorm_wire::layout::{self, Field, Layout, Role, ValueKind};
 
-use super::after::advances;
+use super::after::resolve_advances;
 use super::bytes;
-use super::captured::{self, Load};
-use super::pattern::{self, Part, Pattern};
-use super::size::Size;
-use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
+use super::captured::{self, FrameLoader};
+use super::pattern::{self, BitSlice, Pattern};
+use super::size::FrameSize;
+use super::template::{AutoAddresses, FRAME_LENGTH_MIN, Packet, SIGNATURE_BYTES};
 use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 
 /// Items of a packet that are not headers.
-pub(super) const OTHERS: [&str; 2] = ["payload", "capture"];
+pub(super) const NON_HEADERS: [&str; 2] = ["payload", "capture"];
 
 pub(super) const PAYLOADS: [&str; 6] =
     ["fixed", "bytes", "text", "increment_byte", "increment_word", "zeros"];
 
 /// Reads a packet.
 pub(super) fn read(
-    place: &Place<'_>,
-    size: &Size,
+    place: &ValueAt<'_>,
+    size: &FrameSize,
     is_measured: bool,
-    load: &mut Load<'_>,
+    load: &mut FrameLoader<'_>,
 ) -> Result<Packet, PlanErrors> {
     let items = place.items("headers, such as ethernet, ipv4, udp")?;
     let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
-    names.extend(OTHERS);
+    names.extend(NON_HEADERS);
     let mut reader = Reader::default();
     let mut payload = None;
     for (position, item) in items.iter().enumerate() {
@@ -54,7 +54,7 @@ pub(super) fn read(
     }
     mem::take(&mut reader.problems).finish(())?;
     if reader.headers.is_empty() {
-        return Err(place.wrong("at least one header").into());
+        return Err(place.unexpected("at least one header").into());
     }
     Ok(reader.finish(place, size, payload, is_measured)?)
 }
@@ -67,30 +67,30 @@ struct Varying<'a> {
     field: String,
     values: Values,
     restart_after: Option<std::num::NonZeroU64>,
-    after: Option<Place<'a>>,
-    part: Option<Part>,
+    after: Option<ValueAt<'a>>,
+    part: Option<BitSlice>,
 }
 
 #[derive(Default)]
 struct Reader<'a> {
     headers: Vec<Header>,
     /// Place of each header in the plan.
-    places: Vec<Place<'a>>,
+    header_places: Vec<ValueAt<'a>>,
     varying: Vec<Varying<'a>>,
     /// Errors of the headers.
     problems: Problems,
 }
 
 impl<'a> Reader<'a> {
-    fn header(&mut self, layout: &'static Layout, place: &Place<'a>) {
+    fn header(&mut self, layout: &'static Layout, place: &ValueAt<'a>) {
         let header = self.fields(layout, place, "");
         self.headers.push(header);
-        self.places.push(place.clone());
+        self.header_places.push(place.clone());
     }
 
     /// Reads the fields and items of a header, or of an item below `path`. Records errors, and
     /// skips the faulty fields.
-    fn fields(&mut self, layout: &'static Layout, place: &Place<'a>, path: &str) -> Header {
+    fn fields(&mut self, layout: &'static Layout, place: &ValueAt<'a>, path: &str) -> Header {
         let mut header = Header::new(layout);
         if place.value().is_null() {
             return header;
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
         let is_raw = layout.is(&layout::custom::CUSTOM) && path.is_empty();
         let is_range = |name: &str| is_raw && name.starts_with("bytes[");
-        let given = place.fields_noting(&known, is_range, &mut self.problems);
+        let given = place.fields_collecting(&known, is_range, &mut self.problems);
         let Some(given) = given else { return header };
         if is_raw {
             let raw = self.raw(layout, &given);
@@ -125,16 +125,16 @@ impl<'a> Reader<'a> {
     fn field(
         &mut self,
         field: &Field,
-        place: &Place<'a>,
+        place: &ValueAt<'a>,
         path: &str,
     ) -> Result<assemble::Value, PlanError> {
-        if field.kind == Kind::Bytes {
+        if field.kind == ValueKind::Bytes {
             return Ok(read_bytes(place)?.into());
         }
         let is_checksum = matches!(field.role, Role::Checksum(_));
         Ok(match pattern::read(place, field.kind, field.bits as u32, is_checksum)? {
             Pattern::Auto => assemble::Value::Auto,
-            Pattern::Bad => assemble::Value::Bad,
+            Pattern::Bad => assemble::Value::WrongChecksum,
             Pattern::Value(number) => number.into(),
             Pattern::Varies { values, restart_after, after, part } => {
                 let first = part.map_or(values.nth(0), |part| {
@@ -161,13 +161,14 @@ impl<'a> Reader<'a> {
                 place.error(name, expected)
             })?;
             let whole = bytes::write(&range, 0);
-            match pattern::read(&place, Kind::Uint, bytes::bits(&range), false)? {
-                Pattern::Value(value) => whole.put(value, &mut raw),
+            match pattern::read(&place, ValueKind::Uint, bytes::bits(&range), false)? {
+                Pattern::Value(value) => whole.apply(value, &mut raw),
                 Pattern::Varies { values, restart_after, after, part } => {
                     if let Some(base) = part.and_then(|part| part.base) {
-                        whole.put(base, &mut raw);
+                        whole.apply(base, &mut raw);
                     }
-                    part.map_or(whole.clone(), |part| part.of(whole)).put(values.nth(0), &mut raw);
+                    part.map_or(whole.clone(), |part| part.of(whole))
+                        .apply(values.nth(0), &mut raw);
                     let (header, field) = (self.headers.len(), name.to_owned());
                     self.varying.push(Varying {
                         header,
@@ -178,13 +179,15 @@ impl<'a> Reader<'a> {
                         part,
                     });
                 }
-                Pattern::Auto | Pattern::Bad => return Err(place.wrong("a value, or a pattern")),
+                Pattern::Auto | Pattern::Bad => {
+                    return Err(place.unexpected("a value, or a pattern"));
+                }
             }
         }
         Ok(Header::new(layout).with("bytes", raw))
     }
 
-    fn items(&mut self, layout: &'static Layout, place: &Place<'a>, path: &str) -> Vec<Header> {
+    fn items(&mut self, layout: &'static Layout, place: &ValueAt<'a>, path: &str) -> Vec<Header> {
         let names: Vec<_> = layout.items.layouts.iter().map(|item| item.name).collect();
         let given = self.problems.take(place.items(layout.items.name)).unwrap_or_default();
         let mut items = Vec::new();
@@ -199,8 +202,8 @@ impl<'a> Reader<'a> {
 
     fn finish(
         self,
-        place: &Place<'a>,
-        size: &Size,
+        place: &ValueAt<'a>,
+        size: &FrameSize,
         payload: Option<Payload>,
         is_measured: bool,
     ) -> Result<Packet, PlanError> {
@@ -210,15 +213,15 @@ impl<'a> Reader<'a> {
         let needed = assemble::length_min(&self.headers, &given).map_err(error)?;
         let least = needed + reserved;
         let length = match size {
-            Size::AsBuilt => least.max(FRAME_LENGTH_MIN),
-            Size::IpPacket(bytes) => self.ip_offset(place)? + bytes,
+            FrameSize::AsBuilt => least.max(FRAME_LENGTH_MIN),
+            FrameSize::IpPacket(bytes) => self.ip_offset(place)? + bytes,
             other => other.max().unwrap_or(least),
         };
         let shortest = size.min().unwrap_or(length);
         if shortest < least {
             let what =
                 if is_measured { "headers, payload and signature" } else { "headers and payload" };
-            return Err(place.says(format!(
+            return Err(place.message_error(format!(
                 "{what} need a frame of {} bytes with FCS, and the size is {}",
                 least + 4,
                 shortest + 4
@@ -227,7 +230,7 @@ impl<'a> Reader<'a> {
         let payload = match payload {
             // Without a payload, the bytes up to Ethernet's minimum length are padding and belong
             // to no packet.
-            None if *size == Size::AsBuilt && !is_measured => Payload::Padding,
+            None if *size == FrameSize::AsBuilt && !is_measured => Payload::Padding,
             None => Payload::Zeros,
             Some(payload) => payload,
         };
@@ -240,18 +243,21 @@ impl<'a> Reader<'a> {
         }
         .map_err(error)?;
         let start = assemble::length_min(&self.headers, &Payload::Zeros).map_err(error)?;
-        let assembled =
-            if is_measured { self.with_room(place, assembled, start)? } else { assembled };
+        let assembled = if is_measured {
+            self.with_signature_zeroed(place, assembled, start)?
+        } else {
+            assembled
+        };
         let program = self.program(place, size, &assembled, is_measured)?;
         let payload = size.values().is_none().then_some(start);
-        let found = self.found()?;
+        let found = self.auto_addresses()?;
         Ok(Packet { template: assembled.frame, program, payload, found })
     }
 
     /// Returns which addresses of the first header are `auto`.
-    fn found(&self) -> Result<FoundAddresses, PlanError> {
-        let (Some(header), Some(place)) = (self.headers.first(), self.places.first()) else {
-            return Ok(FoundAddresses::default());
+    fn auto_addresses(&self) -> Result<AutoAddresses, PlanError> {
+        let (Some(header), Some(place)) = (self.headers.first(), self.header_places.first()) else {
+            return Ok(AutoAddresses::default());
         };
         let is_auto = |field: &str| {
             let of_field = |(name, value): &(_, assemble::Value)| {
@@ -259,7 +265,7 @@ impl<'a> Reader<'a> {
             };
             header.layout.name == "ethernet" && header.values.iter().any(of_field)
         };
-        let found = FoundAddresses { source: is_auto("src"), destination: is_auto("dst") };
+        let found = AutoAddresses { source: is_auto("src"), destination: is_auto("dst") };
         let second = self.headers.get(1).map_or("", |header| header.layout.name);
         if found.destination && !matches!(second, "ipv4" | "ipv6") {
             return Err(PlanError {
@@ -274,9 +280,9 @@ impl<'a> Reader<'a> {
 
     /// Reassembles the frame with zeros in place of its signature: a signature is neutral to
     /// checksums.
-    fn with_room(
+    fn with_signature_zeroed(
         &self,
-        place: &Place<'a>,
+        place: &ValueAt<'a>,
         assembled: Assembled,
         start: usize,
     ) -> Result<Assembled, PlanError> {
@@ -289,7 +295,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the offset of the first IP header.
-    fn ip_offset(&self, place: &Place<'a>) -> Result<usize, PlanError> {
+    fn ip_offset(&self, place: &ValueAt<'a>) -> Result<usize, PlanError> {
         let assembled = assemble::assemble(&self.headers, &Payload::Zeros, 4_096)
             .map_err(|error| self.error(place, &error))?;
         let is_ip = |layout: &Layout| matches!(layout.name, "ipv4" | "ipv6");
@@ -298,18 +304,18 @@ impl<'a> Reader<'a> {
             .iter()
             .find(|header| is_ip(header.layout))
             .map(|header| header.offset)
-            .ok_or_else(|| place.says("a size by IP length needs an ipv4 or ipv6 header"))
+            .ok_or_else(|| place.message_error("a size by IP length needs an ipv4 or ipv6 header"))
     }
 
     fn program(
         &self,
-        place: &Place<'a>,
-        size: &Size,
+        place: &ValueAt<'a>,
+        size: &FrameSize,
         assembled: &Assembled,
         is_measured: bool,
     ) -> Result<Program, PlanError> {
         let afters: Vec<_> = self.varying.iter().map(|varying| varying.after.clone()).collect();
-        let advances = advances(&afters, |text| self.find(text))?;
+        let advances = resolve_advances(&afters, |text| self.find(text))?;
         let mut variables = Vec::new();
         let mut writes: Vec<Write> = Vec::new();
         for (index, (varying, advance)) in self.varying.iter().zip(advances).enumerate() {
@@ -345,8 +351,8 @@ impl<'a> Reader<'a> {
         self.varying.iter().position(|varying| is_header(varying.header) && varying.field == field)
     }
 
-    fn error(&self, place: &Place<'a>, error: &AssembleError) -> PlanError {
-        let at = error.header.and_then(|(index, _)| self.places.get(index)).unwrap_or(place);
+    fn error(&self, place: &ValueAt<'a>, error: &AssembleError) -> PlanError {
+        let at = error.header.and_then(|(index, _)| self.header_places.get(index)).unwrap_or(place);
         let mut path = at.path();
         if let Some(field) = &error.field {
             path = format!("{path}.{field}");
@@ -355,7 +361,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn read_payload(place: &Place<'_>) -> Result<Payload, PlanError> {
+fn read_payload(place: &ValueAt<'_>) -> Result<Payload, PlanError> {
     if place.value().as_str() == Some("zeros") {
         return Ok(Payload::Zeros);
     }
@@ -363,16 +369,16 @@ fn read_payload(place: &Place<'_>) -> Result<Payload, PlanError> {
     Ok(match form {
         "fixed" => Payload::Pattern(read_bytes(&value)?),
         "bytes" => Payload::Bytes(read_bytes(&value)?),
-        "text" => Payload::text(value.free_text("a text")?),
+        "text" => Payload::text(value.string("a text")?),
         "increment_byte" => Payload::IncrementingBytes(value.integer(0, 255)? as u8),
         "increment_word" => Payload::IncrementingWords(value.integer(0, 65_535)? as u16),
         _ if matches!(value.value(), Value::Null | Value::Bool(true)) => Payload::Zeros,
-        _ => return Err(value.wrong("nothing, or true")),
+        _ => return Err(value.unexpected("nothing, or true")),
     })
 }
 
-fn read_bytes(place: &Place<'_>) -> Result<Vec<u8>, PlanError> {
+fn read_bytes(place: &ValueAt<'_>) -> Result<Vec<u8>, PlanError> {
     const EXPECTED: &str = "bytes as hexadecimal digits, such as \"deadbeef\" or \"de:ad:be:ef\"";
     let text = place.text(EXPECTED)?.replace([' ', '\n'], "");
-    Kind::parse_bytes(&text).map_err(|_| place.wrong(EXPECTED))
+    ValueKind::parse_bytes(&text).map_err(|_| place.unexpected(EXPECTED))
 }

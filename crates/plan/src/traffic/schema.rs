@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
+use wirestorm_wire::layout::{self, Field, Layout, Role, ValueKind};
 
 use super::captured::CAPTURE;
 use super::{PLAN, duration, flow, packet, pattern, size};
 use crate::document::rate;
 use crate::document::schema::{
-    any_of, choice, described, integer, list, number, object, pattern, port, seed, text, time,
-    unknown,
+    any_of, choice, described, integer, list, matches_nothing, number, object, pattern, port, seed,
+    text, time,
 };
 
 /// Returns the schema, without `$id` and `title`.
@@ -24,7 +24,7 @@ pub fn schema() -> Value {
     let mut schema = object(&PLAN, &PLAN, |name| match name {
         "ports" => described("Ports where frames leave and arrive.", list(port())),
         "flows" => described("Flows of frames.", list(flow(&packet))),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     schema["$defs"] = definitions.0.into_iter().collect::<Map<_, _>>().into();
     schema
@@ -64,7 +64,7 @@ fn flow(packet: &Value) -> Value {
             "Measurement at the ports of `rx`, by a signature in the last 18 bytes of each frame.",
             metrics(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -73,7 +73,7 @@ fn metrics() -> Value {
         "enable" => {
             json!({"type": "boolean", "description": "Measure the flow. Default: true."})
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -83,7 +83,7 @@ fn next() -> Value {
         "times" => {
             described("Most starts of this flow. Default: no limit.", integer(1, u32::MAX.into()))
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([text(), with_times])
 }
@@ -93,7 +93,7 @@ fn departures() -> Value {
         "poisson" => {
             let seeded = object(&flow::POISSON, &[], |name| match name {
                 "seed" => seed(),
-                _ => unknown(),
+                _ => matches_nothing(),
             });
             described("Poisson process: exponential gaps.", seeded)
         }
@@ -101,11 +101,11 @@ fn departures() -> Value {
             let periods = object(&flow::ON_OFF, &flow::ON_OFF, |name| match name {
                 "on" => described("Length of a period with frames.", time()),
                 "off" => described("Length of a period without frames.", time()),
-                _ => unknown(),
+                _ => matches_nothing(),
             });
             described("Periods with and without frames. The rate is the mean over both.", periods)
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([json!({"enum": ["constant", "poisson"]}), forms])
 }
@@ -122,11 +122,11 @@ fn extent() -> Value {
                     "Time from the last frame of a burst to the first of the next.",
                     time(),
                 ),
-                _ => unknown(),
+                _ => matches_nothing(),
             });
             described("Bursts of frames.", bursts)
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([json!({"const": "continuous"}), time(), forms])
 }
@@ -143,7 +143,7 @@ fn rate() -> Value {
             "gbps" => "Billions of bits a second of the wire.",
             "bps_l2" => "Bits a second of frames with FCS.",
             "percentage" => "Percent of the port's speed, counted on the wire.",
-            _ => return unknown(),
+            _ => return matches_nothing(),
         };
         described(text, number())
     });
@@ -164,7 +164,7 @@ fn size() -> Value {
         object(&size::PAIR, &size::PAIR, |name| match name {
             "size" => with_fcs(),
             "weight" => described("Weight of this size.", integer(0, u32::MAX.into())),
-            _ => unknown(),
+            _ => matches_nothing(),
         })
     };
     let forms = choice(&size::FORMS, |name| match name {
@@ -177,19 +177,19 @@ fn size() -> Value {
         "increment" => object(&size::INCREMENT, &["start", "end"], |name| match name {
             "start" | "end" => with_fcs(),
             "step" => described("Difference between two sizes. Default: 1.", integer(1, 65_535)),
-            _ => unknown(),
+            _ => matches_nothing(),
         }),
         "random" => object(&size::RANDOM, &["min", "max"], |name| match name {
             "min" | "max" => with_fcs(),
             "seed" => seed(),
-            _ => unknown(),
+            _ => matches_nothing(),
         }),
         "weight_pairs" => choice(&size::WEIGHT_PAIRS, |name| match name {
             "predefined" => mix(),
             "custom" => described("Sizes with their weights.", list(pair())),
-            _ => unknown(),
+            _ => matches_nothing(),
         }),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([with_fcs_number(), mix(), forms])
 }
@@ -203,7 +203,7 @@ fn with_fcs_number() -> Value {
 
 fn packet(definitions: &mut Definitions) -> Value {
     let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
-    names.extend(packet::OTHERS);
+    names.extend(packet::NON_HEADERS);
     let item = choice(&names, |name| match (name, layout::find(name)) {
         ("payload", _) => described("Payload behind all headers.", payload()),
         ("capture", _) => described(
@@ -211,7 +211,7 @@ fn packet(definitions: &mut Definitions) -> Value {
             capture(definitions),
         ),
         (_, Some(layout)) => definitions.header(layout, name),
-        (_, None) => unknown(),
+        (_, None) => matches_nothing(),
     });
     let mut packet = described("Headers, outermost first.", list(item));
     packet["minItems"] = 1.into();
@@ -230,7 +230,7 @@ fn payload() -> Value {
             described("16-bit words that increase by one, from this one.", integer(0, 65_535))
         }
         "zeros" => described("Zeros.", json!({"enum": [null, true]})),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([json!({"const": "zeros"}), forms])
 }
@@ -247,7 +247,7 @@ fn capture(definitions: &mut Definitions) -> Value {
             let mut patterns = Map::new();
             patterns.insert(r"^bytes\[[0-9]+\.\.[0-9]+\]$".into(), definitions.field_of_bytes());
             for layout in layout::all() {
-                for field in layout.fields.iter().filter(|field| field.kind != Kind::Bytes) {
+                for field in layout.fields.iter().filter(|field| field.kind != ValueKind::Bytes) {
                     let name = format!(r"^{}(\[[0-9]+\])?\.{}$", layout.name, field.name);
                     patterns.insert(name, definitions.field(field));
                 }
@@ -259,7 +259,7 @@ fn capture(definitions: &mut Definitions) -> Value {
                 "additionalProperties": false,
             })
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -269,7 +269,7 @@ struct Definitions(BTreeMap<String, Value>);
 
 impl Definitions {
     /// Returns a reference to the definition `name`, and creates it on first use.
-    fn once(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Value) -> Value {
+    fn define(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Value) -> Value {
         if !self.0.contains_key(name) {
             let definition = make(self);
             self.0.insert(name.to_owned(), definition);
@@ -279,18 +279,18 @@ impl Definitions {
 
     /// Returns the schema of a header, or of a header's item, at `path`.
     fn header(&mut self, layout: &'static Layout, path: &str) -> Value {
-        self.once(path, |definitions| {
+        self.define(path, |definitions| {
             let fields: Vec<_> = layout.fields.iter().map(|field| field.name).collect();
             let mut schema = object(&fields, &[], |name| match layout.field(name) {
-                Some(field) => described(&meaning(field), definitions.field(field)),
-                None => unknown(),
+                Some(field) => described(&field_description(field), definitions.field(field)),
+                None => matches_nothing(),
             });
             if !layout.items.name.is_empty() {
                 let (name, layouts) = (layout.items.name, layout.items.layouts);
                 let names: Vec<_> = layouts.iter().map(|item| item.name).collect();
                 let item = choice(&names, |item| match layout.item(item) {
                     Some(layout) => definitions.header(layout, &format!("{path}.{name}.{item}")),
-                    None => unknown(),
+                    None => matches_nothing(),
                 });
                 schema["properties"][name] = list(item);
             }
@@ -308,8 +308,8 @@ impl Definitions {
     fn field(&mut self, field: &Field) -> Value {
         let is_checksum = matches!(field.role, Role::Checksum(_));
         match field.kind {
-            Kind::Bytes => self.once("bytes", |_| bytes()),
-            kind if is_checksum => self.once(&format!("checksum{}", field.bits), |definitions| {
+            ValueKind::Bytes => self.define("bytes", |_| bytes()),
+            kind if is_checksum => self.define(&format!("checksum{}", field.bits), |definitions| {
                 let number = definitions.pattern(kind, field.bits);
                 any_of([number, json!({"const": "bad", "description": "Wrong on purpose."})])
             }),
@@ -318,21 +318,21 @@ impl Definitions {
     }
 
     fn field_of_bytes(&mut self) -> Value {
-        let field = self.pattern(Kind::Uint, 128);
+        let field = self.pattern(ValueKind::Uint, 128);
         described("Bytes at these offsets, 16 at most, as a number.", field)
     }
 
     /// Returns the schema of a constant, `auto` or a pattern of values.
-    fn pattern(&mut self, kind: Kind, bits: usize) -> Value {
+    fn pattern(&mut self, kind: ValueKind, bits: usize) -> Value {
         let scalar_name = match kind {
-            Kind::Uint => format!("uint{bits}"),
-            Kind::Mac => "mac".to_owned(),
-            Kind::Ipv4 => "ipv4_address".to_owned(),
-            Kind::Ipv6 => "ipv6_address".to_owned(),
-            Kind::Bytes => "bytes".to_owned(),
+            ValueKind::Uint => format!("uint{bits}"),
+            ValueKind::Mac => "mac".to_owned(),
+            ValueKind::Ipv4 => "ipv4_address".to_owned(),
+            ValueKind::Ipv6 => "ipv6_address".to_owned(),
+            ValueKind::Bytes => "bytes".to_owned(),
         };
-        self.once(&format!("field_{scalar_name}"), |definitions| {
-            let scalar = definitions.once(&scalar_name, |_| scalar(kind, bits));
+        self.define(&format!("field_{scalar_name}"), |definitions| {
+            let scalar = definitions.define(&scalar_name, |_| scalar(kind, bits));
             any_of([
                 scalar.clone(),
                 json!({"const": "auto", "description": "Computed from the rest of the frame."}),
@@ -342,29 +342,29 @@ impl Definitions {
     }
 }
 
-fn scalar(kind: Kind, bits: usize) -> Value {
+fn scalar(kind: ValueKind, bits: usize) -> Value {
     let number = "0[xX][0-9a-fA-F]+|[0-9]+";
     match kind {
-        Kind::Uint => {
+        ValueKind::Uint => {
             let max = u64::try_from(u128::MAX >> (128 - bits.clamp(1, 128))).unwrap_or(u64::MAX);
             integer(0, max)
         }
-        Kind::Mac => {
+        ValueKind::Mac => {
             let byte = "[0-9a-fA-F]{1,2}";
             pattern(&format!("{byte}(:{byte}){{5}}|{byte}(-{byte}){{5}}|{number}"))
         }
-        Kind::Ipv4 => pattern(&format!(r"[0-9]{{1,3}}(\.[0-9]{{1,3}}){{3}}|{number}")),
-        Kind::Ipv6 => pattern(&format!("[0-9a-fA-F:.]+|{number}")),
-        Kind::Bytes => bytes(),
+        ValueKind::Ipv4 => pattern(&format!(r"[0-9]{{1,3}}(\.[0-9]{{1,3}}){{3}}|{number}")),
+        ValueKind::Ipv6 => pattern(&format!("[0-9a-fA-F:.]+|{number}")),
+        ValueKind::Bytes => bytes(),
     }
 }
 
 impl Definitions {
     /// Returns the schema of a pattern of values.
     fn forms(&mut self, scalar: &Value) -> Value {
-        let weight = self.once("weight", |_| integer(0, u32::MAX.into()));
-        let seed = self.once("seed", |_| seed());
-        let count = self.once("count", |_| {
+        let weight = self.define("weight", |_| integer(0, u32::MAX.into()));
+        let seed = self.define("seed", |_| seed());
+        let count = self.define("count", |_| {
             described("Number of values before they repeat.", integer(1, u64::MAX))
         });
         let weight = || {
@@ -383,10 +383,10 @@ impl Definitions {
                     described("Difference between two values. Default: 1.", step)
                 }
                 "count" => count.clone(),
-                _ => unknown(),
+                _ => matches_nothing(),
             })
         };
-        let names = [&pattern::FORMS[..], &pattern::BESIDE].concat();
+        let names = [&pattern::FORMS[..], &pattern::FORM_OPTIONS].concat();
         let mut schema = object(&names, &[], |name| match name {
             "value" => described("A constant; with `mask`, the bits outside it.", scalar.clone()),
             "values" => {
@@ -402,7 +402,7 @@ impl Definitions {
                     "max" => described("The greatest value.", scalar.clone()),
                     "seed" => seed.clone(),
                     "count" => count.clone(),
-                    _ => unknown(),
+                    _ => matches_nothing(),
                 });
                 described("Random values.", random)
             }
@@ -410,7 +410,7 @@ impl Definitions {
                 let seeded = object(&pattern::WEIGHTED, &["choices"], |name| match name {
                     "choices" => list(weight()),
                     "seed" => seed.clone(),
-                    _ => unknown(),
+                    _ => matches_nothing(),
                 });
                 described(
                     "Random values by weight: a list of [value, weight].",
@@ -435,9 +435,9 @@ impl Definitions {
                     bits,
                 )
             }
-            _ => unknown(),
+            _ => matches_nothing(),
         });
-        schema["allOf"] = json!([self.once("one_form", |_| one_form())]);
+        schema["allOf"] = json!([self.define("one_form", |_| one_form())]);
         schema
     }
 }
@@ -456,11 +456,11 @@ fn one_form() -> Value {
 }
 
 /// Describes a field and its default.
-fn meaning(field: &Field) -> String {
+fn field_description(field: &Field) -> String {
     let what = match field.role {
-        Role::Plain if field.kind == Kind::Bytes => return "Any bytes.".to_owned(),
+        Role::Plain if field.kind == ValueKind::Bytes => return "Any bytes.".to_owned(),
         Role::Plain => {
-            let default = field.kind.shown(field.default);
+            let default = field.kind.display(field.default);
             return format!("{} bits. Default: {default}.", field.bits);
         }
         Role::View => "an alias of bits that other fields have",

@@ -3,11 +3,11 @@
 use wirestorm_model::stream::Values;
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 /// Frame lengths, in bytes without FCS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum FrameSize {
     /// Headers and payload, at least the Ethernet minimum.
     AsBuilt,
     /// One length.
@@ -64,78 +64,79 @@ pub(super) const MIXES: [(&str, &[(usize, u32)]); 5] = [
     ("tcp_imix", &[(90, 5867), (92, 200), (594, 2366), (1518, 1567)]),
 ];
 
-pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<FrameSize, PlanError> {
     if place.value().is_u64() {
-        return Ok(Size::Fixed(with_fcs(place)?));
+        return Ok(FrameSize::Fixed(with_fcs(place)?));
     }
     if let Some(name) = place.value().as_str() {
-        return mix(name, place)?.ok_or_else(|| place.wrong(format!("{EXPECTED}; or {}", names())));
+        return mix(name, place)?
+            .ok_or_else(|| place.unexpected(format!("{EXPECTED}; or {}", names())));
     }
     if !place.value().is_object() {
-        return Err(place.wrong(EXPECTED));
+        return Err(place.unexpected(EXPECTED));
     }
     let (form, value) = place.choice(&FORMS)?;
     match form {
-        "fixed" => with_fcs(&value).map(Size::Fixed),
+        "fixed" => with_fcs(&value).map(FrameSize::Fixed),
         "frame" => {
             let most = FRAME_WITH_FCS_MAX - FCS as u64;
-            Ok(Size::Fixed(value.integer(FRAME_WITH_FCS_MIN - FCS as u64, most)? as usize))
+            Ok(FrameSize::Fixed(value.integer(FRAME_WITH_FCS_MIN - FCS as u64, most)? as usize))
         }
-        "ip" => Ok(Size::IpPacket(value.integer(20, 65_535)? as usize)),
+        "ip" => Ok(FrameSize::IpPacket(value.integer(20, 65_535)? as usize)),
         "increment" => {
             let fields = value.fields(&INCREMENT)?;
-            let start = with_fcs(&fields.need("start", "the first length")?)?;
-            let last = fields.need("end", "the greatest length")?;
+            let start = with_fcs(&fields.required("start", "the first length")?)?;
+            let last = fields.required("end", "the greatest length")?;
             let end = with_fcs(&last)?;
             if end < start {
-                return Err(last.wrong(format!("at least the start, {}", start + FCS)));
+                return Err(last.unexpected(format!("at least the start, {}", start + FCS)));
             }
             let step = fields.get("step").map_or(Ok(1), |step| step.integer(1, 65_535))?;
-            Ok(Size::Increment { start, end, step: step as usize })
+            Ok(FrameSize::Increment { start, end, step: step as usize })
         }
         "random" => {
             let fields = value.fields(&RANDOM)?;
-            let min = with_fcs(&fields.need("min", "the least length")?)?;
-            let last = fields.need("max", "the greatest length")?;
+            let min = with_fcs(&fields.required("min", "the least length")?)?;
+            let last = fields.required("max", "the greatest length")?;
             let max = with_fcs(&last)?;
             if max < min {
-                return Err(last.wrong(format!("at least min, {}", min + FCS)));
+                return Err(last.unexpected(format!("at least min, {}", min + FCS)));
             }
-            Ok(Size::Random { min, max, seed: value.seed()? })
+            Ok(FrameSize::Random { min, max, seed: value.seed()? })
         }
         _ => weights(&value),
     }
 }
 
-fn weights(place: &Place<'_>) -> Result<Size, PlanError> {
+fn weights(place: &ValueAt<'_>) -> Result<FrameSize, PlanError> {
     let (form, value) = place.choice(&WEIGHT_PAIRS)?;
     if form == "predefined" {
         let name = value.text(&names())?;
-        return mix(name, place)?.ok_or_else(|| value.wrong(names()));
+        return mix(name, place)?.ok_or_else(|| value.unexpected(names()));
     }
     let mut choices = Vec::new();
     for item in value.items("sizes with weights")? {
         let fields = item.fields(&PAIR)?;
-        let size = with_fcs(&fields.need("size", "a length")?)?;
-        let weight = fields.need("weight", "a weight")?.integer(0, u64::from(u32::MAX))?;
+        let size = with_fcs(&fields.required("size", "a length")?)?;
+        let weight = fields.required("weight", "a weight")?.integer(0, u64::from(u32::MAX))?;
         choices.push((size, weight as u32));
     }
     if choices.iter().all(|(_, weight)| *weight == 0) {
-        return Err(value.wrong("at least one size with a weight that is not zero"));
+        return Err(value.unexpected("at least one size with a weight that is not zero"));
     }
-    Ok(Size::Weighted { choices, seed: place.seed()? })
+    Ok(FrameSize::Weighted { choices, seed: place.seed()? })
 }
 
-fn with_fcs(place: &Place<'_>) -> Result<usize, PlanError> {
+fn with_fcs(place: &ValueAt<'_>) -> Result<usize, PlanError> {
     let length = place.integer(FRAME_WITH_FCS_MIN, FRAME_WITH_FCS_MAX)?;
     Ok(length as usize - FCS)
 }
 
 /// Returns the mix with this name. Lengths are random, so that their order has no pattern.
-fn mix(name: &str, place: &Place<'_>) -> Result<Option<Size>, PlanError> {
+fn mix(name: &str, place: &ValueAt<'_>) -> Result<Option<FrameSize>, PlanError> {
     let Some((_, list)) = MIXES.iter().find(|(known, _)| *known == name) else { return Ok(None) };
     let choices = list.iter().map(|(size, weight)| (size - FCS, *weight)).collect();
-    Ok(Some(Size::Weighted { choices, seed: place.seed()? }))
+    Ok(Some(FrameSize::Weighted { choices, seed: place.seed()? }))
 }
 
 fn names() -> String {
@@ -143,7 +144,7 @@ fn names() -> String {
     format!("the name of a mix: {}", names.join(", "))
 }
 
-impl Size {
+impl FrameSize {
     /// Returns the values of the length, or `None` if all frames have one length.
     pub(super) fn values(&self) -> Option<Values> {
         match self {
@@ -194,26 +195,26 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn size(value: Value) -> Result<Size, String> {
-        read(&Place::root(&value)).map_err(|error| error.to_string())
+    fn size(value: Value) -> Result<FrameSize, String> {
+        read(&ValueAt::root(&value)).map_err(|error| error.to_string())
     }
 
     #[test]
     fn lengths_include_the_fcs_except_in_frame_and_ip() {
-        assert_eq!(size(json!(64)), Ok(Size::Fixed(60)));
-        assert_eq!(size(json!({"fixed": 64})), Ok(Size::Fixed(60)));
-        assert_eq!(size(json!({"frame": 60})), Ok(Size::Fixed(60)));
-        assert_eq!(size(json!({"ip": 64})), Ok(Size::IpPacket(64)));
+        assert_eq!(size(json!(64)), Ok(FrameSize::Fixed(60)));
+        assert_eq!(size(json!({"fixed": 64})), Ok(FrameSize::Fixed(60)));
+        assert_eq!(size(json!({"frame": 60})), Ok(FrameSize::Fixed(60)));
+        assert_eq!(size(json!({"ip": 64})), Ok(FrameSize::IpPacket(64)));
         let increment = json!({"increment": {"start": 64, "end": 128, "step": 2}});
-        assert_eq!(size(increment), Ok(Size::Increment { start: 60, end: 124, step: 2 }));
+        assert_eq!(size(increment), Ok(FrameSize::Increment { start: 60, end: 124, step: 2 }));
     }
 
     #[test]
     fn parses_named_and_custom_mixes() {
-        let Ok(Size::Weighted { choices, .. }) = size(json!("imix")) else { panic!("a mix") };
+        let Ok(FrameSize::Weighted { choices, .. }) = size(json!("imix")) else { panic!("a mix") };
         assert_eq!(choices, [(60, 700), (566, 400), (1514, 100)]);
         let own = json!({"weight_pairs": {"custom": [{"size": 64, "weight": 1}]}});
-        let Ok(Size::Weighted { choices, .. }) = size(own) else { panic!("a mix") };
+        let Ok(FrameSize::Weighted { choices, .. }) = size(own) else { panic!("a mix") };
         assert_eq!(choices, [(60, 1)]);
     }
 

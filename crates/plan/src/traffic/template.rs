@@ -16,12 +16,12 @@ pub(super) struct Packet {
     /// Offset of the payload in the template, if it is the same in every frame.
     pub(super) payload: Option<usize>,
     /// Ethernet addresses that are resolved before sending.
-    pub(super) found: FoundAddresses,
+    pub(super) found: AutoAddresses,
 }
 
 /// Ethernet addresses of a flow that are `auto` in the plan, and are resolved before sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FoundAddresses {
+pub struct AutoAddresses {
     /// Whether the source is the interface's address.
     pub source: bool,
     /// Whether the destination is that of the next hop to the first frame's IP destination.

@@ -1,13 +1,13 @@
 //! Chains of streams: which stream starts which, and how many times.
 
-use wirestorm_base::rate::SteadyTicker;
+use wirestorm_base::rate::FixedStepTicker;
 use wirestorm_base::time::Duration;
 use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
 use super::TrexError;
 
 /// A stream with properties that only TRex's streams have.
-pub(super) struct Link {
+pub(super) struct ChainedStream {
     pub(super) path: String,
     pub(super) stream: Stream,
     /// Number of ends after which the chain stops; 0: no limit.
@@ -21,15 +21,15 @@ pub(super) struct Link {
 /// TRex limits how many times a stream ends, [`Transmission`] how many times the next one starts.
 /// Both are equal if no other stream starts the next one. A stream that only takes time becomes a
 /// delay of the next stream.
-pub(super) fn resolve(mut links: Vec<Link>) -> Result<Vec<Stream>, TrexError> {
+pub(super) fn resolve(mut links: Vec<ChainedStream>) -> Result<Vec<Stream>, TrexError> {
     limit_starts(&mut links)?;
     while let Some(index) = links.iter().position(|link| link.is_dummy) {
-        fold(&mut links, index)?;
+        fold_dummy(&mut links, index)?;
     }
     Ok(links.into_iter().map(|link| link.stream).collect())
 }
 
-fn limit_starts(links: &mut [Link]) -> Result<(), TrexError> {
+fn limit_starts(links: &mut [ChainedStream]) -> Result<(), TrexError> {
     for link in links.iter_mut().filter(|link| link.action_count == 1) {
         link.stream.transmission.next = None;
     }
@@ -37,7 +37,7 @@ fn limit_starts(links: &mut [Link]) -> Result<(), TrexError> {
         let (action_count, next) =
             (links[index].action_count, links[index].stream.transmission.next);
         let (Some(next), 2..) = (next, action_count) else { continue };
-        only_before(links, index, next, "action_count")?;
+        check_single_predecessor(links, index, next, "action_count")?;
         let target = &mut links[next].stream.transmission;
         target.starts_max = action_count - 1 + u32::from(target.self_start);
     }
@@ -45,8 +45,8 @@ fn limit_starts(links: &mut [Link]) -> Result<(), TrexError> {
 }
 
 /// Returns an error if a stream other than `index` also starts `next`.
-fn only_before(
-    links: &[Link],
+fn check_single_predecessor(
+    links: &[ChainedStream],
     index: usize,
     next: usize,
     field: &'static str,
@@ -65,7 +65,7 @@ fn only_before(
 }
 
 /// Replaces a stream that only takes time by a delay of the next stream.
-fn fold(links: &mut Vec<Link>, index: usize) -> Result<(), TrexError> {
+fn fold_dummy(links: &mut Vec<ChainedStream>, index: usize) -> Result<(), TrexError> {
     let Transmission { next, self_start, starts_max, .. } = links[index].stream.transmission;
     let spent = time(&links[index].stream.transmission);
     let next = next.filter(|next| *next != index);
@@ -74,7 +74,7 @@ fn fold(links: &mut Vec<Link>, index: usize) -> Result<(), TrexError> {
         remove(links, index, None);
         return Ok(());
     };
-    only_before(links, index, next, "next")?;
+    check_single_predecessor(links, index, next, "next")?;
     let target = &mut links[next].stream.transmission;
     if target.self_start {
         let what = "it delays a stream that also starts by itself, without that delay: set the \
@@ -92,7 +92,7 @@ fn fold(links: &mut Vec<Link>, index: usize) -> Result<(), TrexError> {
 }
 
 /// Removes a stream. Streams that start it start `instead`.
-fn remove(links: &mut Vec<Link>, index: usize, instead: Option<usize>) {
+fn remove(links: &mut Vec<ChainedStream>, index: usize, instead: Option<usize>) {
     links.remove(index);
     let moved = |to: usize| if to > index { to - 1 } else { to };
     for link in links {
@@ -105,10 +105,10 @@ fn remove(links: &mut Vec<Link>, index: usize, instead: Option<usize>) {
 /// Returns the time from a stream's start to its last frame, or `None` if it never ends.
 fn time(transmission: &Transmission) -> Option<Duration> {
     let Speed::Frames(rate) = transmission.speed else { return Some(Duration::ZERO) };
-    let span = |frames: u64| SteadyTicker::new(rate, frames - 1).step();
+    let span = |frames: u64| FixedStepTicker::new(rate, frames - 1).step();
     let sending = match transmission.mode {
         Mode::Continuous => return None,
-        Mode::Time { lasts } => lasts,
+        Mode::Time { duration: lasts } => lasts,
         Mode::Burst { frames } => span(frames),
         Mode::Bursts { frames, count, gap } => {
             let whole = span(frames).as_nanos().saturating_mul(count);

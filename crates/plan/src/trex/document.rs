@@ -9,7 +9,7 @@ use super::TrexError;
 /// A stream, with its fields in the layout of `STLProfile.to_json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StreamWords {
+pub(super) struct StreamDocument {
     #[serde(alias = "stream_id")]
     pub(super) id: Option<i64>,
     pub(super) name: Option<Name>,
@@ -64,7 +64,7 @@ impl Name {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum ModeWords {
+pub(super) enum ModeDocument {
     Continuous { rate: Value },
     SingleBurst { rate: Value, total_pkts: u32 },
     MultiBurst { rate: Value, pkts_per_burst: u32, count: u32, ibg: f64 },
@@ -72,7 +72,7 @@ pub(super) enum ModeWords {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RateWords {
+pub(super) struct RateDocument {
     #[serde(rename = "type")]
     pub(super) unit: RateUnit,
     pub(super) value: f64,
@@ -92,7 +92,7 @@ pub(super) enum RateUnit {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PacketWords {
+pub(super) struct PacketDocument {
     pub(super) binary: String,
     /// Metadata of the sender; no effect.
     #[serde(default, rename = "meta")]
@@ -101,7 +101,7 @@ pub(super) struct PacketWords {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProgramWords {
+pub(super) struct ProgramDocument {
     pub(super) instructions: Vec<Value>,
     #[serde(default)]
     pub(super) cache: u32,
@@ -109,7 +109,7 @@ pub(super) struct ProgramWords {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FlowStatsWords {
+pub(super) struct FlowStatsDocument {
     pub(super) enabled: bool,
     pub(super) stream_id: Option<u32>,
     #[serde(default)]
@@ -139,7 +139,7 @@ pub(super) enum Instruction {
         min_value: Option<u64>,
         max_value: Option<u64>,
         value_list: Option<Vec<u64>>,
-        #[serde(default = "yes")]
+        #[serde(default = "default_true")]
         split_to_cores: bool,
         next_var: Option<String>,
     },
@@ -150,7 +150,7 @@ pub(super) enum Instruction {
         seed: u64,
         min_value: u64,
         max_value: u64,
-        #[serde(default = "yes")]
+        #[serde(default = "default_true")]
         split_to_cores: bool,
         next_var: Option<String>,
     },
@@ -203,26 +203,26 @@ pub(super) enum Operation {
     Random,
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 
 /// Reads the streams of a document, each with its path.
-pub(super) fn read(json: &str) -> Result<Vec<(String, StreamWords)>, TrexError> {
+pub(super) fn read(json: &str) -> Result<Vec<(String, StreamDocument)>, TrexError> {
     let document: Value = serde_json::from_str(json)
         .map_err(|error| TrexError::NotJson { reason: error.to_string() })?;
     let Value::Array(list) = document else {
-        return Err(TrexError::value("document", kind(&document), "a list of streams"));
+        return Err(TrexError::value("document", json_type(&document), "a list of streams"));
     };
     let streams = list.into_iter().enumerate().map(|(index, value)| {
         let path = format!("[{index}]");
         if value.get("stream").is_none() {
-            let words = part(value, &path)?;
+            let words = deserialize_at(value, &path)?;
             return Ok((path, words));
         }
-        let wrapped: Wrapped = part(value, &path)?;
+        let wrapped: Wrapped = deserialize_at(value, &path)?;
         let path = format!("{path}.stream");
-        let mut words: StreamWords = part(wrapped.stream, &path)?;
+        let mut words: StreamDocument = deserialize_at(wrapped.stream, &path)?;
         words.id = wrapped.id.or(words.id);
         words.name = wrapped.name.or(words.name);
         words.next = wrapped.next.or(words.next);
@@ -233,12 +233,15 @@ pub(super) fn read(json: &str) -> Result<Vec<(String, StreamWords)>, TrexError> 
 }
 
 /// Deserializes the value at `path`.
-pub(super) fn part<T: DeserializeOwned>(value: Value, path: &str) -> Result<T, TrexError> {
+pub(super) fn deserialize_at<T: DeserializeOwned>(
+    value: Value,
+    path: &str,
+) -> Result<T, TrexError> {
     serde_json::from_value(value)
         .map_err(|error| TrexError::Malformed { path: path.to_owned(), reason: error.to_string() })
 }
 
-fn kind(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a truth value",

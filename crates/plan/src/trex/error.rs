@@ -57,12 +57,12 @@ pub enum TrexError {
     },
     /// A total below the load of the streams that the multiplier does not change.
     #[error(
-        "the multiplier asks for {asked} {unit} in total, but latency streams, whose rate it \
+        "the multiplier asks for {requested} {unit} in total, but latency streams, whose rate it \
          does not change, already send {fixed} {unit}"
     )]
     BelowFixed {
         /// Requested total.
-        asked: String,
+        requested: String,
         /// Load of the latency streams.
         fixed: String,
         /// The unit of both.

@@ -26,14 +26,15 @@ use std::num::NonZeroU64;
 
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
-use wirestorm_model::stream::{Departures, Mode, Program, Speed, Stream, Transmission};
+use wirestorm_model::stream::{GapDistribution, Mode, Program, Speed, Stream, Transmission};
 use wirestorm_wire::mark::Network;
-use wirestorm_wire::neighbour::Neighbour;
+use wirestorm_wire::neighbour::KernelFrame;
 use wirestorm_wire::packet::MacAddress;
 
-use chain::Link;
+use chain::ChainedStream;
 use document::{
-    FlowStatsWords, ModeWords, PacketWords, ProgramWords, RateWords, RuleType, StreamWords, part,
+    FlowStatsDocument, ModeDocument, PacketDocument, ProgramDocument, RateDocument, RuleType,
+    StreamDocument, deserialize_at,
 };
 use rate::Load;
 
@@ -85,7 +86,7 @@ impl LowerOptions {
 
 /// Returns whether a document looks like a list of streams. Its first item has a field that neither
 /// plans nor TRex's other profiles have.
-pub fn is_meant(document: &Value) -> bool {
+pub fn looks_like_streams(document: &Value) -> bool {
     let Some(items) = document.as_array() else { return false };
     let names = ["stream", "stream_id", "mode", "packet", "isg", "self_start"];
     let is_stream = |item: &Value| names.iter().any(|name| item.get(name).is_some());
@@ -98,7 +99,7 @@ pub fn is_meant(document: &Value) -> bool {
 /// # Errors
 /// Returns a [`TrexError`] with the path in the document.
 pub fn lower(json: &str, options: &LowerOptions) -> Result<Vec<Stream>, TrexError> {
-    let (mut links, loads) = multiplied(json, options)?;
+    let (mut links, loads) = lower_with_multiplier(json, options)?;
     for (link, load) in links.iter_mut().zip(&loads) {
         link.stream.transmission.speed = Speed::Frames(load.frames);
     }
@@ -110,13 +111,16 @@ pub fn lower(json: &str, options: &LowerOptions) -> Result<Vec<Stream>, TrexErro
 /// # Errors
 /// As [`lower`].
 pub fn load(json: &str, options: &LowerOptions) -> Result<TotalLoad, TrexError> {
-    let (_, loads) = multiplied(json, options)?;
+    let (_, loads) = lower_with_multiplier(json, options)?;
     Ok(TotalLoad::of(&loads))
 }
 
 /// Lowers the streams and multiplies their rates, which are in the loads.
-fn multiplied(json: &str, options: &LowerOptions) -> Result<(Vec<Link>, Vec<Load>), TrexError> {
-    let words: Vec<(String, StreamWords)> =
+fn lower_with_multiplier(
+    json: &str,
+    options: &LowerOptions,
+) -> Result<(Vec<ChainedStream>, Vec<Load>), TrexError> {
+    let words: Vec<(String, StreamDocument)> =
         document::read(json)?.into_iter().filter(|(_, words)| words.enabled).collect();
     let names = Names::new(&words)?;
     let mut groups = Groups::default();
@@ -124,7 +128,7 @@ fn multiplied(json: &str, options: &LowerOptions) -> Result<(Vec<Link>, Vec<Load
         .into_iter()
         .enumerate()
         .map(|(index, (path, words))| draft(path, words, index, &names, &mut groups, options));
-    let (links, mut loads): (Vec<Link>, Vec<Load>) =
+    let (links, mut loads): (Vec<ChainedStream>, Vec<Load>) =
         drafts.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     rate::multiply(&mut loads, options.multiplier, options.line_rate)?;
     Ok((links, loads))
@@ -138,7 +142,7 @@ struct Names {
 }
 
 impl Names {
-    fn new(words: &[(String, StreamWords)]) -> Result<Self, TrexError> {
+    fn new(words: &[(String, StreamDocument)]) -> Result<Self, TrexError> {
         let mut this = Self { names: Vec::new(), by_name: BTreeMap::new(), by_id: BTreeMap::new() };
         for (index, (path, words)) in words.iter().enumerate() {
             let id = words.id.unwrap_or(index as i64 + 1);
@@ -156,7 +160,7 @@ impl Names {
         Ok(this)
     }
 
-    fn next(&self, path: &str, words: &StreamWords) -> Result<Option<usize>, TrexError> {
+    fn next(&self, path: &str, words: &StreamDocument) -> Result<Option<usize>, TrexError> {
         let unknown = |field: &str, name: String| TrexError::Unknown {
             path: format!("{path}.{field}"),
             kind: "enabled stream",
@@ -197,12 +201,12 @@ impl Groups {
 
 fn draft(
     path: String,
-    words: StreamWords,
+    words: StreamDocument,
     index: usize,
     names: &Names,
     groups: &mut Groups,
     options: &LowerOptions,
-) -> Result<(Link, Load), TrexError> {
+) -> Result<(ChainedStream, Load), TrexError> {
     /// Flag of a stream that only takes time.
     const DUMMY: u32 = 8;
     /// All known flags.
@@ -212,17 +216,18 @@ fn draft(
     }
     let next = names.next(&path, &words)?;
     let id = words.id.unwrap_or(index as i64 + 1);
-    let packet: PacketWords = part(words.packet, &format!("{path}.packet"))?;
-    let vm: ProgramWords = part(words.vm, &format!("{path}.vm"))?;
-    let flow_stats: FlowStatsWords = part(words.flow_stats, &format!("{path}.flow_stats"))?;
-    let counted = counted(&path, &flow_stats, options.marking)?;
+    let packet: PacketDocument = deserialize_at(words.packet, &format!("{path}.packet"))?;
+    let vm: ProgramDocument = deserialize_at(words.vm, &format!("{path}.vm"))?;
+    let flow_stats: FlowStatsDocument =
+        deserialize_at(words.flow_stats, &format!("{path}.flow_stats"))?;
+    let counted = statistics_group(&path, &flow_stats, options.marking)?;
     let is_dummy = words.flags & DUMMY != 0;
     let is_latency = matches!(counted, Some((RuleType::Latency, _)));
     // TRex renders frames with sequence numbers individually, all on one core.
     let is_sequenced = is_latency || matches!(counted, Some((RuleType::Tpg, _)));
 
     let mut template = frame(&format!("{path}.packet.binary"), &packet.binary)?;
-    template::address(&mut template, words.flags, &options.addresses);
+    template::set_addresses(&mut template, words.flags, &options.addresses);
     if options.marking == Marking::Trex && !is_dummy {
         let trims = vm.instructions.iter().any(|one| one["type"] == "trim_pkt_size");
         mark(&path, &mut template, counted, groups, trims)?;
@@ -250,13 +255,13 @@ fn draft(
     }
 
     let mode_path = format!("{path}.mode");
-    let (mode, rate) = mode(&mode_path, part(words.mode, &mode_path)?)?;
+    let (mode, rate) = mode(&mode_path, deserialize_at(words.mode, &mode_path)?)?;
     if mode == Mode::Continuous && next.is_some() {
         let expected = "none after a continuous stream, which never ends";
         return Err(TrexError::value(format!("{path}.next"), "a stream", expected));
     }
     let rate_path = format!("{mode_path}.rate");
-    let rate: RateWords = part(rate, &rate_path)?;
+    let rate: RateDocument = deserialize_at(rate, &rate_path)?;
     let load = Load {
         frames: rate::frames(&rate_path, &rate, lowered.double_length, options.line_rate)?,
         double_length: lowered.double_length,
@@ -269,7 +274,7 @@ fn draft(
     let transmission = Transmission {
         mode,
         speed: Speed::Frames(load.frames),
-        departures: Departures::Constant,
+        departures: GapDistribution::Constant,
         start_delay: load.start_delay,
         self_start: words.self_start,
         start_paused: words.start_paused,
@@ -284,7 +289,7 @@ fn draft(
         is_measured: recognition == Recognition::Signature,
         is_marked: recognition == Recognition::Mark,
     };
-    Ok((Link { path, stream, action_count: words.action_count, is_dummy }, load))
+    Ok((ChainedStream { path, stream, action_count: words.action_count, is_dummy }, load))
 }
 
 /// How receivers recognise frames of a stream.
@@ -304,18 +309,18 @@ fn recognition(path: &str, rule: RuleType, frame: &mut [u8]) -> Result<Recogniti
         let what = format!("{what}: receivers leave such frames to the kernel; leave it out");
         Err(TrexError::unsupported(format!("{path}.flow_stats"), what))
     };
-    let neighbour = Neighbour::of(frame);
+    let neighbour = KernelFrame::of(frame);
     match neighbour {
-        Some(Neighbour::Arp) => return unseen("statistics of ARP"),
-        Some(Neighbour::Discovery) => return unseen("statistics of neighbour discovery"),
-        Some(Neighbour::Fragment) => return unseen("statistics of fragments of ICMP"),
-        Some(Neighbour::Ping) | None => {}
+        Some(KernelFrame::Arp) => return unseen("statistics of ARP"),
+        Some(KernelFrame::Discovery) => return unseen("statistics of neighbour discovery"),
+        Some(KernelFrame::Fragment) => return unseen("statistics of fragments of ICMP"),
+        Some(KernelFrame::Ping) | None => {}
     }
-    let least = match template::make_room(frame) {
+    let least = match template::reserve_signature(frame) {
         Ok(()) => return Ok(Recognition::Signature),
         Err(least) => least,
     };
-    let is_ping = neighbour == Some(Neighbour::Ping);
+    let is_ping = neighbour == Some(KernelFrame::Ping);
     if rule == RuleType::Stats && !is_ping && template::mark(frame, Some(rule), 0) {
         return Ok(Recognition::Mark);
     }
@@ -332,7 +337,7 @@ fn check_mark(path: &str, template: &[u8], program: &Program) -> Result<(), Trex
     let Some(network) = Network::find(template) else { return Ok(()) };
     let is_changed = program.steps.iter().any(|step| {
         let target = step.target();
-        network.is_marked_in(target.start, target.end)
+        network.overlaps_mark(target.start, target.end)
     });
     if !is_changed {
         return Ok(());
@@ -344,9 +349,9 @@ fn check_mark(path: &str, template: &[u8], program: &Program) -> Result<(), Trex
 }
 
 /// Returns the rule and the group of a counted stream.
-fn counted(
+fn statistics_group(
     path: &str,
-    words: &FlowStatsWords,
+    words: &FlowStatsDocument,
     marking: Marking,
 ) -> Result<Option<(RuleType, u32)>, TrexError> {
     let path = format!("{path}.flow_stats");
@@ -416,17 +421,17 @@ fn mark(
     Ok(())
 }
 
-fn mode(path: &str, words: ModeWords) -> Result<(Mode, serde_json::Value), TrexError> {
+fn mode(path: &str, words: ModeDocument) -> Result<(Mode, serde_json::Value), TrexError> {
     let positive = |field: &str, count: u32| match count {
         0 => Err(TrexError::value(format!("{path}.{field}"), 0, "at least 1")),
         count => Ok(u64::from(count)),
     };
     Ok(match words {
-        ModeWords::Continuous { rate } => (Mode::Continuous, rate),
-        ModeWords::SingleBurst { rate, total_pkts } => {
+        ModeDocument::Continuous { rate } => (Mode::Continuous, rate),
+        ModeDocument::SingleBurst { rate, total_pkts } => {
             (Mode::Burst { frames: positive("total_pkts", total_pkts)? }, rate)
         }
-        ModeWords::MultiBurst { rate, pkts_per_burst, count, ibg } => {
+        ModeDocument::MultiBurst { rate, pkts_per_burst, count, ibg } => {
             let mode = Mode::Bursts {
                 frames: positive("pkts_per_burst", pkts_per_burst)?,
                 count: positive("count", count)?,

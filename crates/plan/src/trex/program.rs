@@ -23,7 +23,7 @@ use wirestorm_model::stream::{
 };
 
 use super::TrexError;
-use super::document::{Instruction, Operation, part};
+use super::document::{Instruction, Operation, deserialize_at};
 use super::template::FRAME_LENGTH_MIN;
 
 /// Maximum entries of a list, here and in TRex.
@@ -75,7 +75,9 @@ pub(super) fn lower(instructions: Vec<Value>, context: &Context<'_>) -> Result<L
     let instructions = instructions
         .into_iter()
         .enumerate()
-        .map(|(index, value)| Ok((paths(index), part::<Instruction>(value, &paths(index))?)))
+        .map(|(index, value)| {
+            Ok((paths(index), deserialize_at::<Instruction>(value, &paths(index))?))
+        })
         .collect::<Result<Vec<_>, TrexError>>()?;
     let mut builder = Builder {
         context,
@@ -143,8 +145,8 @@ impl Builder<'_> {
                 next_var,
             } => {
                 let size = width(path, *size)?;
-                ordered(path, "min_value", "max_value", *min_value, *max_value)?;
-                fits(&format!("{path}.max_value"), *max_value, size)?;
+                check_order_of_bounds(path, "min_value", "max_value", *min_value, *max_value)?;
+                check_width(&format!("{path}.max_value"), *max_value, size)?;
                 let Some(restart_after) = NonZeroU64::new(*limit) else {
                     return Err(TrexError::value(format!("{path}.limit"), 0, "at least 1"));
                 };
@@ -185,12 +187,18 @@ impl Builder<'_> {
         else {
             return Ok(());
         };
-        ordered(path, "ip_min", "ip_max", (*ip_min).into(), (*ip_max).into())?;
+        check_order_of_bounds(path, "ip_min", "ip_max", (*ip_min).into(), (*ip_max).into())?;
         let is_unlimited = flags & UNLIMITED != 0;
         let ports = if is_unlimited {
             (*port_min.min(&UNLIMITED_PORT_MIN), u16::MAX)
         } else {
-            ordered(path, "port_min", "port_max", (*port_min).into(), (*port_max).into())?;
+            check_order_of_bounds(
+                path,
+                "port_min",
+                "port_max",
+                (*port_min).into(),
+                (*port_max).into(),
+            )?;
             (*port_min, *port_max)
         };
         let counter = |start: u32, min: u32, max: u32| Values::Counter {
@@ -240,8 +248,8 @@ impl Builder<'_> {
             let reason = "expected init_value, min_value and max_value, or a value_list".to_owned();
             return Err(TrexError::Malformed { path: path.to_owned(), reason });
         };
-        ordered(path, "min_value", "max_value", *min, *max)?;
-        fits(&format!("{path}.max_value"), *max, size)?;
+        check_order_of_bounds(path, "min_value", "max_value", *min, *max)?;
+        check_width(&format!("{path}.max_value"), *max, size)?;
         if !(*min..=*max).contains(init) {
             let expected = format!("{min} to {max}");
             return Err(TrexError::value(format!("{path}.init_value"), init, expected));
@@ -301,7 +309,7 @@ impl Builder<'_> {
         }
         for (index, value) in list.iter().enumerate() {
             let path = format!("{path}[{index}]");
-            fits(&path, *value, size)?;
+            check_width(&path, *value, size)?;
             let lengths = FRAME_LENGTH_MIN as u64..=self.context.template.len() as u64;
             if is_length && !lengths.contains(value) {
                 let expected = format!("a length from {} to {}", lengths.start(), lengths.end());
@@ -408,8 +416,8 @@ impl Builder<'_> {
             Instruction::FixChecksumIcmpv6 { l2_len, l3_len } => {
                 let header = usize::from(*l2_len);
                 let start = header + usize::from(*l3_len);
-                self.covers(path, header, 40)?;
-                self.covers(path, start, 4)?;
+                self.check_bounds(path, header, 40)?;
+                self.check_bounds(path, start, 4)?;
                 /// IP protocol number of ICMPv6.
                 const ICMPV6: u8 = 58;
                 self.transport_checksum(start, 2, false, true, header, ICMPV6)
@@ -444,7 +452,7 @@ impl Builder<'_> {
             return Err(TrexError::value(format!("{path}.l4_type"), l4_type, expected));
         }
         let header = usize::from(l2_len);
-        self.covers(path, header, 20)?;
+        self.check_bounds(path, header, 20)?;
         let version = self.context.template[header] >> 4;
         let (start, protocol) = match version {
             4 => {
@@ -468,14 +476,14 @@ impl Builder<'_> {
             }
         };
         if version == 6 {
-            self.covers(path, header, 40)?;
+            self.check_bounds(path, header, 40)?;
         }
         let (field, length) = match protocol {
             TCP => (16, 20),
             UDP => (6, 8),
             _ => return Ok(()),
         };
-        self.covers(path, start, length)?;
+        self.check_bounds(path, start, length)?;
         let is_udp = protocol == UDP;
         let step = self.transport_checksum(start, field, is_udp, version == 6, header, protocol);
         self.steps.push(step);
@@ -513,19 +521,19 @@ impl Builder<'_> {
 
     fn ipv4_header_length(&self, path: &str, header: usize) -> Result<usize, TrexError> {
         const HEADER_MIN: usize = 20;
-        self.covers(path, header, HEADER_MIN)?;
+        self.check_bounds(path, header, HEADER_MIN)?;
         let length = usize::from(self.context.template[header] & 15) * 4;
         let length = length.max(HEADER_MIN);
-        self.covers(path, header, length)?;
+        self.check_bounds(path, header, length)?;
         Ok(length)
     }
 
     fn offset(&self, path: &str, offset: u16, width: usize) -> Result<usize, TrexError> {
-        self.covers(path, offset.into(), width)?;
+        self.check_bounds(path, offset.into(), width)?;
         Ok(offset.into())
     }
 
-    fn covers(&self, path: &str, offset: usize, length: usize) -> Result<(), TrexError> {
+    fn check_bounds(&self, path: &str, offset: usize, length: usize) -> Result<(), TrexError> {
         let (end, longest) = (offset + length, self.context.template.len());
         if end > longest {
             let found = format!("bytes {offset} to {end}");
@@ -650,7 +658,7 @@ fn width(path: &str, size: u8) -> Result<usize, TrexError> {
     }
 }
 
-fn fits(path: &str, value: u64, size: usize) -> Result<(), TrexError> {
+fn check_width(path: &str, value: u64, size: usize) -> Result<(), TrexError> {
     let max = u64::MAX >> (64 - 8 * size);
     if value > max {
         return Err(TrexError::value(path, value, format!("{max} at most, in {size} bytes")));
@@ -658,7 +666,7 @@ fn fits(path: &str, value: u64, size: usize) -> Result<(), TrexError> {
     Ok(())
 }
 
-fn ordered(
+fn check_order_of_bounds(
     path: &str,
     least: &'static str,
     greatest: &'static str,

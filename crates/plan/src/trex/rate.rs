@@ -5,7 +5,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::stream::Mode;
 
 use super::TrexError;
-use super::document::{RateUnit, RateWords};
+use super::document::{RateDocument, RateUnit};
 use crate::multiplier::Multiplier;
 
 /// Returns the frames per second of a stream. `double_length` is twice the mean frame length in
@@ -14,7 +14,7 @@ use crate::multiplier::Multiplier;
 /// TRex spaces frames of different lengths evenly, in any unit of the rate.
 pub(super) fn frames(
     path: &str,
-    words: &RateWords,
+    words: &RateDocument,
     double_length: u64,
     line_rate: Rate,
 ) -> Result<Rate, TrexError> {
@@ -96,7 +96,7 @@ impl TotalLoad {
         let total = |weight: &dyn Fn(u64) -> f64| {
             let rate = |load: &Load| load.frames.per_second() * weight(load.double_length);
             let fixed: f64 = loads.iter().filter(|load| load.is_fixed).map(rate).sum();
-            fixed + greatest(loads, rate)
+            fixed + max_concurrent_load(loads, rate)
         };
         Self {
             frames: total(&|_| 1.0),
@@ -156,10 +156,10 @@ fn factor(
     let rate = |load: &Load| load.frames.per_second() * weight(load.double_length);
     // TRex counts fixed streams for the whole run, at any position of a chain.
     let fixed: f64 = loads.iter().filter(|load| load.is_fixed).map(rate).sum();
-    let greatest = greatest(loads, |load| match load.mode {
+    let greatest = max_concurrent_load(loads, |load| match load.mode {
         // TRex counts a short burst as one minimum frame per second.
         Mode::Burst { frames } | Mode::Bursts { frames, .. } if frames < SHORT_BURST => {
-            weight(2 * SHORTEST)
+            weight(2 * SHORT_BURST_FRAME_LENGTH)
         }
         _ => rate(load),
     });
@@ -169,7 +169,7 @@ fn factor(
     }
     if asked <= fixed {
         let (asked, fixed) = (asked.to_string(), fixed.to_string());
-        return Err(TrexError::BelowFixed { asked, fixed, unit });
+        return Err(TrexError::BelowFixed { requested: asked, fixed, unit });
     }
     Ok((asked - fixed) / greatest)
 }
@@ -177,11 +177,11 @@ fn factor(
 /// Number of frames below which a burst does not count with its rate, and the length of the frame
 /// that it counts as.
 const SHORT_BURST: u64 = 1_000;
-const SHORTEST: u64 = 10;
+const SHORT_BURST_FRAME_LENGTH: u64 = 10;
 
 /// Returns the maximum sum of the rates of streams that send at the same time. Follows each chain
 /// until it repeats.
-fn greatest(loads: &[Load], rate: impl Fn(&Load) -> f64) -> f64 {
+fn max_concurrent_load(loads: &[Load], rate: impl Fn(&Load) -> f64) -> f64 {
     let mut changes: Vec<(f64, f64)> = Vec::new();
     for root in loads.iter().filter(|load| load.self_start) {
         let (mut at, mut load, mut steps) = (0.0, root, 0);
@@ -194,7 +194,7 @@ fn greatest(loads: &[Load], rate: impl Fn(&Load) -> f64) -> f64 {
                 let gap = 1e9 / load.frames.per_second();
                 at = match load.mode {
                     Mode::Continuous => break,
-                    Mode::Time { lasts } => at + lasts.as_nanos() as f64,
+                    Mode::Time { duration: lasts } => at + lasts.as_nanos() as f64,
                     Mode::Burst { frames } => at + (frames - 1) as f64 * gap,
                     Mode::Bursts { frames, count, gap: between } => {
                         let one = (frames - 1) as f64 * gap + between.as_nanos() as f64;

@@ -33,7 +33,7 @@ pub struct Addresses {
 }
 
 /// Writes the port's addresses, unless the stream's flags keep those of its packet.
-pub(super) fn address(frame: &mut [u8], flags: u32, addresses: &Addresses) {
+pub(super) fn set_addresses(frame: &mut [u8], flags: u32, addresses: &Addresses) {
     /// Keeps the packet's source address.
     const SOURCE_BY_PACKET: u32 = 1;
     /// Destination mode: 0 the port's, 1 the packet's, 2 the resolved address, which is the port's.
@@ -55,9 +55,11 @@ pub(super) fn address(frame: &mut [u8], flags: u32, addresses: &Addresses) {
 /// IP header.
 pub(super) fn mark(frame: &mut [u8], rule: Option<RuleType>, number: u16) -> bool {
     match rule {
-        Some(RuleType::Latency) => mark::identify(frame, |_| IDENTIFICATION_LATENCY.into(), true),
+        Some(RuleType::Latency) => {
+            mark::set_identification(frame, |_| IDENTIFICATION_LATENCY.into(), true)
+        }
         Some(_) => mark::write(frame, number),
-        None => mark::identify(frame, unreserved, false),
+        None => mark::set_identification(frame, unreserved, false),
     }
 }
 
@@ -96,7 +98,7 @@ pub(super) const SIGNATURE_BYTES: usize = 18;
 ///
 /// # Errors
 /// Returns the minimum frame length for these headers.
-pub(super) fn make_room(frame: &mut [u8]) -> Result<(), usize> {
+pub(super) fn reserve_signature(frame: &mut [u8]) -> Result<(), usize> {
     let dissection = dissect(LinkType::EN10MB, frame);
     let transport = usize::from(dissection.transport_offset);
     let headers = match dissection.protocol {
@@ -116,8 +118,8 @@ pub(super) fn make_room(frame: &mut [u8]) -> Result<(), usize> {
     let start = frame.len() - SIGNATURE_BYTES;
     frame[start..].fill(0);
     // A deliberately wrong checksum stays wrong.
-    let is_right = |outcome| matches!(outcome, Outcome::Right | Outcome::Absent);
-    if is_right(before.network) && before.transport == Outcome::Right {
+    let is_right = |outcome| matches!(outcome, Outcome::Correct | Outcome::Absent);
+    if is_right(before.network) && before.transport == Outcome::Correct {
         repair(frame, &dissection);
     }
     Ok(())

@@ -83,7 +83,7 @@ fn varying_fields_update_checksums() {
         for step in &stream.program.steps {
             if let Step::Write(write) = step {
                 let variable = &stream.program.variables[write.variable];
-                write.put(variable.value(number, &stream.program.variables), &mut frame);
+                write.apply(variable.value(number, &stream.program.variables), &mut frame);
             }
         }
         values.push((frame[29], frame[37]));

@@ -6,17 +6,17 @@ use wirestorm_model::load::Load;
 use wirestorm_model::program::Step;
 use wirestorm_plan::emulation::{self, EmulationPlan};
 use wirestorm_wire::conversation::{
-    Act, Conversation, ConversationError, Imported, Side, Transport, Turn,
+    Action, Conversation, ConversationError, Imported, Side, Transport, Turn,
 };
 
 const MS: u64 = 1_000;
 
-fn turn(side: Side, gap_us: u64, act: Act) -> Turn {
+fn turn(side: Side, gap_us: u64, act: Action) -> Turn {
     Turn { side, gap: Duration::from_micros(gap_us), act }
 }
 
 fn says(side: Side, gap_us: u64, bytes: &[u8]) -> Turn {
-    turn(side, gap_us, Act::Says(bytes.to_vec()))
+    turn(side, gap_us, Action::Send(bytes.to_vec()))
 }
 
 fn conversation(port: u16, turns: Vec<Turn>) -> Conversation {
@@ -40,8 +40,8 @@ fn mail(port: u16) -> Conversation {
             says(client, 2 * MS + 400, b"list"),
             says(client, 9 * MS, b" all\xff"),
             says(server, 30 * MS, b"none"),
-            turn(server, 20, Act::Closes),
-            turn(client, 5 * MS, Act::Closes),
+            turn(server, 20, Action::Close),
+            turn(client, 5 * MS, Action::Close),
         ],
     )
 }
@@ -90,7 +90,7 @@ fn each_side_waits_for_the_other_and_keeps_delays() {
     let (client, server) = programs(&plan, 0);
     let expected = [
         // Without blocking, a delay starts when the send starts, not when it is acknowledged.
-        Step::Blocking(false),
+        Step::SetBlocking(false),
         Step::Receive(5),
         delay(2),
         send(b"list"),
@@ -145,8 +145,8 @@ fn server_delay_can_be_random() {
     let [ms, s] = [Duration::from_millis, Duration::from_secs];
     for (said, expected) in [
         ("{min: 1ms, max: 3ms}", Step::Delay { min: ms(1), max: ms(3) }),
-        ("{mean: 2ms}", Step::DelayAbout { mean: ms(2), deviation: None }),
-        ("{mean: 2s, deviation: 1ms}", Step::DelayAbout { mean: s(2), deviation: Some(ms(1)) }),
+        ("{mean: 2ms}", Step::RandomDelay { mean: ms(2), deviation: None }),
+        ("{mean: 2s, deviation: 1ms}", Step::RandomDelay { mean: s(2), deviation: Some(ms(1)) }),
     ] {
         let said = format!("{{file: mail.pcap, server_delay: {said}}}");
         let (_, server) = programs(&read(&said, "{hold: 1}", &[Ok(mail(110))]).unwrap(), 0);
@@ -158,7 +158,7 @@ fn server_delay_can_be_random() {
     for (said, idle) in [("2s", 4), ("{min: 1ms, max: 3s}", 6), ("{mean: 1s}", 40)] {
         let said = format!("{{file: mail.pcap, server_delay: {said}}}");
         let (client, server) = programs(&read(&said, "{hold: 1}", &[Ok(flow.clone())]).unwrap(), 0);
-        let idle = Step::Idle { time: s(idle), receive_only: false };
+        let idle = Step::SetIdleTimeout { time: s(idle), receive_only: false };
         assert_eq!((&client[0], &server[0]), (&idle, &idle));
     }
 }
@@ -173,22 +173,22 @@ fn keeps_the_end_of_a_connection() {
     };
     // The client closes its direction before the answer.
     let half =
-        [turn(client, 0, Act::Closes), says(server, 0, b"yes"), turn(server, 0, Act::Closes)];
+        [turn(client, 0, Action::Close), says(server, 0, b"yes"), turn(server, 0, Action::Close)];
     let expected = (vec![send(b"all?")], vec![Step::Receive(4), Step::WaitForClose, send(b"yes")]);
     assert_eq!(end(half.to_vec()), expected);
-    let reset = [says(server, 0, b"no"), turn(client, 3 * MS, Act::Resets)];
+    let reset = [says(server, 0, b"no"), turn(client, 3 * MS, Action::Reset)];
     let expected = (
         vec![send(b"all?"), Step::Receive(2), delay(3), Step::Reset],
         vec![Step::Receive(4), send(b"no"), Step::WaitForClose],
     );
     assert_eq!(end(reset.to_vec()), expected);
     // Wait for the acknowledgement of the last data before a reset, or the reset discards it.
-    let pauses = [says(client, 3 * MS, b"!"), turn(client, 3 * MS, Act::Resets)];
+    let pauses = [says(client, 3 * MS, b"!"), turn(client, 3 * MS, Action::Reset)];
     let expected = vec![
-        Step::Blocking(false),
+        Step::SetBlocking(false),
         send(b"all?"),
         delay(3),
-        Step::Blocking(true),
+        Step::SetBlocking(true),
         send(b"!"),
         delay(3),
         Step::Reset,
@@ -205,7 +205,7 @@ fn keeps_the_end_of_a_connection() {
 
 #[test]
 fn flows_of_a_capture_share_the_load() {
-    let nothing = conversation(5, vec![turn(Side::Client, 0, Act::Resets)]);
+    let nothing = conversation(5, vec![turn(Side::Client, 0, Action::Reset)]);
     let late = Conversation { has_beginning: false, ..mail(25) };
     let flows = [Ok(mail(110)), Ok(nothing), Ok(late), Ok(mail(143))];
     let plan = read("mail.pcap", "{rate: 10}, limit: 8", &flows).unwrap();
@@ -257,7 +257,7 @@ fn udp_keeps_datagrams_and_survives_long_pauses() {
         fill: Vec::new(),
     };
     let two = Step::ReceiveDatagrams { count: 2, clear: true };
-    let idle = Step::Idle { time: Duration::from_millis(1_400), receive_only: false };
+    let idle = Step::SetIdleTimeout { time: Duration::from_millis(1_400), receive_only: false };
     let expected = (
         vec![idle.clone(), datagram(b"one"), delay(20), datagram(b"two"), two.clone()],
         vec![idle, two, delay(700), datagram(b"yes"), datagram(b"")],
@@ -342,7 +342,7 @@ fn first_bytes_select_the_conversation_at_one_address() {
 
 #[test]
 fn errors_name_path_file_and_flow() {
-    let hole = ConversationError::Cut { packet: 7, found: 96, expected: 1_500 };
+    let hole = ConversationError::Truncated { packet: 7, found: 96, expected: 1_500 };
     let quiet = conversation(9, Vec::new());
     let slow = conversation(1, vec![says(Side::Client, 5_000_000 * MS, b"x")]);
     let flows = [Ok(mail(110)), Err(hole), Ok(quiet), Ok(slow)];

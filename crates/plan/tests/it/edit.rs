@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use wirestorm_plan::edit::{
-    CapturedShort, EditError, EditOptions, EditWords, Fuzz, MacSeed, MacSubstitution, PortMapping,
-    Prefix, PrefixMapping, TimeToLiveEdit, VlanChange, VlanEdit, VlanTag, parse_port_map,
-    parse_prefix, parse_prefix_mappings, parse_time_to_live,
+    EditArguments, EditError, EditOptions, Fuzz, MacSeed, MacSubstitution, PortReplacement, Prefix,
+    PrefixReplacement, TimeToLiveEdit, TruncatedFrameAction, VlanChange, VlanEdit, VlanTag,
+    parse_port_map, parse_prefix, parse_prefix_mappings, parse_time_to_live,
 };
 use wirestorm_wire::packet::MacAddress;
 
@@ -17,8 +17,8 @@ fn prefix(text: &str, length: u8) -> Prefix {
     Prefix { address: text.parse::<IpAddr>().expect("an address"), length }
 }
 
-fn mapping(from: (&str, u8), to: (&str, u8)) -> PrefixMapping {
-    PrefixMapping { from: prefix(from.0, from.1), to: prefix(to.0, to.1) }
+fn mapping(from: (&str, u8), to: (&str, u8)) -> PrefixReplacement {
+    PrefixReplacement { from: prefix(from.0, from.1), to: prefix(to.0, to.1) }
 }
 
 fn mac(last: u8) -> MacAddress {
@@ -26,8 +26,8 @@ fn mac(last: u8) -> MacAddress {
 }
 
 #[track_caller]
-fn assert_malformed(words: EditWords, expected_option: &str, expected_found: &str) {
-    match words.meaning() {
+fn assert_malformed(words: EditArguments, expected_option: &str, expected_found: &str) {
+    match words.parse() {
         Err(EditError::Malformed { option, found, .. }) => {
             assert_eq!((option, found.as_str()), (expected_option, expected_found));
         }
@@ -37,12 +37,12 @@ fn assert_malformed(words: EditWords, expected_option: &str, expected_found: &st
 
 #[test]
 fn no_options_mean_no_edits() {
-    assert_eq!(EditWords::default().meaning(), Ok(EditOptions::default()));
+    assert_eq!(EditArguments::default().parse(), Ok(EditOptions::default()));
 }
 
 #[test]
 fn each_option_sets_its_field() {
-    let words = EditWords {
+    let words = EditArguments {
         portmap: vec!["80:8080".into(), "443:8443".into()],
         seed: some("55"),
         srcipmap: some("10.0.0.0/8:11.0.0.0/8"),
@@ -68,7 +68,7 @@ fn each_option_sets_its_field() {
         enet_vlan_cfi: some("1"),
         enet_vlan_pri: some("2"),
         enet_vlan_proto: some("802.1ad"),
-        ..EditWords::default()
+        ..EditArguments::default()
     };
     let source = vec![mapping(("10.0.0.0", 8), ("11.0.0.0", 8))];
     let expected = EditOptions {
@@ -89,12 +89,12 @@ fn each_option_sets_its_field() {
         flow_label: Some(0xfffff),
         time_to_live: Some(TimeToLiveEdit::Add(58)),
         port_map: vec![
-            PortMapping { first: 80, last: 80, to: 8080 },
-            PortMapping { first: 443, last: 443, to: 8443 },
+            PortReplacement { first: 80, last: 80, to: 8080 },
+            PortReplacement { first: 443, last: 443, to: 8443 },
         ],
         tcp_sequence_seed: Some(42),
         fuzz: Some(Fuzz { seed: 7, factor: 8 }),
-        captured_short: Some(CapturedShort::Delete),
+        truncated_frames: Some(TruncatedFrameAction::Delete),
         mtu_truncate: Some(300),
         source_addresses: [source.clone(), source],
         destination_addresses: [vec![], vec![]],
@@ -103,12 +103,12 @@ fn each_option_sets_its_field() {
         fix_header_length: true,
         fix_checksums: true,
     };
-    assert_eq!(words.meaning(), Ok(expected));
+    assert_eq!(words.parse(), Ok(expected));
 }
 
 #[test]
 fn parses_port_maps_with_lists_and_ranges() {
-    let one = |first, last, to| PortMapping { first, last, to };
+    let one = |first, last, to| PortReplacement { first, last, to };
     for (text, expected) in [
         ("80:8080", vec![one(80, 80, 8080)]),
         ("8000,8080:80", vec![one(8000, 8000, 80), one(8080, 8080, 80)]),
@@ -171,8 +171,9 @@ fn a_second_pnat_maps_the_other_side() {
         vec![mapping(("10.0.0.0", 8), ("11.0.0.0", 8))],
         vec![mapping(("20.0.0.0", 8), ("21.0.0.0", 8))],
     );
-    let one = EditWords { pnat: vec!["10.0.0.0/8:11.0.0.0/8".into()], ..EditWords::default() };
-    let meaning = one.meaning().expect("a meaning");
+    let one =
+        EditArguments { pnat: vec!["10.0.0.0/8:11.0.0.0/8".into()], ..EditArguments::default() };
+    let meaning = one.parse().expect("a meaning");
     assert!(
         meaning
             .source_addresses
@@ -182,13 +183,13 @@ fn a_second_pnat_maps_the_other_side() {
     );
     let mut two = one;
     two.pnat.push("20.0.0.0/8:21.0.0.0/8".into());
-    let meaning = two.meaning().expect("a meaning");
+    let meaning = two.parse().expect("a meaning");
     assert_eq!(meaning.source_addresses, [clients.clone(), servers.clone()]);
     assert_eq!(meaning.destination_addresses, [servers, clients]);
     assert!(meaning.needs_sides());
     two.pnat.push("30.0.0.0/8:31.0.0.0/8".into());
     let error = EditError::TooMany { option: "pnat", found: 3, limit: 2 };
-    assert_eq!(two.meaning(), Err(error));
+    assert_eq!(two.parse(), Err(error));
 }
 
 #[test]
@@ -197,16 +198,16 @@ fn endpoints_map_client_and_server_addresses() {
         ("10.10.0.1:10.10.0.2", "0.0.0.0", 32, ["10.10.0.1", "10.10.0.2"]),
         ("[fd00::1]:[fd00::2]", "::", 128, ["fd00::1", "fd00::2"]),
     ] {
-        let words = EditWords { endpoints: some(text), ..EditWords::default() };
-        let meaning = words.meaning().expect("a meaning");
+        let words = EditArguments { endpoints: some(text), ..EditArguments::default() };
+        let meaning = words.parse().expect("a meaning");
         let to = |address| vec![mapping((all, 0), (address, length))];
         assert_eq!(meaning.source_addresses, [to(client), to(server)]);
         assert_eq!(meaning.destination_addresses, [to(server), to(client)]);
         assert!(meaning.needs_sides());
     }
     for text in ["10.0.0.1", "10.0.0.1:[::1]", "10.0.0.1:10.0.0.2/8", "fd00::1:fd00::2"] {
-        let words = EditWords { endpoints: some(text), ..EditWords::default() };
-        assert!(matches!(words.meaning(), Err(EditError::Malformed { option: "endpoints", .. })));
+        let words = EditArguments { endpoints: some(text), ..EditArguments::default() };
+        assert!(matches!(words.parse(), Err(EditError::Malformed { option: "endpoints", .. })));
     }
 }
 
@@ -226,7 +227,7 @@ fn ttl_sets_adds_or_subtracts() {
 
 #[test]
 fn numbers_out_of_range_are_errors() {
-    type Set = fn(&mut EditWords, String);
+    type Set = fn(&mut EditArguments, String);
     let set: [(&str, &str, Set); 12] = [
         ("tos", "256", |words, text| words.tos = Some(text)),
         ("tclass", "-1", |words, text| words.tclass = Some(text)),
@@ -244,43 +245,41 @@ fn numbers_out_of_range_are_errors() {
         ("enet-subsmac", "02:00:00:00:00:01", |words, text| words.enet_subsmac.push(text)),
     ];
     for (option, text, set) in set {
-        let mut words = EditWords::default();
+        let mut words = EditArguments::default();
         set(&mut words, text.to_owned());
         assert_malformed(words, option, text);
     }
     for (field, text) in [("tag", "4096"), ("cfi", "2"), ("pri", "8"), ("proto", "802.3")] {
         let word = |name: &str| (name == field).then(|| text.to_owned());
-        let words = EditWords {
+        let words = EditArguments {
             enet_vlan: some("set"),
             enet_vlan_tag: word("tag"),
             enet_vlan_cfi: word("cfi"),
             enet_vlan_pri: word("pri"),
             enet_vlan_proto: word("proto"),
-            ..EditWords::default()
+            ..EditArguments::default()
         };
-        assert!(
-            matches!(words.meaning(), Err(EditError::Malformed { found, .. }) if found == text)
-        );
+        assert!(matches!(words.parse(), Err(EditError::Malformed { found, .. }) if found == text));
     }
 }
 
 #[test]
 fn errors_name_option_value_and_notation() {
-    let words = EditWords { tos: some("300"), ..EditWords::default() };
-    let error = words.meaning().expect_err("an error").to_string();
+    let words = EditArguments { tos: some("300"), ..EditArguments::default() };
+    let error = words.parse().expect_err("an error").to_string();
     assert_eq!(error, "--tos: found \"300\", expected a number of 0 to 255");
 }
 
 #[test]
 fn parses_vlan_edits() {
     let vlan = |word: &str, tag: Option<&str>, priority: Option<&str>| {
-        let words = EditWords {
+        let words = EditArguments {
             enet_vlan: some(word),
             enet_vlan_tag: tag.map(str::to_owned),
             enet_vlan_pri: priority.map(str::to_owned),
-            ..EditWords::default()
+            ..EditArguments::default()
         };
-        words.meaning().map(|meaning| meaning.vlan)
+        words.parse().map(|meaning| meaning.vlan)
     };
     let tag = VlanTag { ethertype: 0x8100, identifier: 7, priority: 0, drop_eligible: false };
     assert_eq!(vlan("add", Some("7"), None), Ok(Some(VlanEdit::Add(tag))));
@@ -295,9 +294,9 @@ fn parses_vlan_edits() {
         let error = vlan(word, tag, priority);
         assert!(matches!(error, Err(EditError::Needs { .. })), "{word}: {error:?}");
     }
-    let words = EditWords { enet_vlan_pri: some("1"), ..EditWords::default() };
+    let words = EditArguments { enet_vlan_pri: some("1"), ..EditArguments::default() };
     let error = EditError::Needs { option: "enet-vlan-pri", needs: "enet-vlan" };
-    assert_eq!(words.meaning(), Err(error));
+    assert_eq!(words.parse(), Err(error));
 }
 
 #[test]
@@ -306,39 +305,44 @@ fn conflicting_or_incomplete_options_are_errors() {
     let pnat = || vec!["10.0.0.0/8:11.0.0.0/8".to_owned()];
     let address = || some("02:00:00:00:00:01");
     let conflicts = [
-        ("pnat", "srcipmap", EditWords { pnat: pnat(), srcipmap: map(), ..Default::default() }),
-        ("pnat", "dstipmap", EditWords { pnat: pnat(), dstipmap: map(), ..Default::default() }),
+        ("pnat", "srcipmap", EditArguments { pnat: pnat(), srcipmap: map(), ..Default::default() }),
+        ("pnat", "dstipmap", EditArguments { pnat: pnat(), dstipmap: map(), ..Default::default() }),
         (
             "endpoints",
             "pnat",
-            EditWords { endpoints: some("10.0.0.1:10.0.0.2"), pnat: pnat(), ..Default::default() },
+            EditArguments {
+                endpoints: some("10.0.0.1:10.0.0.2"),
+                pnat: pnat(),
+                ..Default::default()
+            },
         ),
         (
             "enet-mac-seed",
             "enet-smac",
-            EditWords { enet_mac_seed: some("1"), enet_smac: address(), ..Default::default() },
+            EditArguments { enet_mac_seed: some("1"), enet_smac: address(), ..Default::default() },
         ),
     ];
     for (option, other, words) in conflicts {
-        assert_eq!(words.meaning(), Err(EditError::Conflict { option, other }));
+        assert_eq!(words.parse(), Err(EditError::Conflict { option, other }));
     }
-    let words = EditWords { fuzz_factor: some("2"), ..EditWords::default() };
+    let words = EditArguments { fuzz_factor: some("2"), ..EditArguments::default() };
     let error = EditError::Needs { option: "fuzz-factor", needs: "fuzz-seed" };
-    assert_eq!(words.meaning(), Err(error));
-    let words = EditWords { enet_mac_seed_keep_bytes: some("3"), ..EditWords::default() };
+    assert_eq!(words.parse(), Err(error));
+    let words = EditArguments { enet_mac_seed_keep_bytes: some("3"), ..EditArguments::default() };
     let error = EditError::Needs { option: "enet-mac-seed-keep-bytes", needs: "enet-mac-seed" };
-    assert_eq!(words.meaning(), Err(error));
+    assert_eq!(words.parse(), Err(error));
 }
 
 #[test]
 fn zero_seeds_and_mtu_alone_act_as_in_tcpreplay() {
-    let words = EditWords { fuzz_seed: some("0"), mtu: some("300"), ..EditWords::default() };
-    assert_eq!(words.meaning(), Ok(EditOptions::default()));
-    let words = EditWords { mtu_trunc: true, seed: some("0"), ..EditWords::default() };
-    let meaning = words.meaning().expect("a meaning");
+    let words =
+        EditArguments { fuzz_seed: some("0"), mtu: some("300"), ..EditArguments::default() };
+    assert_eq!(words.parse(), Ok(EditOptions::default()));
+    let words = EditArguments { mtu_trunc: true, seed: some("0"), ..EditArguments::default() };
+    let meaning = words.parse().expect("a meaning");
     assert_eq!((meaning.mtu_truncate, meaning.address_seed), (Some(1500), Some(0)));
-    let words = EditWords { enet_mac_seed: some("9"), ..EditWords::default() };
-    let meaning = words.meaning().expect("a meaning");
+    let words = EditArguments { enet_mac_seed: some("9"), ..EditArguments::default() };
+    let meaning = words.parse().expect("a meaning");
     assert_eq!(meaning.mac_seed, Some(MacSeed { seed: 9, keep_bytes: 0 }));
     assert!(!meaning.needs_sides());
 }
@@ -346,7 +350,7 @@ fn zero_seeds_and_mtu_alone_act_as_in_tcpreplay() {
 #[test]
 fn lists_have_a_maximum_length() {
     let many = vec!["80:81"; 1025].join(",");
-    let words = EditWords { portmap: vec![many], ..EditWords::default() };
+    let words = EditArguments { portmap: vec![many], ..EditArguments::default() };
     let error = EditError::TooMany { option: "portmap", found: 1025, limit: 1024 };
-    assert_eq!(words.meaning(), Err(error));
+    assert_eq!(words.parse(), Err(error));
 }

@@ -3,7 +3,7 @@
 use wirestorm_base::time::Duration;
 use wirestorm_model::load::Load;
 use wirestorm_model::program::{
-    Composition, Delimiter, Expected, Form, Piece, Rule, Step, Value, Variable,
+    Composition, Condition, Delimiter, MessageFraming, Piece, Step, Value, ValueFormat, Variable,
 };
 use wirestorm_plan::emulation::{EmulationPlan, Template};
 
@@ -45,7 +45,7 @@ fn shown(steps: &[Step]) -> String {
         Step::DelaySinceReceived { min, max } => {
             format!("waits from then {} to {} us\n", min.as_nanos() / 1_000, max.as_nanos() / 1_000)
         }
-        Step::Blocking(false) => "at once\n".to_owned(),
+        Step::SetBlocking(false) => "at once\n".to_owned(),
         Step::Repeat { times: Some(times), steps } => {
             format!("{times} times:\n{}.\n", shown(steps))
         }
@@ -53,9 +53,9 @@ fn shown(steps: &[Step]) -> String {
         Step::WaitForClose => "until it closes\n".to_owned(),
         Step::Reconnect { follows_http: true } => "anew unless kept\n".to_owned(),
         Step::Reconnect { follows_http: false } => "anew if closed\n".to_owned(),
-        Step::ReceiveWhole(Rule::Http) => "<message\n".to_owned(),
-        Step::NeedWhole(Rule::Http) => "<whole message\n".to_owned(),
-        Step::Expect { expected: Expected::KeepsConnection, .. } => "kept\n".to_owned(),
+        Step::ReceiveMessage(MessageFraming::Http) => "<message\n".to_owned(),
+        Step::ReceiveMessageOrFail(MessageFraming::Http) => "<whole message\n".to_owned(),
+        Step::Expect { expected: Condition::KeepsConnection, .. } => "kept\n".to_owned(),
         Step::StartTransaction(name) => format!("{name} starts\n"),
         Step::EndTransaction(name) => format!("{name} ends\n"),
         other => format!("{other:?}\n"),
@@ -139,14 +139,16 @@ fn http2_frames_delimit_messages() {
 fn requests_contain_values_of_each_flow() {
     let said = "http: {path: \"/${flow}/$${x}\", body: {text: a, size: 3, fill: b}}";
     let (client, server) = programs(said, "cs").unwrap();
-    let [Step::SendOwn(request), Step::NeedWhole(Rule::Http)] = &client[..] else {
+    let [Step::SendComposed(request), Step::ReceiveMessageOrFail(MessageFraming::Http)] =
+        &client[..]
+    else {
         panic!("{client:?}")
     };
     let rest = "/${x} HTTP/1.1\r\nHost: www.example.net\r\nUser-Agent: wirestorm\r\nAccept: */*\r\n\
                 Connection: close\r\nContent-Length: 3\r\n\r\n";
     let pieces = [
         Piece::Bytes(b"GET /".to_vec()),
-        Piece::Value(Value::Flow, Form::Plain),
+        Piece::Value(Value::Flow, ValueFormat::Plain),
         Piece::Bytes(rest.into()),
         Piece::Bytes(b"abb".to_vec()),
     ];
@@ -159,11 +161,11 @@ fn requests_contain_values_of_each_flow() {
     let [
         Step::Set { variable: set, value: 2 },
         Step::Label(next),
-        Step::Blocking(false),
+        Step::SetBlocking(false),
         Step::Repeat { times: Some(2), steps: each },
-        Step::NeedWhole(Rule::Http),
+        Step::ReceiveMessageOrFail(MessageFraming::Http),
         Step::Expect { .. },
-        Step::NeedWhole(Rule::Http),
+        Step::ReceiveMessageOrFail(MessageFraming::Http),
         Step::DecrementAndJump { variable: decremented, to: between },
         Step::Jump { to: end, .. },
         Step::Label(between_here),
@@ -178,7 +180,7 @@ fn requests_contain_values_of_each_flow() {
     assert_eq!([next, between, end], [next_again, between_here, end_here]);
     // A counter shared by all flows is set once per request.
     assert!(
-        matches!(each[..], [Step::SetNumber { variable, .. }, Step::SendOwn(_)]
+        matches!(each[..], [Step::SetNumber { variable, .. }, Step::SendComposed(_)]
             if variable == Variable::named(0)),
         "{each:?}"
     );
@@ -265,7 +267,10 @@ fn clients_parse_responses_of_other_servers() {
     assert!(!shown(&client).contains("until it closes"), "{}", shown(&client));
     // Without clients in the plan, a server reads requests line by line.
     let (_, server) = programs("smtp: {}", "s").unwrap();
-    let line = format!("{:?}", Step::ReceiveWhole(Rule::Until(Delimiter::new(b"\n").unwrap())));
+    let line = format!(
+        "{:?}",
+        Step::ReceiveMessage(MessageFraming::Until(Delimiter::new(b"\n").unwrap()))
+    );
     let expected =
         format!("at once\n>\"220 mail.example.net ESMTP ready\\r\\n\"\nLabel(Label(0))\n{line}\n");
     assert!(shown(&server).starts_with(&expected), "{}", shown(&server));
@@ -379,7 +384,7 @@ fn waits(steps: &[Step]) -> Vec<Step> {
     for step in steps {
         match step {
             Step::Repeat { steps, .. } => waits.extend(self::waits(steps)),
-            Step::Delay { .. } | Step::DelaySinceReceived { .. } | Step::DelayAbout { .. } => {
+            Step::Delay { .. } | Step::DelaySinceReceived { .. } | Step::RandomDelay { .. } => {
                 waits.push(step.clone());
             }
             _ => {}
@@ -391,8 +396,8 @@ fn waits(steps: &[Step]) -> Vec<Step> {
 #[test]
 fn delays_can_have_any_distribution() {
     let mean = Duration::from_millis(300);
-    let normal = Step::DelayAbout { mean, deviation: Some(Duration::from_millis(50)) };
-    let exponential = Step::DelayAbout { mean, deviation: None };
+    let normal = Step::RandomDelay { mean, deviation: Some(Duration::from_millis(50)) };
+    let exponential = Step::RandomDelay { mean, deviation: None };
     for (said, sides, of_client, of_server) in [
         ("http: {requests: 3, think: EXP, response: {delay: NORM}}", "cs", 1, 2),
         ("http: {response: {delay: NORM}}", "s", 0, 1),
@@ -446,14 +451,14 @@ fn clients_check_replies_of_other_servers() {
         };
         if let Some((_, steps)) = found {
             assert_eq!(steps[0], delay(5_000));
-            assert!(matches!(steps[..], [_, _, Step::SendOwn(_), ..]), "{steps:?}");
+            assert!(matches!(steps[..], [_, _, Step::SendComposed(_), ..]), "{steps:?}");
         }
         assert_eq!(client.contains(&delay(rest)), rest > 0, "{client:?}");
     }
     // Each response has one check, and 10,000 queries do not exceed the program limit.
     let (client, _) = programs("dns: {queries: 10000}", "c").unwrap();
     let codes = client.iter().filter(|it| {
-        matches!(it, Step::Expect { expected: Expected::DnsNoError, otherwise: None })
+        matches!(it, Step::Expect { expected: Condition::DnsNoError, otherwise: None })
     });
     assert_eq!(codes.count(), 10_000);
 }
@@ -607,7 +612,7 @@ fn rtsp_interleaves_media_on_the_connection() {
         Step::Repeat { times: Some(3), steps } => Some(steps),
         _ => None,
     });
-    let [wait, Step::SendOwn(packet), ..] = &media.unwrap()[..] else { panic!("{server:?}") };
+    let [wait, Step::SendComposed(packet), ..] = &media.unwrap()[..] else { panic!("{server:?}") };
     // The next timer tick is at 20 ms.
     let nearly = Duration::from_micros(19_500);
     assert_eq!(*wait, Step::Delay { min: nearly, max: nearly });
@@ -621,7 +626,7 @@ fn rtsp_interleaves_media_on_the_connection() {
 #[test]
 fn rtp_and_dns_use_datagrams() {
     let (client, server) = programs("rtp: {packets: 3}", "cs").unwrap();
-    let Some(Step::SendOwnDatagram(packet)) = client.last() else { panic!("{client:?}") };
+    let Some(Step::SendComposedDatagram(packet)) = client.last() else { panic!("{client:?}") };
     assert_eq!(packet.size, 12 + 160);
     let is_loop = |it: &Step| matches!(it, Step::Repeat { times: Some(2), .. });
     assert_eq!(client.iter().filter(|it| is_loop(it)).count(), 1, "{client:?}");
@@ -638,7 +643,7 @@ fn rtp_and_dns_use_datagrams() {
 #[test]
 fn idle_timeouts_allow_for_the_longest_delay() {
     let idle = |steps: &[Step]| match steps.first() {
-        Some(Step::Idle { time, receive_only: false }) => time.as_nanos() / 1_000_000,
+        Some(Step::SetIdleTimeout { time, receive_only: false }) => time.as_nanos() / 1_000_000,
         _ => 0,
     };
     for (said, expected) in [

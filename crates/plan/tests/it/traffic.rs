@@ -2,7 +2,7 @@
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
-use wirestorm_model::stream::{Departures, Mode, Speed, Step};
+use wirestorm_model::stream::{GapDistribution, Mode, Speed, Step};
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::checksum;
@@ -113,7 +113,7 @@ fn parses_modes_rates_and_next_flows() {
     let gap = Duration::from_micros(1);
     assert_eq!(two.transmission.mode, Mode::Bursts { frames: 4, count: 2, gap });
     assert_eq!(two.transmission.start_delay, Duration::from_millis(5));
-    assert!(matches!(two.transmission.departures, Departures::Poisson { .. }));
+    assert!(matches!(two.transmission.departures, GapDistribution::Poisson { .. }));
     assert!(!two.transmission.self_start);
 }
 
@@ -123,7 +123,7 @@ fn a_time_limits_a_flow_at_any_rate() {
     for rate in ["1500pps", "100%", "max", "1500pps, departures: poisson", "1G-l1, size: imix"] {
         let plan = plan(&format!("  - {{name: f, tx: a, {UDP}, rate: {rate}, duration: 2s}}"));
         let streams = plan.unwrap().streams(0, None, Multiplier::ONE).unwrap();
-        assert_eq!(streams[0].1.transmission.mode, Mode::Time { lasts }, "{rate}");
+        assert_eq!(streams[0].1.transmission.mode, Mode::Time { duration: lasts }, "{rate}");
     }
 }
 
@@ -314,7 +314,7 @@ fn random_fields_are_independent() {
     };
     let [first, second] = seeds("poisson")[..] else { panic!("two flows") };
     assert_ne!(first, second, "two flows with equal gaps would leave together");
-    let same = Departures::Poisson { seed: 7 };
+    let same = GapDistribution::Poisson { seed: 7 };
     assert_eq!(seeds("{poisson: {seed: 7}}"), [same, same]);
 }
 
@@ -329,7 +329,7 @@ fn mask_and_shift_vary_some_bits_of_a_field() {
                 let mut frame = stream.template.clone();
                 for step in &stream.program.steps {
                     if let Step::Write(write) = step {
-                        write.put(values(&stream, number)[write.variable], &mut frame);
+                        write.apply(values(&stream, number)[write.variable], &mut frame);
                     }
                 }
                 if number == 0 {

@@ -639,7 +639,7 @@ fn measured_streams_reserve_the_signature_and_keep_checksums_valid() {
 
     let template = &lowered_with(&signed, &[measured(&packet)])[0].template;
     assert_eq!((&template[82..], &template[42..82]), (&[0; 18][..], &packet[42..82]));
-    assert_eq!(transport(template), Outcome::Right);
+    assert_eq!(transport(template), Outcome::Correct);
     let template = &lowered_with(&signed, &[measured(&wrong)])[0].template;
     assert_eq!(template[40..42], wrong[40..42], "what is wrong on purpose stays so");
 }

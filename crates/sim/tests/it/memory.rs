@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wirestorm_base::contract::Connected;
+use wirestorm_base::contract::PortPair;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::Instant;
@@ -14,18 +14,18 @@ fn now() -> Instant {
     Instant::from_nanos(1_000 * LOOKS.fetch_add(1, Ordering::Relaxed))
 }
 
-fn connect_with(options: WireOptions) -> Option<Connected<MemoryTransmit, MemoryReceive>> {
+fn connect_with(options: WireOptions) -> Option<PortPair<MemoryTransmit, MemoryReceive>> {
     let (transmit, receive) = wire(options);
-    Some(Connected { transmit, receive, now, window: options.frames, wire: Box::new(()) })
+    Some(PortPair { transmit, receive, now, window: options.frames, wire: Box::new(()) })
 }
 
-fn connect() -> Option<Connected<MemoryTransmit, MemoryReceive>> {
+fn connect() -> Option<PortPair<MemoryTransmit, MemoryReceive>> {
     connect_with(WireOptions::default())
 }
 
 port_contract!(contract, connect);
 
-fn connect_narrow() -> Option<Connected<MemoryTransmit, MemoryReceive>> {
+fn connect_narrow() -> Option<PortPair<MemoryTransmit, MemoryReceive>> {
     connect_with(WireOptions { frames: 64, frame_length_max: 1_518 })
 }
 

@@ -9,7 +9,7 @@ use super::queue::SendQueue;
 use super::reassembly::Reassembly;
 use super::{Handshake, Session, SessionCounters, SessionState};
 use crate::program::{BufferId, Buffers};
-use crate::tcp::arrival::Arrival;
+use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::{Connection, Now, State};
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
@@ -17,7 +17,7 @@ use crate::tcp::sequence::SequenceNumber;
 
 /// Data that a program sends.
 #[derive(Debug)]
-pub(crate) enum Saying {
+pub(crate) enum SendData {
     /// Shared buffer.
     Buffer(BufferId),
     /// Bytes of this flow only.
@@ -26,8 +26,8 @@ pub(crate) enum Saying {
 
 /// Data of a send step that the session has not taken completely.
 #[derive(Debug)]
-struct Unsaid {
-    saying: Saying,
+struct PendingSend {
+    saying: SendData,
     offset: u32,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Exchange {
     session: Option<Box<dyn Session>>,
     sent: SendQueue,
     arrived: Reassembly,
-    unsaid: Option<Unsaid>,
+    unsaid: Option<PendingSend>,
     /// Sequence number after the last byte of the last send step. `None` until the connection has
     /// all of it.
     said_to: Option<SequenceNumber>,
@@ -104,7 +104,7 @@ impl Exchange {
     ) -> u32 {
         self.opened_at = Some(now.micros);
         let mut said = 0;
-        session.hear(came, &mut |plain| {
+        session.receive_data(came, &mut |plain| {
             said += plain.len();
             plaintext(plain);
         });
@@ -144,21 +144,21 @@ impl Exchange {
     }
 
     /// Whether the session has not taken all data of the last send step.
-    pub(crate) const fn has_unsaid(&self) -> bool {
+    pub(crate) const fn has_pending_send(&self) -> bool {
         self.unsaid.is_some()
     }
 
     /// Whether the peer has not acknowledged all data of the program. Bytes that the session adds,
     /// such as an HTTP/2 SETTINGS acknowledgement, do not count. Nothing answers them, so their
     /// acknowledgement is delayed.
-    pub(crate) fn is_unheard(&self, connection: &Connection) -> bool {
+    pub(crate) fn is_unacknowledged(&self, connection: &Connection) -> bool {
         let is_before = |end| connection.unacknowledged().is_before(end);
-        self.has_unsaid() || self.said_to.is_none_or(is_before)
+        self.has_pending_send() || self.said_to.is_none_or(is_before)
     }
 
     /// Whether a send step has more data and the connection has room for it.
     pub(crate) fn is_due(&self, connection: &Connection) -> bool {
-        self.has_unsaid()
+        self.has_pending_send()
             && !self.is_blocked
             && self.is_open()
             && connection.state() != State::Closed
@@ -166,9 +166,9 @@ impl Exchange {
     }
 
     /// Whether the program may send more before its last data leaves.
-    pub(crate) fn takes_more(&self, connection: &Connection) -> bool {
-        let gathers = self.session.as_ref().is_some_and(|session| session.gathers());
-        gathers && !self.has_unsaid() && connection.unsent() < UNSENT_MAX
+    pub(crate) fn has_room_to_coalesce(&self, connection: &Connection) -> bool {
+        let gathers = self.session.as_ref().is_some_and(|session| session.may_coalesce());
+        gathers && !self.has_pending_send() && connection.unsent() < UNSENT_MAX
     }
 
     /// Whether the session takes plaintext. A peer that closed its direction may still receive.
@@ -188,7 +188,7 @@ impl Exchange {
         &mut self,
         segment: &Segment<'_>,
         data: &[u8],
-        arrival: &Arrival,
+        arrival: &SegmentOutcome,
         connection: &Connection,
         now: Now,
         mut plaintext: impl FnMut(&[u8]),
@@ -196,13 +196,13 @@ impl Exchange {
         let Some(session) = &mut self.session else { return 0 };
         self.opened_at.get_or_insert(now.micros);
         let start = segment.data_start();
-        let beyond = data.get(..arrival.beyond as usize).unwrap_or_default();
+        let beyond = data.get(..arrival.out_of_order as usize).unwrap_or_default();
         self.arrived.keep(start, beyond);
         let mut said = 0;
         if arrival.data > 0 {
             self.is_blocked = false;
             let mut hand_on = |bytes: &[u8]| {
-                session.hear(bytes, &mut |plain| {
+                session.receive_data(bytes, &mut |plain| {
                     said += plain.len();
                     plaintext(plain);
                 })
@@ -220,8 +220,8 @@ impl Exchange {
     }
 
     /// Takes the data of a send step, which leaves as the connection has room.
-    pub(crate) fn say(&mut self, saying: Saying) {
-        self.unsaid = Some(Unsaid { saying, offset: 0 });
+    pub(crate) fn say(&mut self, saying: SendData) {
+        self.unsaid = Some(PendingSend { saying, offset: 0 });
         self.said_to = None;
     }
 
@@ -245,10 +245,10 @@ impl Exchange {
         // with SYN (TCP Fast Open).
         if is_established || self.is_open() && connection.state() != State::Closed {
             self.fetch(connection, counters);
-            while self.is_due(connection) && self.say_a_piece(buffers) {
+            while self.is_due(connection) && self.send_piece(buffers) {
                 self.fetch(connection, counters);
             }
-            if !self.has_unsaid() {
+            if !self.has_pending_send() {
                 self.said_to.get_or_insert(connection.queued());
             }
         }
@@ -296,12 +296,12 @@ impl Exchange {
             // After our close, the peer's state does not matter.
             _ if self.is_closed => {}
             SessionState::Failed(cause) => self.fail(cause, sessions),
-            SessionState::Handshaking if connection.is_peer_done() => {
+            SessionState::Handshaking if connection.has_received_fin() => {
                 self.fail(CLOSED_EARLY, sessions);
             }
             // Only a session with a handshake needs an orderly close.
             SessionState::Open
-                if connection.is_peer_done() && self.is_counted && !self.is_truncated =>
+                if connection.has_received_fin() && self.is_counted && !self.is_truncated =>
             {
                 self.is_truncated = true;
                 sessions.truncated += 1;
@@ -341,25 +341,25 @@ impl Exchange {
     }
 
     /// Passes a piece of a send step's data to the session; returns whether it took any.
-    fn say_a_piece(&mut self, buffers: &Buffers) -> bool {
+    fn send_piece(&mut self, buffers: &Buffers) -> bool {
         let (Some(session), Some(unsaid)) = (&mut self.session, &mut self.unsaid) else {
             return false;
         };
         let size = match &unsaid.saying {
-            Saying::Buffer(buffer) => buffers.get(*buffer).size(),
-            Saying::Own(bytes) => bytes.len() as u32,
+            SendData::Buffer(buffer) => buffers.get(*buffer).size(),
+            SendData::Own(bytes) => bytes.len() as u32,
         };
         let left = size.saturating_sub(unsaid.offset);
         let length = left.min(PIECE);
         let taken = match &unsaid.saying {
-            Saying::Buffer(buffer) => {
+            SendData::Buffer(buffer) => {
                 let mut piece = vec![0; length as usize];
                 buffers.get(*buffer).copy(unsaid.offset, &mut piece);
-                session.say(&piece)
+                session.send_data(&piece)
             }
-            Saying::Own(bytes) => {
+            SendData::Own(bytes) => {
                 let piece = bytes.get(unsaid.offset as usize..).unwrap_or_default();
-                session.say(&piece[..piece.len().min(length as usize)])
+                session.send_data(&piece[..piece.len().min(length as usize)])
             }
         };
         let taken = taken as u32;

@@ -27,10 +27,10 @@ use wirestorm_base::histogram::Histogram;
 
 pub(crate) use datagrams::DatagramExchange;
 pub use datagrams::DatagramSession;
-pub(crate) use exchange::{Exchange, Saying};
+pub(crate) use exchange::{Exchange, SendData};
 
 /// Factory of the sessions of a template's flows.
-pub trait Sessions: Debug + Send + Sync {
+pub trait SessionFactory: Debug + Send + Sync {
     /// Creates the session of a new TCP flow between our address and the peer's.
     fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session>;
 
@@ -48,13 +48,13 @@ pub trait Sessions: Debug + Send + Sync {
 pub trait Session: Debug + Send {
     /// Processes the next bytes of the peer in order, and calls `plaintext` with the data for the
     /// program.
-    fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8]));
+    fn receive_data(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8]));
 
     /// Takes plaintext of the program and returns how many bytes it took. The state must be
     /// [`SessionState::Open`] or [`SessionState::PeerClosed`].
     ///
     /// After 0, the session takes more once data of the peer arrives.
-    fn say(&mut self, plaintext: &[u8]) -> usize;
+    fn send_data(&mut self, plaintext: &[u8]) -> usize;
 
     /// Starts an orderly close: the program sends no more data.
     fn close(&mut self);
@@ -70,7 +70,7 @@ pub trait Session: Debug + Send {
 
     /// Returns whether the data of several send steps may share segments. True if the data is
     /// self-delimiting messages and the program waits for nothing between them.
-    fn gathers(&self) -> bool {
+    fn may_coalesce(&self) -> bool {
         false
     }
 

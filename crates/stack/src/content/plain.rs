@@ -11,11 +11,11 @@ pub(super) struct Plain {
 }
 
 impl Session for Plain {
-    fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
+    fn receive_data(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
         plaintext(bytes);
     }
 
-    fn say(&mut self, plaintext: &[u8]) -> usize {
+    fn send_data(&mut self, plaintext: &[u8]) -> usize {
         self.due.extend(plaintext);
         plaintext.len()
     }

@@ -9,12 +9,12 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::MacAddress;
 
 use super::counters::StrayCounters;
-use super::events::{Asked, Event};
-use super::followed::Followed;
-use super::fragments::Pieces;
-use super::links::Links;
-use super::paths::Paths;
-use super::pauses::Pauses;
+use super::events::{Event, PendingRequest};
+use super::followed::FlowSampler;
+use super::fragments::FragmentState;
+use super::links::LinkTable;
+use super::paths::PathMtus;
+use super::pauses::YieldSchedule;
 use super::servers::Servers;
 use super::template::{Role, TemplateState};
 use crate::frame::{LinkHeader, Packet};
@@ -33,16 +33,16 @@ pub(super) struct Common {
     pub(super) templates_known: usize,
     pub(super) buffers: Buffers,
     pub(super) servers: Servers,
-    pub(super) links: Links,
-    pub(super) paths: Paths,
-    pub(super) pieces: Pieces,
-    pub(super) pauses: Pauses,
-    pub(super) followed: Followed,
+    pub(super) links: LinkTable,
+    pub(super) paths: PathMtus,
+    pub(super) pieces: FragmentState,
+    pub(super) pauses: YieldSchedule,
+    pub(super) followed: FlowSampler,
     pub(super) strays: StrayCounters,
     /// Free frames, within an iteration.
     pub(super) spare: Vec<FrameId>,
     /// Pending requests of programs.
-    pub(super) asked: VecDeque<Asked>,
+    pub(super) requested: VecDeque<PendingRequest>,
     /// Whether any flow waits for another; otherwise no events are recorded.
     pub(super) are_awaited: bool,
     /// Recorded events, not yet handled.
@@ -80,7 +80,7 @@ impl Common {
     }
 
     /// Returns the link header of answers to a packet that starts a flow.
-    pub(super) fn way_back(&mut self, packet: &Packet<'_>) -> Option<LinkHeader> {
+    pub(super) fn reply_link(&mut self, packet: &Packet<'_>) -> Option<LinkHeader> {
         let link = LinkHeader::answering(packet.link);
         // The packet has more tags and labels than a link header has room for.
         self.strays.other_protocol += u64::from(link.is_none());

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 
 use super::times::{StampedTimes, Times};
 use crate::content::SessionCounters;
-use crate::program::{Findings, Statistics};
-use crate::tcp::connection::End;
+use crate::program::{ProgramResults, Statistics};
+use crate::tcp::connection::EndReason;
 use crate::tcp::counters::{TcpCounters, counters};
 
 counters! {
@@ -71,17 +71,17 @@ impl FlowCounters {
     }
 
     /// Returns the counter of connections that ended for a reason.
-    pub(super) const fn of(&mut self, end: End) -> &mut u64 {
+    pub(super) const fn of(&mut self, end: EndReason) -> &mut u64 {
         match end {
-            End::Closed => &mut self.closed,
-            End::Refused => &mut self.refused,
-            End::Unreachable => &mut self.unreachable,
-            End::Reset => &mut self.reset,
-            End::ResetAfterClose => &mut self.reset_after_close,
-            End::Unanswered => &mut self.unanswered,
-            End::TimedOut => &mut self.timed_out,
-            End::KeepaliveTimeout => &mut self.keepalive_timeout,
-            End::Aborted => &mut self.aborted,
+            EndReason::Closed => &mut self.closed,
+            EndReason::Refused => &mut self.refused,
+            EndReason::Unreachable => &mut self.unreachable,
+            EndReason::Reset => &mut self.reset,
+            EndReason::ResetAfterClose => &mut self.reset_after_close,
+            EndReason::Unanswered => &mut self.unanswered,
+            EndReason::TimedOut => &mut self.timed_out,
+            EndReason::KeepaliveTimeout => &mut self.keepalive_timeout,
+            EndReason::Aborted => &mut self.aborted,
         }
     }
 }
@@ -136,7 +136,7 @@ pub struct Tally {
     /// Statistics of programs.
     pub statistics: Statistics,
     /// Transactions, failures and messages of programs.
-    pub findings: Findings,
+    pub findings: ProgramResults,
     /// Session counters.
     pub sessions: SessionCounters,
     /// Times of flows.
@@ -157,7 +157,7 @@ impl Tally {
             tcp: TcpCounters::default(),
             udp: UdpCounters::default(),
             statistics: Statistics::default(),
-            findings: Findings::default(),
+            findings: ProgramResults::default(),
             sessions: SessionCounters::default(),
             times: Times::new(),
             stamped: None,

@@ -2,25 +2,25 @@
 
 use wirestorm_wire::flow::FlowKey;
 
-use crate::program::Wish;
+use crate::program::FlowRequest;
 
 /// Slot of a flow in the table of its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum FlowSlot {
     Tcp(u32),
     Udp(u32),
 }
 
 /// Request of a program.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// Requesting flow. Its key tells whether the slot still holds that flow when the request is
     /// handled.
-    pub(super) parent: Place,
+    pub(super) parent: FlowSlot,
     pub(super) key: FlowKey,
     /// Template of the requesting flow.
     pub(super) template: u16,
-    pub(super) wish: Wish,
+    pub(super) wish: FlowRequest,
 }
 
 /// Event of a flow that others may wait for.
@@ -28,7 +28,7 @@ pub(super) struct Asked {
 pub(super) enum Event {
     /// The flow was removed.
     Gone {
-        place: Place,
+        place: FlowSlot,
         /// Whether it has failed.
         has_failed: bool,
     },

@@ -13,14 +13,14 @@ use core::net::IpAddr;
 
 use wirestorm_base::port::Transmit;
 
-use super::connections::FlowMarks;
-use super::events::{Asked, Event, Place};
+use super::connections::FlowFlags;
+use super::events::{Event, FlowSlot, PendingRequest};
 use super::load::{Origin, Starts};
 use super::template::{Role, Template};
 use super::transports::Transports;
 use crate::frame::Packet;
-use crate::program::{Ports, Run, Wish};
-use crate::tcp::arrival::Arrival;
+use crate::program::{FlowRequest, Ports, Run};
+use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
@@ -30,40 +30,40 @@ type Listening = (IpAddr, IpAddr, u16);
 
 /// Connection that a program listens for.
 #[derive(Clone, Copy, Debug)]
-struct Expected {
+struct ExpectedConnection {
     at: Listening,
-    state: Expectation,
+    state: ExpectedState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expectation {
+enum ExpectedState {
     /// The connection has not arrived. The template, if the program waits to accept it.
     Open(Option<u16>),
     /// The connection in this slot has arrived and is held.
-    Came(u32),
+    Arrived(u32),
     /// The connection ended before the program accepted it.
     Gone,
 }
 
 /// Connection that is held until a program accepts it.
 #[derive(Debug)]
-struct Held {
+struct HeldConnection {
     /// Flow that listens for it.
-    listener: Place,
+    listener: FlowSlot,
     /// TCP counters of its received segments.
     counted: TcpCounters,
 }
 
 /// Parents, children and listeners among the flows.
 #[derive(Debug)]
-pub(super) struct Executions {
-    children: BTreeMap<Place, Place>,
-    parents: BTreeMap<Place, Parent>,
+pub(super) struct FlowRequests {
+    children: BTreeMap<FlowSlot, FlowSlot>,
+    parents: BTreeMap<FlowSlot, Parent>,
     /// Listening flows.
-    listening: BTreeMap<Listening, Place>,
-    expected: BTreeMap<Place, Expected>,
+    listening: BTreeMap<Listening, FlowSlot>,
+    expected: BTreeMap<FlowSlot, ExpectedConnection>,
     /// Held connections by slot.
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, HeldConnection>,
     /// Offset of the next search for a free port.
     port: u16,
     /// For each template whose program listens, the template of its held connections.
@@ -75,7 +75,7 @@ pub(super) struct Executions {
 /// Flow that requested another one.
 #[derive(Clone, Copy, Debug)]
 struct Parent {
-    place: Place,
+    place: FlowSlot,
     /// Whether it waits for the child now.
     waits: bool,
     /// Whether it owns the child: a failure of the child fails it, and its own end resets the
@@ -85,14 +85,14 @@ struct Parent {
 
 /// Consequences of the end of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ended {
+struct EndEffects {
     /// Flow that requested it.
     parent: Option<Parent>,
     /// Connections that it owned, to be reset.
     left: [Option<u32>; 2],
 }
 
-impl Executions {
+impl FlowRequests {
     pub(super) const fn new(holders: BTreeMap<u16, u16>, groups: Vec<Vec<usize>>) -> Self {
         Self {
             children: BTreeMap::new(),
@@ -117,7 +117,7 @@ impl Executions {
     }
 
     /// Registers a flow as the child of another. An earlier child becomes independent.
-    fn begin(&mut self, child: Place, parent: Parent) {
+    fn begin(&mut self, child: FlowSlot, parent: Parent) {
         if let Some(before) = self.children.insert(parent.place, child) {
             self.parents.remove(&before);
         }
@@ -125,12 +125,12 @@ impl Executions {
     }
 
     /// Whether another flow requested this one.
-    fn is_asked_for(&self, flow: Place) -> bool {
+    fn is_requested(&self, flow: FlowSlot) -> bool {
         self.parents.contains_key(&flow)
     }
 
     /// Makes a flow wait for its child. Returns whether it has one.
-    fn wait(&mut self, parent: Place) -> bool {
+    fn wait(&mut self, parent: FlowSlot) -> bool {
         let child = self.children.get(&parent).and_then(|child| self.parents.get_mut(child));
         if let Some(child) = child {
             child.waits = true;
@@ -141,37 +141,37 @@ impl Executions {
 
     /// Handles the end of a program. Returns the connections that it owned.
     #[cold]
-    fn end_program(&mut self, flow: Place) -> [Option<u32>; 2] {
+    fn end_program(&mut self, flow: FlowSlot) -> [Option<u32>; 2] {
         let child = self.children.remove(&flow);
         let parent = child.and_then(|child| self.parents.remove(&child));
         let owned = child.filter(|_| parent.is_some_and(|it| it.owns));
         let owned = owned.and_then(|child| match child {
-            Place::Tcp(place) => Some(place),
+            FlowSlot::Tcp(place) => Some(place),
             // A UDP child ends by its idle timeout.
-            Place::Udp(_) => None,
+            FlowSlot::Udp(_) => None,
         });
         [owned, self.forget(flow)]
     }
 
     /// Handles the end of a flow.
     #[cold]
-    fn end(&mut self, flow: Place) -> Ended {
+    fn end(&mut self, flow: FlowSlot) -> EndEffects {
         let left = self.end_program(flow);
-        if let Place::Tcp(place) = flow
-            && let Some(Held { listener, .. }) = self.held.remove(&place)
+        if let FlowSlot::Tcp(place) = flow
+            && let Some(HeldConnection { listener, .. }) = self.held.remove(&place)
             && let Some(expected) = self.expected.get_mut(&listener)
         {
-            expected.state = Expectation::Gone;
+            expected.state = ExpectedState::Gone;
         }
         let parent = self.parents.remove(&flow);
         if let Some(parent) = parent {
             self.children.remove(&parent.place);
         }
-        Ended { parent, left }
+        EndEffects { parent, left }
     }
 
     /// Moves the relations of a flow to its replacement.
-    fn replace(&mut self, old: Place, new: Place) {
+    fn replace(&mut self, old: FlowSlot, new: FlowSlot) {
         if let Some(parent) = self.parents.remove(&old) {
             self.children.insert(parent.place, new);
             self.parents.insert(new, parent);
@@ -185,60 +185,60 @@ impl Executions {
     }
 
     /// Stops listening for a flow. Returns the connection that is held for it.
-    fn forget(&mut self, flow: Place) -> Option<u32> {
+    fn forget(&mut self, flow: FlowSlot) -> Option<u32> {
         let expected = self.expected.remove(&flow)?;
         match expected.state {
-            Expectation::Open(_) => {
+            ExpectedState::Open(_) => {
                 self.listening.remove(&expected.at);
                 None
             }
-            Expectation::Came(place) => {
+            ExpectedState::Arrived(place) => {
                 self.held.remove(&place);
                 Some(place)
             }
-            Expectation::Gone => None,
+            ExpectedState::Gone => None,
         }
     }
 }
 
 /// Bytes of a held connection that are buffered for a session. No peer sends more in a handshake
 /// without an answer. One that does has no session, or one that fails.
-const GATHERED_MAX: u64 = 64 << 10;
+const BUFFERED_MAX: u64 = 64 << 10;
 
 /// Ports tried for a program that listens.
 const PORTS_MAX: u32 = 64;
 
-impl Executions {
+impl FlowRequests {
     /// Handles the pending requests of programs.
     #[cold]
     pub(super) fn execute(&mut self, on: &mut Transports, now: Now, transmit: &mut impl Transmit) {
         // Requests made meanwhile wait for the next iteration.
-        for _ in 0..on.common.asked.len() {
-            let Some(asked) = on.common.asked.pop_front() else { break };
+        for _ in 0..on.common.requested.len() {
+            let Some(asked) = on.common.requested.pop_front() else { break };
             if on.key(asked.parent) != Some(asked.key) {
                 continue;
             }
             match asked.wish {
-                Wish::Flow { group, ports } => {
-                    self.make_asked(on, &asked, group, ports, now, transmit)
+                FlowRequest::Flow { group, ports } => {
+                    self.start_requested(on, &asked, group, ports, now, transmit)
                 }
-                Wish::End => {
+                FlowRequest::End => {
                     if !self.wait(asked.parent) {
                         on.go_on(asked.parent, false);
                     }
                 }
-                Wish::Port { first, last } => self.listen(on, &asked, first, last),
-                Wish::Arrival { group } => self.take(on, &asked, group, now),
-                Wish::Session => self.start_session(on, &asked, now),
-                Wish::Reconnection => self.reconnect(on, &asked, now, transmit),
+                FlowRequest::Port { first, last } => self.listen(on, &asked, first, last),
+                FlowRequest::Arrival { group } => self.take(on, &asked, group, now),
+                FlowRequest::Session => self.start_session(on, &asked, now),
+                FlowRequest::Reconnection => self.reconnect(on, &asked, now, transmit),
             }
-            self.tell_whether_any_waits(on);
+            self.update_are_awaited(on);
         }
     }
 
     /// Starts the session of a flow whose program has reached `StartSession`.
-    fn start_session(&mut self, on: &mut Transports, asked: &Asked, now: Now) {
-        let Place::Tcp(place) = asked.parent else { return };
+    fn start_session(&mut self, on: &mut Transports, asked: &PendingRequest, now: Now) {
+        let FlowSlot::Tcp(place) = asked.parent else { return };
         let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
         let sessions = on.common.templates[usize::from(flow.template)].template.sessions.as_ref();
         let session = sessions.map(|it| it.begin(flow.key.destination(), flow.key.source()));
@@ -254,15 +254,16 @@ impl Executions {
     fn reconnect(
         &mut self,
         on: &mut Transports,
-        asked: &Asked,
+        asked: &PendingRequest,
         now: Now,
         transmit: &mut impl Transmit,
     ) {
-        let Place::Tcp(old) = asked.parent else { return };
+        let FlowSlot::Tcp(old) = asked.parent else { return };
         // A key is from the peer to us.
         let server = Some((asked.key.source(), asked.key.source_port()));
         let origin = Origin { client: asked.key.destination(), port: None, server };
-        let Some(Place::Tcp(new)) = on.open(usize::from(asked.template), Some(origin), now) else {
+        let Some(FlowSlot::Tcp(new)) = on.open(usize::from(asked.template), Some(origin), now)
+        else {
             return on.go_on(asked.parent, true);
         };
         let state = &mut on.common.templates[usize::from(asked.template)];
@@ -273,7 +274,7 @@ impl Executions {
         let Some((flow, pending)) = on.connections.flows.get_with_queue(old) else { return };
         let run = flow.run.leave(ends, fresh);
         flow.run.close(&mut flow.connection, &mut state.tally.tcp);
-        flow.marks.set(FlowMarks::REPLACED);
+        flow.marks.set(FlowFlags::REPLACED);
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(old);
@@ -281,21 +282,21 @@ impl Executions {
         if let Some(flow) = on.connections.flows.get_mut(new) {
             flow.run = run;
         }
-        self.replace(asked.parent, Place::Tcp(new));
-        self.serve(Place::Tcp(new), on, now, transmit);
+        self.replace(asked.parent, FlowSlot::Tcp(new));
+        self.serve(FlowSlot::Tcp(new), on, now, transmit);
     }
 
     /// Starts a flow of a template of `group`, or of the same template.
-    fn make_asked(
+    fn start_requested(
         &mut self,
         on: &mut Transports,
-        asked: &Asked,
+        asked: &PendingRequest,
         group: Option<u16>,
         ports: Option<Ports>,
         now: Now,
         transmit: &mut impl Transmit,
     ) {
-        let Asked { parent, key, template, .. } = *asked;
+        let PendingRequest { parent, key, template, .. } = *asked;
         let is_client = |it: &Template| matches!(it.role, Role::Client { .. });
         let wanted = match group {
             None => Some(usize::from(template)),
@@ -313,7 +314,7 @@ impl Executions {
         flows.flows_other += u64::from(wanted != Some(usize::from(template)));
         let (owns, waits) = (ports.is_some(), ports.is_none());
         self.begin(child, Parent { place: parent, waits, owns });
-        self.tell_whether_any_waits(on);
+        self.update_are_awaited(on);
         if owns {
             on.go_on(parent, false);
         }
@@ -338,7 +339,7 @@ impl Executions {
     }
 
     /// Assigns a port to a program that listens.
-    fn listen(&mut self, on: &mut Transports, asked: &Asked, first: u16, last: u16) {
+    fn listen(&mut self, on: &mut Transports, asked: &PendingRequest, first: u16, last: u16) {
         let (peer, own) = (asked.key.source(), asked.key.destination());
         // Drop the connection of an earlier `Listen`.
         if let Some(held) = self.forget(asked.parent) {
@@ -357,10 +358,10 @@ impl Executions {
         if let Some(port) = port {
             let at = (peer, own, port);
             self.listening.insert(at, asked.parent);
-            let expected = Expected { at, state: Expectation::Open(None) };
+            let expected = ExpectedConnection { at, state: ExpectedState::Open(None) };
             self.expected.insert(asked.parent, expected);
         }
-        let Place::Tcp(place) = asked.parent else { return };
+        let FlowSlot::Tcp(place) = asked.parent else { return };
         let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
         let state = &on.common.templates[usize::from(flow.template)];
         flow.run.listens_at(port, &state.template.program);
@@ -372,7 +373,7 @@ impl Executions {
 
     /// Assigns a template of `group` to the connection that a program listens for, now or on its
     /// arrival.
-    fn take(&mut self, on: &mut Transports, asked: &Asked, group: Option<u16>, now: Now) {
+    fn take(&mut self, on: &mut Transports, asked: &PendingRequest, group: Option<u16>, now: Now) {
         let parent = asked.parent;
         let is_simple =
             |it: &Template| matches!(it.role, Role::Accepted) && it.program.contents().is_none();
@@ -383,8 +384,8 @@ impl Executions {
         };
         let template = template as u16;
         match expected.state {
-            Expectation::Open(_) => expected.state = Expectation::Open(Some(template)),
-            Expectation::Came(child) => {
+            ExpectedState::Open(_) => expected.state = ExpectedState::Open(Some(template)),
+            ExpectedState::Arrived(child) => {
                 let held = self.held.remove(&child);
                 self.expected.remove(&parent);
                 self.move_to(
@@ -394,9 +395,9 @@ impl Executions {
                     held.map(|it| it.counted).unwrap_or_default(),
                     now,
                 );
-                self.begin_taken(on, asked.template, parent, child);
+                self.begin_accepted_child(on, asked.template, parent, child);
             }
-            Expectation::Gone => {
+            ExpectedState::Gone => {
                 self.expected.remove(&parent);
                 on.go_on(parent, true);
             }
@@ -404,14 +405,20 @@ impl Executions {
     }
 
     /// Makes an accepted connection the child of the flow that listened for it.
-    fn begin_taken(&mut self, on: &mut Transports, template: u16, parent: Place, child: u32) {
+    fn begin_accepted_child(
+        &mut self,
+        on: &mut Transports,
+        template: u16,
+        parent: FlowSlot,
+        child: u32,
+    ) {
         let flows = &mut on.common.templates[usize::from(template)].tally.flows;
         flows.flows_total += 1;
         flows.flows_other += 1;
         let waiting = Parent { place: parent, waits: true, owns: true };
-        self.begin(Place::Tcp(child), waiting);
-        self.tell_whether_any_waits(on);
-        if let Place::Tcp(parent) = parent
+        self.begin(FlowSlot::Tcp(child), waiting);
+        self.update_are_awaited(on);
+        if let FlowSlot::Tcp(parent) = parent
             && let Some(flow) = on.connections.flows.get_mut(parent)
         {
             flow.run.note_arrival();
@@ -450,7 +457,7 @@ impl Executions {
 
     /// Handles a SYN to a port where a program listens. Returns whether one does.
     #[cold]
-    pub(super) fn hear_expected(
+    pub(super) fn accept_expected(
         &mut self,
         on: &mut Transports,
         packet: &Packet<'_>,
@@ -461,14 +468,14 @@ impl Executions {
         let key = &packet.key;
         let at = (key.source(), key.destination(), key.destination_port());
         let Some(parent) = self.listening.get(&at).copied() else { return false };
-        let Place::Tcp(listener) = parent else { return false };
+        let FlowSlot::Tcp(listener) = parent else { return false };
         let Some(owner) = on.connections.flows.get(listener).map(|it| it.template) else {
             return false;
         };
         let Some(expected) = self.expected.get(&parent).copied() else { return false };
         let wanted = match expected.state {
-            Expectation::Open(template) => template,
-            Expectation::Came(_) | Expectation::Gone => None,
+            ExpectedState::Open(template) => template,
+            ExpectedState::Arrived(_) | ExpectedState::Gone => None,
         };
         // Until it is accepted, the connection has the holder template of its listener.
         let Some(template) = wanted.or_else(|| self.holders.get(&owner).copied()) else {
@@ -481,14 +488,14 @@ impl Executions {
         self.listening.remove(&at);
         if wanted.is_some() {
             self.expected.remove(&parent);
-            self.begin_taken(on, owner, parent, place);
+            self.begin_accepted_child(on, owner, parent, place);
         } else {
-            let expected = Expected { state: Expectation::Came(place), ..expected };
+            let expected = ExpectedConnection { state: ExpectedState::Arrived(place), ..expected };
             self.expected.insert(parent, expected);
-            self.tell_whether_any_waits(on);
+            self.update_are_awaited(on);
             // Count the SYN.
             let counted = TcpCounters { rcvtotal: 1, ..TcpCounters::default() };
-            let held = Held { listener: parent, counted };
+            let held = HeldConnection { listener: parent, counted };
             self.held.insert(place, held);
             // The template, and with it a session, is unknown: keep the first bytes for a session.
             let has_sessions =
@@ -497,12 +504,12 @@ impl Executions {
             let gathering = gathers.then(|| on.common.templates[usize::from(owner)].gathering(key));
             if let Some(flow) = on.connections.flows.get_mut(place) {
                 match gathering {
-                    Some(gathering) => flow.run.gather(gathering),
+                    Some(gathering) => flow.run.buffer_received(gathering),
                     None => flow.run.hold(),
                 }
             }
         }
-        self.serve(Place::Tcp(place), on, now, transmit);
+        self.serve(FlowSlot::Tcp(place), on, now, transmit);
         true
     }
 
@@ -510,18 +517,18 @@ impl Executions {
     #[inline]
     pub(super) fn serve(
         &mut self,
-        place: Place,
+        place: FlowSlot,
         on: &mut Transports,
         now: Now,
         transmit: &mut impl Transmit,
     ) {
         match place {
-            Place::Tcp(place) => on.connections.serve(place, now, transmit, &mut on.common),
-            Place::Udp(place) => {
+            FlowSlot::Tcp(place) => on.connections.serve(place, now, transmit, &mut on.common),
+            FlowSlot::Udp(place) => {
                 let next = on.datagrams.serve(place, now, transmit, &mut on.common);
                 if let Some(next) = next {
                     self.settle(on);
-                    on.datagrams.begin_next(next, now, &mut on.common);
+                    on.datagrams.start_successor(next, now, &mut on.common);
                 }
             }
         }
@@ -545,7 +552,7 @@ impl Executions {
                 Event::Served { place, is_over } => self.note_served(place, is_over, on),
             }
         }
-        self.tell_whether_any_waits(on);
+        self.update_are_awaited(on);
     }
 
     /// Handles the service of a connection. `is_over`: it entered TIME-WAIT. Both sides have closed
@@ -555,18 +562,18 @@ impl Executions {
         let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
         if flow.run.is_over() {
             // Connections that the program owned are over as well.
-            for left in self.end_program(Place::Tcp(place)).into_iter().flatten() {
+            for left in self.end_program(FlowSlot::Tcp(place)).into_iter().flatten() {
                 on.connections.abort(left, &mut on.common);
             }
         }
-        if is_over && self.is_asked_for(Place::Tcp(place)) {
-            self.end_flow(Place::Tcp(place), has_failed, on);
+        if is_over && self.is_requested(FlowSlot::Tcp(place)) {
+            self.end_flow(FlowSlot::Tcp(place), has_failed, on);
         }
     }
 
     /// Reports the end of a flow to its parent, and resets the connections that it owned.
-    fn end_flow(&mut self, place: Place, has_failed: bool, on: &mut Transports) {
-        let Ended { parent, left } = self.end(place);
+    fn end_flow(&mut self, place: FlowSlot, has_failed: bool, on: &mut Transports) {
+        let EndEffects { parent, left } = self.end(place);
         match parent {
             Some(Parent { place, owns: true, .. }) if has_failed => on.fail_with(place),
             Some(Parent { place, waits: true, .. }) => on.go_on(place, has_failed),
@@ -577,7 +584,7 @@ impl Executions {
         }
     }
 
-    fn tell_whether_any_waits(&self, on: &mut Transports) {
+    fn update_are_awaited(&self, on: &mut Transports) {
         on.common.are_awaited = !self.is_empty();
     }
 
@@ -591,7 +598,7 @@ impl Executions {
         now: Now,
         on: &mut Transports,
         starts: &mut Starts,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         let holder = on.connections.flows.get(place).map_or(0, |it| usize::from(it.template));
         let before = on.common.templates[holder].tally.tcp;
         let arrival = on.connections.arrive(place, segment, data, now, &mut on.common, starts);
@@ -601,9 +608,9 @@ impl Executions {
             counted.merge(&since);
         }
         if let Some(flow) = on.connections.flows.get_mut(place)
-            && flow.run.gathered() > GATHERED_MAX
+            && flow.run.buffered_bytes() > BUFFERED_MAX
         {
-            flow.run.stop_gathering();
+            flow.run.stop_buffering();
         }
         arrival
     }

@@ -11,7 +11,7 @@ use super::details::FlowDetails;
 /// Selection of sampled flows: up to `count` at a time that match all criteria. When one ends, the
 /// next new flow takes its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FollowOptions {
+pub struct SampleOptions {
     /// Maximum number of flows sampled at a time.
     pub count: usize,
     /// Indices of the templates to sample.
@@ -22,7 +22,7 @@ pub struct FollowOptions {
     pub port: Option<u16>,
 }
 
-impl FollowOptions {
+impl SampleOptions {
     fn takes(&self, template: usize, flow: &FlowDetails) -> bool {
         let ends = [flow.own, flow.peer];
         self.templates.contains(&template)
@@ -33,7 +33,7 @@ impl FollowOptions {
 
 /// Sampled flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FollowedFlow {
+pub struct TrackedFlow {
     /// Number of the flow among the sampled ones, from 0.
     pub number: u64,
     /// Index of the template.
@@ -46,9 +46,9 @@ pub struct FollowedFlow {
 
 /// Sampled flows of an endpoint.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
-    options: FollowOptions,
-    flows: Vec<FollowedFlow>,
+pub(super) struct FlowSampler {
+    options: SampleOptions,
+    flows: Vec<TrackedFlow>,
     /// Number of sampled flows that are not over.
     there: usize,
     next: u64,
@@ -56,14 +56,14 @@ pub(super) struct Followed {
     over: Vec<u32>,
 }
 
-impl Followed {
+impl FlowSampler {
     /// Creates the state for a selection.
-    pub(super) fn new(options: FollowOptions) -> Self {
+    pub(super) fn new(options: SampleOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
     /// Returns the sampled flows, with ended ones whose place no new flow has taken.
-    pub(super) fn flows(&self) -> &[FollowedFlow] {
+    pub(super) fn flows(&self) -> &[TrackedFlow] {
         &self.flows
     }
 
@@ -104,7 +104,7 @@ impl Followed {
         if !self.options.takes(template, flow) {
             return;
         }
-        let new = FollowedFlow { number: self.next, template, first: (now, *flow), last: None };
+        let new = TrackedFlow { number: self.next, template, first: (now, *flow), last: None };
         self.next += 1;
         self.there += 1;
         // Replace the flow that ended first.
@@ -118,7 +118,7 @@ impl Followed {
 
     #[cold]
     pub(super) fn end(&mut self, now: Instant, flow: &FlowDetails) {
-        let is_it = |it: &&mut FollowedFlow| it.last.is_none() && it.first.1.key == flow.key;
+        let is_it = |it: &&mut TrackedFlow| it.last.is_none() && it.first.1.key == flow.key;
         if let Some(followed) = self.flows.iter_mut().find(is_it) {
             followed.last = Some((now, *flow));
             self.there -= 1;

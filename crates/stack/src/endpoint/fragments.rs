@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wirestorm_base::port::{FrameId, Transmit};
 use wirestorm_base::time::Instant;
-use wirestorm_wire::fragment::{Cause, Fragments, GivenUp, Reassembler, Taken};
+use wirestorm_wire::fragment::{DropReason, DroppedPacket, Fragments, Reassembler, Taken};
 use wirestorm_wire::packet::{ipv6, udp};
 
 use super::counters::StrayCounters;
@@ -14,14 +14,14 @@ use crate::random::Random;
 use wirestorm_model::ip::Identification;
 
 /// Link header of answers to the sender of a packet. `None` if the frame was not for this endpoint.
-pub(super) type Sender = Option<LinkHeader>;
+pub(super) type ReplyLink = Option<LinkHeader>;
 
 /// Reassembly of received fragments, and buffers to send datagrams in fragments.
 #[derive(Debug)]
-pub(super) struct Pieces {
-    arrived: Reassembler<Sender>,
+pub(super) struct FragmentState {
+    arrived: Reassembler<ReplyLink>,
     /// Packets whose reassembly timed out, and whose sender has no ICMP message yet.
-    late: Vec<GivenUp<Sender>>,
+    late: Vec<DroppedPacket<ReplyLink>>,
     /// Buffer for a datagram before its fragmentation.
     packet: Vec<u8>,
     /// Identification of the next fragmented datagram, or of the next packet if packets count.
@@ -39,7 +39,7 @@ pub(super) enum Cut {
     TooLong,
 }
 
-impl Pieces {
+impl FragmentState {
     /// Creates the state; the first fragmented datagram has this identification.
     pub(super) fn new(identification: u32) -> Self {
         let (arrived, late) = (Reassembler::default(), Vec::new());
@@ -48,7 +48,7 @@ impl Pieces {
 
     /// Returns the number of incomplete packets.
     pub(super) fn waiting(&self) -> u64 {
-        self.arrived.waiting() as u64
+        self.arrived.incomplete_packets() as u64
     }
 
     /// Drops packets whose reassembly timed out. Returns whether [`Self::take_late`] has any.
@@ -142,12 +142,12 @@ impl Pieces {
     }
 }
 
-impl Pieces {
+impl FragmentState {
     /// Takes a received fragment.
     pub(super) fn take(
         &mut self,
         network: &[u8],
-        sender: Sender,
+        sender: ReplyLink,
         now: Instant,
         strays: &mut StrayCounters,
     ) -> Taken {
@@ -156,22 +156,26 @@ impl Pieces {
     }
 
     /// Takes the packets whose reassembly timed out.
-    pub(super) fn take_late(&mut self) -> Vec<GivenUp<Sender>> {
+    pub(super) fn take_late(&mut self) -> Vec<DroppedPacket<ReplyLink>> {
         core::mem::take(&mut self.late)
     }
 }
 
 impl StrayCounters {
-    fn give_up(&mut self, packet: GivenUp<Sender>, late: &mut Vec<GivenUp<Sender>>) {
+    fn give_up(
+        &mut self,
+        packet: DroppedPacket<ReplyLink>,
+        late: &mut Vec<DroppedPacket<ReplyLink>>,
+    ) {
         match packet.cause {
-            Cause::Time => {
+            DropReason::Timeout => {
                 self.fragments_incomplete += 1;
-                if packet.tag.is_some() && packet.beginning.is_some() {
+                if packet.tag.is_some() && packet.contiguous.is_some() {
                     late.push(packet);
                 }
             }
-            Cause::Room => self.fragments_no_room += 1,
-            Cause::Overlap => self.fragments_overlapping += 1,
+            DropReason::Limit => self.fragments_no_room += 1,
+            DropReason::Overlap => self.fragments_overlapping += 1,
         }
     }
 }

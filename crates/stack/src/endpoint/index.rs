@@ -104,12 +104,12 @@ impl Chunk {
 
 /// Probe sequence of a flow: its next chunk, and the tag.
 #[derive(Clone, Copy)]
-struct Way {
+struct ProbeSequence {
     at: usize,
     tag: u8,
 }
 
-impl Way {
+impl ProbeSequence {
     #[inline(always)]
     fn new(hash: u64) -> Self {
         // The lowest bits select the first chunk.
@@ -172,7 +172,7 @@ impl Index {
     /// Returns the slot of the flow with a hash for which `is_it` holds.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        let mut way = Way::new(hash);
+        let mut way = ProbeSequence::new(hash);
         for _ in 0..self.chunks.len() {
             let chunk = &self.chunks[way.at & (self.chunks.len() - 1)];
             if let Some(at) = chunk.find(way.tag, &mut is_it) {
@@ -190,7 +190,7 @@ impl Index {
     #[inline]
     pub(super) fn insert(&mut self, hash: u64, place: u32) {
         let mask = self.chunks.len() - 1;
-        let mut way = Way::new(hash);
+        let mut way = ProbeSequence::new(hash);
         // At least one chunk has room.
         for _ in 0..=mask {
             let chunk = &mut self.chunks[way.at & mask];
@@ -209,7 +209,7 @@ impl Index {
     #[inline]
     pub(super) fn remove(&mut self, hash: u64, place: u32) {
         let mask = self.chunks.len() - 1;
-        let mut way = Way::new(hash);
+        let mut way = ProbeSequence::new(hash);
         for _ in 0..=mask {
             let chunk = &mut self.chunks[way.at & mask];
             // A false positive may be a free place. It cannot hold this slot below the flow's own
@@ -263,7 +263,7 @@ mod tests {
             }
             let mut passed = alloc::vec![0; self.index.chunks.len()];
             for (place, hash) in &self.hashes {
-                let mut way = Way::new(*hash);
+                let mut way = ProbeSequence::new(*hash);
                 loop {
                     let at = way.at & (self.index.chunks.len() - 1);
                     if self.index.chunks[at].find(way.tag, |it| it == *place).is_some() {

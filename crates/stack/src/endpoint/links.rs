@@ -13,7 +13,7 @@ use wirestorm_model::address_range::AddressRange;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLinks {
     /// Link header of clients that no entry of `devices` covers.
-    pub usual: LinkHeader,
+    pub default_link: LinkHeader,
     /// Devices with their own link headers; the first entry that covers a client applies.
     pub devices: Vec<Devices>,
     /// Servers with their own destination, sorted by address.
@@ -50,7 +50,7 @@ pub struct Devices {
 
 impl From<LinkHeader> for ClientLinks {
     fn from(usual: LinkHeader) -> Self {
-        Self { usual, devices: Vec::new(), servers: Vec::new() }
+        Self { default_link: usual, devices: Vec::new(), servers: Vec::new() }
     }
 }
 
@@ -58,13 +58,13 @@ impl ClientLinks {
     /// Returns the bytes by which the longest link header shortens packets.
     pub(super) fn excess(&self) -> usize {
         let devices = self.devices.iter().map(|it| it.link.excess());
-        devices.fold(self.usual.excess(), usize::max)
+        devices.fold(self.default_link.excess(), usize::max)
     }
 
     /// Changes the MAC address of a next hop.
     pub(super) fn next_hop_moved(&mut self, number: u16, to: MacAddress) {
         let devices = self.devices.iter_mut().map(|it| &mut it.link);
-        let links = devices.chain([&mut self.usual]);
+        let links = devices.chain([&mut self.default_link]);
         links.filter(|it| it.next_hop() == number).for_each(|it| it.set_destination(to));
         let servers = self.servers.iter_mut().filter(|it| it.next_hop == number);
         servers.for_each(|it| it.destination = to);
@@ -76,14 +76,14 @@ impl ClientLinks {
             let count = if it.sources_count { it.count } else { 1 };
             (it.link.source(), count)
         });
-        devices.chain([(self.usual.source(), 1)])
+        devices.chain([(self.default_link.source(), 1)])
     }
 
     /// Returns the link header from a client to a server.
     #[inline]
     pub(super) fn of(&self, client: IpAddr, server: IpAddr) -> LinkHeader {
         let behind = |it: &Devices| it.link_of(client);
-        let link = self.devices.iter().find_map(behind).unwrap_or(self.usual);
+        let link = self.devices.iter().find_map(behind).unwrap_or(self.default_link);
         if self.servers.is_empty() {
             return link;
         }
@@ -93,7 +93,7 @@ impl ClientLinks {
     /// Applies `servers`. Devices that only add tags use the default next hop as well.
     #[cold]
     fn towards(&self, mut link: LinkHeader, server: IpAddr) -> LinkHeader {
-        let usual = &self.usual;
+        let usual = &self.default_link;
         let is_usual =
             link.next_hop() == usual.next_hop() && link.destination() == usual.destination();
         if is_usual && let Ok(place) = self.servers.binary_search_by_key(&server, |it| it.server) {
@@ -107,7 +107,7 @@ impl ClientLinks {
 
 impl Devices {
     fn link_of(&self, client: IpAddr) -> Option<LinkHeader> {
-        let place = u64::from(self.clients.place_of(client)?);
+        let place = u64::from(self.clients.offset_of(client)?);
         let every = u64::from(self.every.max(1));
         if !place.is_multiple_of(every) {
             return None;
@@ -115,14 +115,14 @@ impl Devices {
         let device = place / every % u64::from(self.count.max(1));
         let step = |counts: bool| if counts { device } else { 0 };
         let steps = [step(self.destinations_count), step(self.sources_count)];
-        Some(self.link.with_addresses_moved(steps))
+        Some(self.link.with_address_offsets(steps))
     }
 }
 
 /// Link headers in use, each stored once. A new header takes the slot of an unused one, so there
 /// are never more than flows at once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Links {
+pub(super) struct LinkTable {
     entries: Vec<Entry>,
     index: HashTable<u32>,
     /// Slots that became unused, each listed once.
@@ -139,7 +139,7 @@ struct Entry {
     users: u32,
 }
 
-impl Links {
+impl LinkTable {
     /// Returns the slot of a header, and counts one more flow that uses it.
     #[inline]
     pub(super) fn take(&mut self, header: LinkHeader) -> u32 {
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn slots_grow_only_with_the_headers_used_at_once() {
         const MANY: u32 = 100_000;
-        let mut links = Links::default();
+        let mut links = LinkTable::default();
         let places: Vec<u32> = (0..MANY).map(|number| links.take(header(number))).collect();
         for (number, place) in (0..).zip(&places) {
             assert_eq!(*links.get(*place), header(number));
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn flows_follow_a_next_hop_that_moves() {
         const NEW: MacAddress = MacAddress([4; 6]);
-        let mut links = Links::default();
+        let mut links = LinkTable::default();
         let [by_first, by_second] = [1, 2].map(|number| header(7).to_next_hop(number));
         let places = [by_first, by_second, header(7)].map(|it| links.take(it));
         assert_eq!(links.take(by_first), places[0], "used twice");
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_header_used_again_keeps_its_slot() {
-        let mut links = Links::default();
+        let mut links = LinkTable::default();
         for _ in 0..10 {
             let place = links.take(header(1));
             assert_eq!((place, links.idle.len()), (0, usize::from(links.entries[0].is_listed)));

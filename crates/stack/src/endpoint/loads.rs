@@ -3,7 +3,7 @@
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
 
-use super::executions::Executions;
+use super::executions::FlowRequests;
 use super::load::{Due, Starts};
 use super::transports::Transports;
 use crate::tcp::connection::Now;
@@ -29,7 +29,7 @@ impl Loads {
         now: Instant,
         transmit: &mut impl Transmit,
         on: &mut Transports,
-        executions: &mut Executions,
+        executions: &mut FlowRequests,
     ) {
         let count = on.common.templates.len();
         let first = core::mem::take(&mut self.first);
@@ -50,7 +50,7 @@ impl Loads {
         now: Instant,
         transmit: &mut impl Transmit,
         on: &mut Transports,
-        executions: &mut Executions,
+        executions: &mut FlowRequests,
     ) {
         for made in 0.. {
             let state = &mut on.common.templates[template];
@@ -94,7 +94,7 @@ pub(super) fn start(
     now: Instant,
     transmit: &mut impl Transmit,
     on: &mut Transports,
-    executions: &mut Executions,
+    executions: &mut FlowRequests,
 ) -> bool {
     let time = Now::from_micros(now.as_nanos() / 1_000);
     let Some(place) = on.open(template, None, time) else { return false };

@@ -59,19 +59,19 @@ pub use self::connections::ResetCursor;
 pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
 use self::datagrams::Datagrams;
 pub use self::details::{FlowDetails, Remaining};
-use self::events::Place;
-use self::executions::Executions;
-use self::followed::Followed;
-pub use self::followed::{FollowOptions, FollowedFlow};
-use self::fragments::Pieces;
+use self::events::FlowSlot;
+use self::executions::FlowRequests;
+use self::followed::FlowSampler;
+pub use self::followed::{SampleOptions, TrackedFlow};
+use self::fragments::FragmentState;
 use self::frames::fill_up;
-use self::links::Links;
+use self::links::LinkTable;
 pub use self::links::{ClientLinks, Devices, ServerLink};
 pub use self::listen::{Listen, MatchByte};
 pub use self::load::{AddressSet, ThroughputOutcome, Tuples};
 use self::loads::Loads;
-use self::paths::Paths;
-use self::pauses::Pauses;
+use self::paths::PathMtus;
+use self::pauses::YieldSchedule;
 use self::responder::Responder;
 use self::servers::Servers;
 use self::template::TemplateState;
@@ -116,7 +116,7 @@ pub struct EndpointOptions {
 pub struct Endpoint {
     flows: Transports,
     loads: Loads,
-    executions: Executions,
+    executions: FlowRequests,
     responder: Responder,
     /// Time of the last iteration.
     now: Instant,
@@ -149,14 +149,14 @@ impl Endpoint {
             templates_known,
             buffers: options.buffers,
             servers,
-            links: Links::default(),
-            paths: Paths::default(),
-            pieces: Pieces::new(options.seed as u32),
-            pauses: Pauses::default(),
-            followed: Followed::default(),
+            links: LinkTable::default(),
+            paths: PathMtus::default(),
+            pieces: FragmentState::new(options.seed as u32),
+            pauses: YieldSchedule::default(),
+            followed: FlowSampler::default(),
             strays: StrayCounters::default(),
             spare: Vec::new(),
-            asked: VecDeque::new(),
+            requested: VecDeque::new(),
             are_awaited: false,
             events: Vec::new(),
             random,
@@ -174,7 +174,7 @@ impl Endpoint {
                 datagrams: Datagrams::new(millis),
             },
             loads: Loads::new(),
-            executions: Executions::new(holders, options.groups),
+            executions: FlowRequests::new(holders, options.groups),
             responder: Responder::new(host, blackhole, options.verifies_checksums),
             now,
             batch: Vec::with_capacity(BATCH),
@@ -183,17 +183,17 @@ impl Endpoint {
 
     /// Ignores packets of no flow or server, for ports with other receivers of the same frames. The
     /// endpoint then neither answers nor counts them.
-    pub const fn leave_strays(&mut self) {
+    pub const fn ignore_unmatched(&mut self) {
         self.responder.leaves_strays = true;
     }
 
     /// Starts the clients of all templates at random source ports, which depend on the seed. An
     /// earlier run on the same addresses may have left connections open or in TIME-WAIT. Later
     /// ports follow in the same order as from the lowest one. Call it before the first iteration.
-    pub fn draw_first_ports(&mut self) {
+    pub fn randomize_first_ports(&mut self) {
         let common = &mut self.flows.common;
         for template in &mut common.templates {
-            template.draw_first_port(&mut common.random);
+            template.randomize_first_port(&mut common.random);
         }
     }
 
@@ -204,7 +204,7 @@ impl Endpoint {
     ///
     /// Without this call, frames to any unicast MAC address are for the endpoint. `hosts` are valid
     /// host addresses although they are group addresses.
-    pub fn live_at(
+    pub fn set_addresses(
         &mut self,
         mac: MacAddress,
         others: &[(MacAddress, u32)],
@@ -216,24 +216,24 @@ impl Endpoint {
 
     /// Changes the MAC address of a next hop of clients ([`LinkHeader::to_next_hop`]; not 0), for
     /// existing and new flows. Returns the number of existing flows that use it.
-    pub fn next_hop_moved(&mut self, number: u16, to: MacAddress) -> u32 {
+    pub fn set_next_hop_mac(&mut self, number: u16, to: MacAddress) -> u32 {
         self.flows.common.next_hop_moved(number, to)
     }
 
     /// Changes the MAC address of a peer, in VLANs or without tags, for existing flows that the
     /// peer started. New flows are answered to their source. Returns the number of flows that use
     /// it.
-    pub fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
+    pub fn set_peer_mac(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
         self.flows.common.peer_moved(tags, from, to)
     }
 
     /// Samples flows that start from now on.
-    pub fn follow(&mut self, options: FollowOptions) {
-        self.flows.common.followed = Followed::new(options);
+    pub fn follow(&mut self, options: SampleOptions) {
+        self.flows.common.followed = FlowSampler::new(options);
     }
 
     /// Returns the sampled flows, with ended ones whose place no new flow has taken.
-    pub fn followed(&self) -> &[FollowedFlow] {
+    pub fn followed(&self) -> &[TrackedFlow] {
         self.flows.common.followed.flows()
     }
 
@@ -287,7 +287,7 @@ impl Endpoint {
     }
 
     /// Returns the counters of packets that belong to no flow.
-    pub fn strays(&self) -> StrayCounters {
+    pub fn unmatched(&self) -> StrayCounters {
         let fragments_incomplete =
             self.flows.common.strays.fragments_incomplete + self.flows.common.pieces.waiting();
         StrayCounters { fragments_incomplete, ..self.flows.common.strays }
@@ -313,7 +313,7 @@ impl Endpoint {
         let outcome = receive.receive(BATCH, &mut batch);
         self.now = now;
         if batch.len() > 1 && self.flows.connections.flows.are_many() {
-            self.flows.connections.ask_ahead(&batch, receive);
+            self.flows.connections.prefetch_batch(&batch, receive);
         }
         for received in batch.drain(..) {
             let frame = receive.frame(&received);
@@ -334,32 +334,32 @@ impl Endpoint {
                 .as_mut()
                 .is_some_and(|train| train.takes(frame, offloads))
             {
-                self.hear_train(time);
+                self.flush_train(time);
                 self.hear(frame, offloads, time, transmit);
             }
             receive.release(received);
         }
-        self.hear_train(time);
+        self.flush_train(time);
         self.batch = batch;
         let tick = now.as_nanos() / NANOSECONDS_PER_TICK;
         let is_busy = matches!(outcome, Ok(BATCH));
         let Transports { common, connections, datagrams } = &mut self.flows;
-        connections.call_due(tick, is_busy, time, common);
+        connections.expire_timers(tick, is_busy, time, common);
         if !datagrams.flows.is_empty() {
             datagrams.call_due(tick);
         }
         if common.pieces.expire(now, &mut common.strays) {
-            self.responder.tell_of_late(time, transmit, common);
+            self.responder.send_time_exceeded(time, transmit, common);
         }
         self.serve_pending(time, transmit);
-        if !self.flows.common.asked.is_empty() {
+        if !self.flows.common.requested.is_empty() {
             self.executions.execute(&mut self.flows, time, transmit);
         }
-        self.loads.starts.begin_breath(now, is_busy);
+        self.loads.starts.begin_iteration(now, is_busy);
         self.loads.make_due(now, transmit, &mut self.flows, &mut self.executions);
         let Transports { common, connections, .. } = &mut self.flows;
         if common.followed.has_over() {
-            connections.stop_following_those_over(time, common);
+            connections.stop_sampling_time_wait(time, common);
         }
         for frame in self.flows.common.spare.drain(..) {
             transmit.release(frame);
@@ -385,7 +385,7 @@ impl Endpoint {
             let Some(place) = self.flows.connections.flows.pending.pop_front() else { break };
             if let Some(flow) = self.flows.connections.flows.get_mut(place) {
                 flow.is_pending = false;
-                self.executions.serve(Place::Tcp(place), &mut self.flows, now, transmit);
+                self.executions.serve(FlowSlot::Tcp(place), &mut self.flows, now, transmit);
             }
         }
         if !self.flows.datagrams.flows.pending.is_empty() {
@@ -405,7 +405,7 @@ impl Endpoint {
             let Some(place) = self.flows.datagrams.flows.pending.pop_front() else { break };
             if let Some(flow) = self.flows.datagrams.flows.get_mut(place) {
                 flow.is_pending = false;
-                self.executions.serve(Place::Udp(place), &mut self.flows, now, transmit);
+                self.executions.serve(FlowSlot::Udp(place), &mut self.flows, now, transmit);
             }
         }
     }
@@ -426,7 +426,7 @@ impl Endpoint {
         let Transports { common, connections, datagrams } = &self.flows;
         let is_busy = !connections.flows.pending.is_empty()
             || !datagrams.flows.pending.is_empty()
-            || !common.asked.is_empty()
+            || !common.requested.is_empty()
             || connections.is_called();
         if is_busy {
             // Flows wait for a free frame or for the next iteration.
@@ -499,7 +499,7 @@ impl Endpoint {
 
     /// Returns, for a throughput load below its target, the number of flows at which more flows
     /// brought no more data.
-    pub fn in_vain(&self, template: usize) -> Option<u64> {
+    pub fn saturation_flows(&self, template: usize) -> Option<u64> {
         self.flows.common.templates.get(template)?.arrivals.in_vain()
     }
 
@@ -518,7 +518,7 @@ impl Endpoint {
     }
 
     /// Returns the number of flows that this endpoint or its peers have started.
-    pub fn flows_begun(&self) -> u64 {
+    pub fn flows_started(&self) -> u64 {
         self.tallies().map(|it| it.flows.made + it.tcp.accepts + it.udp.accepts).sum()
     }
 
@@ -579,7 +579,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// If the port fails.
-    pub fn reset_late(
+    pub fn answer_after_reset(
         &mut self,
         transmit: &mut impl Transmit,
         receive: &mut impl Receive,

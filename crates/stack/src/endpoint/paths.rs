@@ -15,9 +15,9 @@ const PATHS_MAX: usize = 4_096;
 /// Path MTU by peer, from ICMP packet too big. Entries do not expire: RFC 1191 section 6.3 retries
 /// longer packets after ten minutes, when a test is over.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Paths(BTreeMap<IpAddr, u16>);
+pub(super) struct PathMtus(BTreeMap<IpAddr, u16>);
 
-impl Paths {
+impl PathMtus {
     /// Returns the path MTU to a peer in bytes with the IP header; `None` if unknown.
     #[inline]
     pub(super) fn mtu(&self, peer: IpAddr) -> Option<u16> {
@@ -28,7 +28,7 @@ impl Paths {
     #[inline]
     pub(super) fn limit(&self, key: &FlowKey, connection: &mut Connection, settings: &Settings) {
         if let Some(mtu) = self.mtu(key.source()) {
-            connection.limit_segments(segment_size(key, mtu), settings);
+            connection.limit_segment_size(segment_size(key, mtu), settings);
         }
     }
 

@@ -7,12 +7,12 @@ const TURN_MICROS: u64 = 100;
 
 /// Continues such flows one after another, so that many of them delay others no more than a few.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pauses {
+pub(super) struct YieldSchedule {
     /// Earliest continuation of the next flow, in microseconds.
     free_at: u64,
 }
 
-impl Pauses {
+impl YieldSchedule {
     /// Returns when a flow continues, in ms: in the next one, or after all that are scheduled.
     #[cold]
     pub(super) fn next(&mut self, now: Now) -> u32 {
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn ten_flows_continue_in_each_millisecond() {
-        let mut pauses = Pauses::default();
+        let mut pauses = YieldSchedule::default();
         let now = Now::from_micros(5_000_000);
         let at: Vec<_> = (0..31).map(|_| pauses.next(now)).collect();
         let of = |millis: u32| at.iter().filter(|it| **it == millis).count();

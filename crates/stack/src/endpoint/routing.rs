@@ -11,11 +11,11 @@ use wirestorm_wire::packet::{ipv4, protocol, udp};
 use super::Endpoint;
 use super::common::Common;
 use super::connections::Train;
-use super::events::Place;
+use super::events::FlowSlot;
 use super::transports::Transports;
-use crate::frame::{LinkHeader, Other, Packet, dissect, has_damaged_header, network_header};
+use crate::frame::{DissectError, LinkHeader, Packet, dissect, has_damaged_header, network_header};
 use crate::icmp_error::{Cause, IcmpError};
-use crate::tcp::arrival::Arrival;
+use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::Now;
 use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;
@@ -33,12 +33,12 @@ impl Endpoint {
     ) {
         let packet = match dissect(frame, !offloads.is_verified) {
             Ok(packet) => packet,
-            Err(Other::Fragment) => return self.hear_fragment(frame, now, transmit),
-            Err(Other::Protocol) => return self.hear_other(frame, now, transmit),
+            Err(DissectError::Fragment) => return self.receive_fragment(frame, now, transmit),
+            Err(DissectError::Protocol) => return self.receive_other(frame, now, transmit),
             Err(other) => return self.responder.note_damage(other, &mut self.flows.common),
         };
         if packet.key.protocol() != protocol::TCP {
-            return self.hear_datagram(frame, &packet, now, transmit);
+            return self.receive_datagram(frame, &packet, now, transmit);
         }
         let (mut segment, header) = match Segment::parse(packet.transport, packet.ecn) {
             Ok(parsed) => parsed,
@@ -46,29 +46,29 @@ impl Endpoint {
         };
         segment.segments = offloads.segments(segment.length);
         let Some(place) = self.flows.connections.flows.find(&packet.key) else {
-            return self.hear_of_new(&packet, &segment, now, transmit);
+            return self.receive_unmatched_segment(&packet, &segment, now, transmit);
         };
         let Some(flow) = self.flows.connections.flows.get_mut(place) else { return };
         let settings =
             || self.flows.common.templates[usize::from(flow.template)].settings(&packet.key);
-        if flow.connection.gives_way_to(&segment, settings) {
+        if flow.connection.may_be_replaced_by(&segment, settings) {
             if !self.responder.stations.take(packet.link) {
                 return self.responder.note_other(&mut self.flows.common);
             }
             let tally = &mut self.flows.common.templates[usize::from(flow.template)].tally;
-            flow.connection.give_way(&mut tally.tcp);
+            flow.connection.end_time_wait(&mut tally.tcp);
             let Transports { common, connections, .. } = &mut self.flows;
             connections.remove(place, now, common);
             self.executions.settle(&mut self.flows);
-            return self.hear_of_new(&packet, &segment, now, transmit);
+            return self.receive_unmatched_segment(&packet, &segment, now, transmit);
         }
         let data = &packet.transport[header..];
         let arrival = if usize::from(flow.template) >= self.flows.common.templates_known {
-            self.arrive_undecided(place, &segment, data, now)
+            self.arrive_without_template(place, &segment, data, now)
         } else if flow.connection.is_established()
             // A train keeps no data, which a session needs.
             && flow.run.exchange().is_none()
-            && !flow.connection.is_disturbed()
+            && !flow.connection.has_reordering()
             && let Some(train) = Train::begin(frame, place, &packet, &segment)
         {
             self.flows.connections.train = Some(train);
@@ -86,7 +86,7 @@ impl Endpoint {
             .get(place)
             .is_some_and(|flow| flow.connection.is_answer_due())
         {
-            self.executions.serve(Place::Tcp(place), &mut self.flows, now, transmit);
+            self.executions.serve(FlowSlot::Tcp(place), &mut self.flows, now, transmit);
         }
         if arrival.reset.is_some() {
             self.responder.refuse(&packet, &segment, transmit, &mut self.flows.common);
@@ -95,27 +95,33 @@ impl Endpoint {
 
     /// Passes the segments of the current train to their connection.
     #[inline]
-    pub(super) fn hear_train(&mut self, now: Now) {
+    pub(super) fn flush_train(&mut self, now: Now) {
         let Transports { common, connections, .. } = &mut self.flows;
         connections.hear_train(now, common, &mut self.loads.starts);
     }
 
     /// Passes a segment, with its data for a session, to its connection.
     #[inline]
-    fn arrive(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) -> Arrival {
+    fn arrive(
+        &mut self,
+        place: u32,
+        segment: &Segment<'_>,
+        data: &[u8],
+        now: Now,
+    ) -> SegmentOutcome {
         let Transports { common, connections, .. } = &mut self.flows;
         connections.arrive(place, segment, data, now, common, &mut self.loads.starts)
     }
 
     /// Passes a segment to a held connection, or to one without a known template.
     #[cold]
-    fn arrive_undecided(
+    fn arrive_without_template(
         &mut self,
         place: u32,
         segment: &Segment<'_>,
         data: &[u8],
         now: Now,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         if self.executions.counted(place).is_some() {
             let starts = &mut self.loads.starts;
             return self.executions.arrive_held(place, segment, data, now, &mut self.flows, starts);
@@ -126,15 +132,15 @@ impl Endpoint {
 
     /// Handles a packet of neither TCP nor UDP.
     #[cold]
-    fn hear_other(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
-        if !self.hear_icmp_error(frame, now) {
+    fn receive_other(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
+        if !self.receive_icmp_error(frame, now) {
             self.responder.answer_other(frame, now, transmit, &mut self.flows.common);
         }
     }
 
     /// Handles a segment of no connection.
     #[cold]
-    fn hear_of_new(
+    fn receive_unmatched_segment(
         &mut self,
         packet: &Packet<'_>,
         segment: &Segment<'_>,
@@ -150,7 +156,7 @@ impl Endpoint {
         let listener = self.flows.common.servers.at(&packet.key);
         let Some(template) = listener.filter(|_| asks) else {
             if asks
-                && self.executions.hear_expected(&mut self.flows, packet, segment, now, transmit)
+                && self.executions.accept_expected(&mut self.flows, packet, segment, now, transmit)
             {
                 return;
             }
@@ -189,13 +195,13 @@ impl Endpoint {
                 let data = &packet.transport[header..];
                 connections.take_early(place, segment, data, now, common);
             }
-            self.executions.serve(Place::Tcp(place), &mut self.flows, now, transmit);
+            self.executions.serve(FlowSlot::Tcp(place), &mut self.flows, now, transmit);
         }
     }
 
     /// Processes a received datagram.
     #[inline(never)]
-    fn hear_datagram(
+    fn receive_datagram(
         &mut self,
         frame: &[u8],
         packet: &Packet<'_>,
@@ -233,7 +239,7 @@ impl Endpoint {
 
     /// Handles an ICMP error, and returns whether the frame is one.
     #[cold]
-    fn hear_icmp_error(&mut self, frame: &[u8], now: Now) -> bool {
+    fn receive_icmp_error(&mut self, frame: &[u8], now: Now) -> bool {
         let Some(error) = IcmpError::read(frame) else { return false };
         let IcmpError { key, sequence, cause } = error;
         match cause {
@@ -269,7 +275,7 @@ impl Endpoint {
     /// Handles a fragment; processes the packet once it is complete.
     #[cold]
     #[inline(never)]
-    fn hear_fragment(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
+    fn receive_fragment(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
         let Some((start, _)) = network_header(frame) else { return };
         let (link, network) = frame.split_at(start);
         let is_damaged = |it: ipv4::Packet<&[u8]>| it.checksum() != it.computed_checksum();
@@ -281,9 +287,9 @@ impl Endpoint {
             if self.responder.stations.take(link) { LinkHeader::answering(link) } else { None };
         let Common { strays, pieces, .. } = &mut self.flows.common;
         match pieces.take(network, sender, time, strays) {
-            Taken::Waits => strays.fragments += 1,
-            Taken::Damaged => strays.damaged += 1,
-            Taken::Whole(packet) => {
+            Taken::Incomplete => strays.fragments += 1,
+            Taken::Invalid => strays.damaged += 1,
+            Taken::Complete(packet) => {
                 strays.fragments += 1;
                 strays.reassembled += 1;
                 let is_verified = !self.responder.verifies_checksums;

@@ -15,7 +15,7 @@ pub(super) enum Decision {
     /// The server of this template.
     For(u16),
     /// No server.
-    Nobody,
+    NoServer,
     /// More data is needed.
     Open,
 }
@@ -72,7 +72,7 @@ impl Servers {
     pub(super) fn with_data(&self, key: &FlowKey, data: &[u8]) -> Option<u16> {
         match self.decide(key, data, true) {
             Decision::For(template) => Some(template),
-            Decision::Nobody | Decision::Open => None,
+            Decision::NoServer | Decision::Open => None,
         }
     }
 
@@ -91,7 +91,7 @@ impl Servers {
             let is_known = bytes.iter().all(|it| usize::from(it.offset) < data.len());
             return if is_known { Decision::For(server.template) } else { Decision::Open };
         }
-        Decision::Nobody
+        Decision::NoServer
     }
 
     /// Returns how many first bytes of a connection the servers examine.

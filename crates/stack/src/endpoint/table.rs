@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use wirestorm_base::wheel::Wheel;
+use wirestorm_base::wheel::TimerWheel;
 use wirestorm_wire::flow::FlowKey;
 
 use super::index::Index;
@@ -27,7 +27,7 @@ pub(super) struct Flows<F> {
     /// Slot of the last flow found.
     last: u32,
     /// Timer of each slot, in ticks of 1 ms.
-    pub(super) wheel: Wheel,
+    pub(super) wheel: TimerWheel,
     /// Slots of flows that have changed or wait for a free frame.
     pub(super) pending: VecDeque<u32>,
 }
@@ -40,7 +40,7 @@ impl<F: Keyed> Flows<F> {
             free: Vec::new(),
             index: Index::default(),
             last: 0,
-            wheel: Wheel::new(millis),
+            wheel: TimerWheel::new(millis),
             pending: VecDeque::new(),
         }
     }

@@ -13,9 +13,9 @@ use wirestorm_wire::packet::{ethernet, ipv4, ipv6, protocol, tcp};
 use super::counters::Tally;
 use super::links::ClientLinks;
 use super::listen::Listen;
-use super::load::{AddressSet, Arrivals, Off, Tuples};
-use crate::content::{DatagramSession, Session, Sessions};
-use crate::program::{Ends, Own, Program};
+use super::load::{AddressSet, Arrivals, SwitchedOff, Tuples};
+use crate::content::{DatagramSession, Session, SessionFactory};
+use crate::program::{Ends, FlowPayload, Program};
 use crate::random::Random;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::tcp::Settings;
@@ -34,9 +34,9 @@ pub struct Template {
     /// [`Instruction::StartSession`](crate::program::Instruction::StartSession). TCP connections
     /// whose template depends on their first bytes have none. UDP flows have sessions over
     /// datagrams ([`Sessions::begin_datagrams`]).
-    pub sessions: Option<Arc<dyn Sessions>>,
+    pub sessions: Option<Arc<dyn SessionFactory>>,
     /// Whether programs of the peers reset connections, so that a reset is no failure.
-    pub meets_resets: bool,
+    pub expects_resets: bool,
     /// Role of the endpoint in the flows.
     pub role: Role,
 }
@@ -85,7 +85,7 @@ pub enum Transport {
 impl Template {
     /// Whether the content of received data matters, and not only its length. Sessions read it,
     /// programs may, and first bytes may select the server.
-    pub fn looks_at_data(&self) -> bool {
+    pub fn examines_data(&self) -> bool {
         let is_listed = match &self.role {
             Role::Server { listen } => !listen.first_bytes.is_empty(),
             Role::Client { .. } | Role::Accepted => false,
@@ -124,7 +124,7 @@ pub(super) struct TemplateState {
     /// Offset of the first flow's port among the client ports.
     pub(super) first_port: u32,
     /// Clients that are switched off; `None`: none.
-    pub(super) off: Option<Off>,
+    pub(super) off: Option<SwitchedOff>,
     pub(super) tally: Tally,
 }
 
@@ -172,7 +172,7 @@ impl TemplateState {
     }
 
     /// Draws the first client port at random.
-    pub(super) fn draw_first_port(&mut self, random: &mut Random) {
+    pub(super) fn randomize_first_port(&mut self, random: &mut Random) {
         if let Role::Client { tuples, .. } = &self.template.role {
             let (first, last) = (tuples.client_ports.start(), tuples.client_ports.end());
             self.first_port = random.below(u32::from(last.saturating_sub(*first)) + 1);
@@ -182,23 +182,23 @@ impl TemplateState {
     /// Switches off the clients in a set, and switches on all others.
     pub(super) fn switch_off(&mut self, set: &AddressSet) {
         let Role::Client { tuples, .. } = &self.template.role else { return };
-        self.off = Off::of(&tuples.clients, set);
-        let is_on = |off| tuples.on_from(self.used, off).is_some();
+        self.off = SwitchedOff::of(&tuples.clients, set);
+        let is_on = |off| tuples.next_switched_on(self.used, off).is_some();
         self.arrivals.set_off(!self.off.as_ref().is_none_or(is_on));
     }
 
     /// Creates the per-flow payload state of a new flow, if its program needs one.
     #[inline]
-    pub(super) fn own(&mut self, key: &FlowKey) -> Option<Own> {
+    pub(super) fn own(&mut self, key: &FlowKey) -> Option<FlowPayload> {
         let messages = self.template.program.contents()?.messages;
         let listens = self.template.program.keeps();
-        Some(Own::new(self.ends(key), self.tally.findings.next_flow(), listens, messages))
+        Some(FlowPayload::new(self.ends(key), self.tally.findings.next_flow(), listens, messages))
     }
 
     /// Creates the state that buffers the bytes of a flow without a known template.
     #[cold]
-    pub(super) fn gathering(&self, key: &FlowKey) -> Own {
-        Own::new(self.ends(key), 0, true, 0)
+    pub(super) fn gathering(&self, key: &FlowKey) -> FlowPayload {
+        FlowPayload::new(self.ends(key), 0, true, 0)
     }
 
     pub(super) fn ends(&self, key: &FlowKey) -> Ends {

@@ -5,7 +5,7 @@ use wirestorm_wire::flow::FlowKey;
 use super::common::Common;
 use super::connections::Connections;
 use super::datagrams::Datagrams;
-use super::events::Place;
+use super::events::FlowSlot;
 use super::load::Origin;
 use super::template::{Role, Transport};
 use crate::random::Random;
@@ -27,7 +27,7 @@ impl Transports {
         template: usize,
         origin: Option<Origin>,
         now: Now,
-    ) -> Option<Place> {
+    ) -> Option<FlowSlot> {
         let Self { common, connections, datagrams } = self;
         let is_full = common.is_full();
         let state = common.templates.get_mut(template)?;
@@ -40,7 +40,7 @@ impl Transports {
         // A flow that a program starts has a fixed client, on or off.
         let number = match state.off.as_ref().filter(|_| origin.is_none()) {
             None => Some(state.used),
-            Some(off) => tuples.on_from(state.used, off),
+            Some(off) => tuples.next_switched_on(state.used, off),
         };
         let Some(number) = number else {
             state.tally.flows.switched_off += 1;
@@ -54,16 +54,16 @@ impl Transports {
         };
         let (off, random) = (state.off.as_ref(), &mut common.random);
         let ports = state.first_port;
-        let key = tuples.answers_to(number, ports, origin, protocol, off, random).find(is_free);
+        let key = tuples.tuples_for(number, ports, origin, protocol, off, random).find(is_free);
         let Some(key) = key else {
             state.tally.flows.tuple_in_use += 1;
             return None;
         };
         let link = common.links.take(link.of(key.destination(), key.source()));
-        if connections.flows.are_many() && tuples.are_in_turn() {
+        if connections.flows.are_many() && tuples.is_round_robin() {
             // Prefetch the slot of the next tuple for its lookup.
             let drawn = &mut Random::new(0);
-            let next = tuples.answers_to(number + 1, ports, None, protocol, None, drawn).next();
+            let next = tuples.tuples_for(number + 1, ports, None, protocol, None, drawn).next();
             next.iter().for_each(|key| connections.flows.prefetch(key));
         }
         state.tally.flows.made += 1;
@@ -78,37 +78,37 @@ impl Transports {
                 }
                 let template = template as u16;
                 let place = connections.insert(key, connection, template, link, now, common);
-                Some(Place::Tcp(place))
+                Some(FlowSlot::Tcp(place))
             }
             Transport::Udp => {
                 state.tally.udp.connects += 1;
-                Some(Place::Udp(datagrams.insert(key, template as u16, link, now, common)))
+                Some(FlowSlot::Udp(datagrams.insert(key, template as u16, link, now, common)))
             }
         }
     }
 
     /// Returns the key of a flow.
-    pub(super) fn key(&self, place: Place) -> Option<FlowKey> {
+    pub(super) fn key(&self, place: FlowSlot) -> Option<FlowKey> {
         match place {
-            Place::Tcp(place) => self.connections.flows.get(place).map(|it| it.key),
-            Place::Udp(place) => self.datagrams.flows.get(place).map(|it| it.key),
+            FlowSlot::Tcp(place) => self.connections.flows.get(place).map(|it| it.key),
+            FlowSlot::Udp(place) => self.datagrams.flows.get(place).map(|it| it.key),
         }
     }
 
     /// Continues a flow whose awaited event has happened or failed.
     #[cold]
-    pub(super) fn go_on(&mut self, place: Place, has_failed: bool) {
+    pub(super) fn go_on(&mut self, place: FlowSlot, has_failed: bool) {
         match place {
-            Place::Tcp(place) => self.connections.wake(place, |flow| flow.run.go_on(has_failed)),
-            Place::Udp(place) => self.datagrams.go_on(place, has_failed),
+            FlowSlot::Tcp(place) => self.connections.wake(place, |flow| flow.run.go_on(has_failed)),
+            FlowSlot::Udp(place) => self.datagrams.go_on(place, has_failed),
         }
     }
 
     /// Fails a flow because its child failed.
-    pub(super) fn fail_with(&mut self, place: Place) {
+    pub(super) fn fail_with(&mut self, place: FlowSlot) {
         match place {
-            Place::Tcp(place) => self.connections.wake(place, |flow| flow.run.fail_with_other()),
-            Place::Udp(place) => self.datagrams.go_on(place, true),
+            FlowSlot::Tcp(place) => self.connections.wake(place, |flow| flow.run.fail_with_child()),
+            FlowSlot::Udp(place) => self.datagrams.go_on(place, true),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Checks and extractions of consumed data.
 
-use wirestorm_model::program::{Part, TextVariable};
+use wirestorm_model::program::{MessagePart, TextVariable};
 use wirestorm_wire::pattern::Pattern;
 
 use super::dns;
-use super::findings::{Cause, Wanted};
+use super::findings::{Cause, ExpectedBytes};
 use super::reading::Taken;
 use crate::http1;
 
@@ -36,15 +36,19 @@ impl Check {
 
     /// Returns the failure and the expectation to report if the check does not hold. `composed` is
     /// the output of its composition.
-    pub(super) fn failure<'a>(&self, taken: &Taken, composed: &'a [u8]) -> (Cause, Wanted<'a>) {
+    pub(super) fn failure<'a>(
+        &self,
+        taken: &Taken,
+        composed: &'a [u8],
+    ) -> (Cause, ExpectedBytes<'a>) {
         match self {
-            Self::Is(_) => (Cause::Differs, Wanted::Whole(composed)),
-            Self::Contains(_) => (Cause::Differs, Wanted::Part(composed)),
-            Self::Matches(_) | Self::NoDnsAnswer(_) => (Cause::Differs, Wanted::Nothing),
-            Self::KeepsConnection => (Cause::LastResponse, Wanted::Nothing),
+            Self::Is(_) => (Cause::Differs, ExpectedBytes::Whole(composed)),
+            Self::Contains(_) => (Cause::Differs, ExpectedBytes::Part(composed)),
+            Self::Matches(_) | Self::NoDnsAnswer(_) => (Cause::Differs, ExpectedBytes::Nothing),
+            Self::KeepsConnection => (Cause::LastResponse, ExpectedBytes::Nothing),
             Self::DnsNoError => {
                 let cause = dns::code(&taken.bytes).map_or(Cause::Differs, Cause::DnsError);
-                (cause, Wanted::Nothing)
+                (cause, ExpectedBytes::Nothing)
             }
         }
     }
@@ -54,7 +58,7 @@ impl Check {
         match self {
             Self::Is(_) => taken.length == composed.len() as u64 && taken.bytes == composed,
             Self::Contains(_) => find(&taken.bytes, composed).is_some(),
-            Self::Matches(pattern) => pattern.is_in(&taken.bytes),
+            Self::Matches(pattern) => pattern.is_match(&taken.bytes),
             Self::KeepsConnection => http1::keeps_connection(&taken.bytes),
             Self::NoDnsAnswer(number) => !dns::answers(&taken.bytes, *number),
             Self::DnsNoError => dns::code(&taken.bytes) == Some(0),
@@ -68,18 +72,20 @@ pub struct Extraction {
     /// Text variable to set.
     pub text: TextVariable,
     /// Part to copy.
-    pub part: Part,
+    pub part: MessagePart,
 }
 
 /// It, of these bytes; `None` where they have none.
-pub(super) fn part_of<'a>(part: &Part, bytes: &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn part_of<'a>(part: &MessagePart, bytes: &'a [u8]) -> Option<&'a [u8]> {
     match part {
-        Part::Group(pattern, group) => pattern.group(bytes, (*group).into()),
-        Part::Between(before, behind) => {
+        MessagePart::Group(pattern, group) => pattern.group(bytes, (*group).into()),
+        MessagePart::Between(before, behind) => {
             let rest = bytes.get(find(bytes, before)? + before.len()..)?;
             rest.get(..find(rest, behind)?)
         }
-        Part::At { offset, length } => bytes.get(*offset as usize..)?.get(..*length as usize),
+        MessagePart::Bytes { offset, length } => {
+            bytes.get(*offset as usize..)?.get(..*length as usize)
+        }
     }
 }
 
@@ -98,8 +104,9 @@ mod tests {
     #[test]
     fn parts_are_found_if_present() {
         let bytes = b"HTTP/1.1 200 OK\r\n\r\n{\"token\": \"ab\xffc\"}";
-        let group = |text, group| Part::Group(Pattern::new(text).unwrap(), group);
-        let between = |before: &[u8], behind: &[u8]| Part::Between(before.into(), behind.into());
+        let group = |text, group| MessagePart::Group(Pattern::new(text).unwrap(), group);
+        let between =
+            |before: &[u8], behind: &[u8]| MessagePart::Between(before.into(), behind.into());
         for (part, expected) in [
             (group(r#""token": "([^"]*)""#, 1), Some(&b"ab\xffc"[..])),
             (group(r"\d{3}", 0), Some(b"200")),
@@ -108,9 +115,9 @@ mod tests {
             (between(b"token\": \"", b"\""), Some(b"ab\xffc")),
             (between(b"token", b"!"), None),
             (between(b"no", b"\""), None),
-            (Part::At { offset: 9, length: 3 }, Some(b"200")),
-            (Part::At { offset: 9, length: 300 }, None),
-            (Part::At { offset: u32::MAX, length: u32::MAX }, None),
+            (MessagePart::Bytes { offset: 9, length: 3 }, Some(b"200")),
+            (MessagePart::Bytes { offset: 9, length: 300 }, None),
+            (MessagePart::Bytes { offset: u32::MAX, length: u32::MAX }, None),
         ] {
             assert_eq!(part_of(&part, bytes), expected, "{part:?}");
         }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::net::IpAddr;
 
-use wirestorm_model::program::{Composition, Form, Piece, TextVariable, Value, Variable};
+use wirestorm_model::program::{Composition, Piece, TextVariable, Value, ValueFormat, Variable};
 
 use crate::random::Random;
 
@@ -24,7 +24,7 @@ pub(super) struct Values<'a> {
     pub(super) texts: &'a [Vec<u8>; TextVariable::COUNT],
 }
 
-enum Found<'a> {
+enum ResolvedValue<'a> {
     Number(u64),
     Address(IpAddr),
     Text(&'a [u8]),
@@ -75,9 +75,9 @@ impl<'a> Values<'a> {
     /// if the value is no valid port.
     pub(super) fn port(&self, value: Value) -> Option<u16> {
         let port = match self.find(value) {
-            Found::Number(number) => u16::try_from(number).ok(),
-            Found::Address(_) => None,
-            Found::Text(text) => {
+            ResolvedValue::Number(number) => u16::try_from(number).ok(),
+            ResolvedValue::Address(_) => None,
+            ResolvedValue::Text(text) => {
                 let text = core::str::from_utf8(text).ok()?;
                 match text.split_once(',') {
                     None => text.parse().ok(),
@@ -90,21 +90,21 @@ impl<'a> Values<'a> {
         port.filter(|port| *port > 0)
     }
 
-    fn find(&self, value: Value) -> Found<'a> {
+    fn find(&self, value: Value) -> ResolvedValue<'a> {
         match value {
-            Value::Flow => Found::Number(self.flow),
-            Value::Client => Found::Address(self.ends.client.0),
-            Value::ClientPort => Found::Number(self.ends.client.1.into()),
-            Value::Server => Found::Address(self.ends.server.0),
-            Value::ServerPort => Found::Number(self.ends.server.1.into()),
-            Value::Number(variable) => Found::Number(self.numbers[variable.place()]),
-            Value::Text(text) => Found::Text(&self.texts[text.place()]),
-            Value::Length(text) => Found::Number(self.texts[text.place()].len() as u64),
+            Value::Flow => ResolvedValue::Number(self.flow),
+            Value::Client => ResolvedValue::Address(self.ends.client.0),
+            Value::ClientPort => ResolvedValue::Number(self.ends.client.1.into()),
+            Value::Server => ResolvedValue::Address(self.ends.server.0),
+            Value::ServerPort => ResolvedValue::Number(self.ends.server.1.into()),
+            Value::Number(variable) => ResolvedValue::Number(self.numbers[variable.place()]),
+            Value::Text(text) => ResolvedValue::Text(&self.texts[text.place()]),
+            Value::Length(text) => ResolvedValue::Number(self.texts[text.place()].len() as u64),
         }
     }
 }
 
-impl Found<'_> {
+impl ResolvedValue<'_> {
     /// Fills a field: numbers right-aligned, others left-aligned, padded with zeros.
     fn write_to(&self, field: &mut [u8]) {
         field.fill(0);
@@ -136,7 +136,7 @@ impl Found<'_> {
 }
 
 /// Appends a value in a format.
-fn write(bytes: &mut Vec<u8>, found: &Found<'_>, form: Form) {
+fn write(bytes: &mut Vec<u8>, found: &ResolvedValue<'_>, form: ValueFormat) {
     let append = |bytes: &mut Vec<u8>, width: usize| {
         let start = bytes.len();
         bytes.resize(start + width, 0);
@@ -145,19 +145,22 @@ fn write(bytes: &mut Vec<u8>, found: &Found<'_>, form: Form) {
     // `write!` to a String does not fail.
     let mut digits = String::new();
     match (form, found) {
-        (Form::Bytes, _) | (Form::Plain | Form::Digits(_), Found::Text(_)) => {
+        (ValueFormat::Bytes, _)
+        | (ValueFormat::Plain | ValueFormat::Digits(_), ResolvedValue::Text(_)) => {
             append(bytes, found.width());
         }
-        (Form::Width(width), _) => append(bytes, width.into()),
-        (Form::Plain | Form::Digits(_), Found::Address(address)) => digits = address.to_string(),
-        (Form::Plain, Found::Number(number)) => digits = number.to_string(),
-        (Form::Digits(width), Found::Number(number)) => {
+        (ValueFormat::Width(width), _) => append(bytes, width.into()),
+        (ValueFormat::Plain | ValueFormat::Digits(_), ResolvedValue::Address(address)) => {
+            digits = address.to_string()
+        }
+        (ValueFormat::Plain, ResolvedValue::Number(number)) => digits = number.to_string(),
+        (ValueFormat::Digits(width), ResolvedValue::Number(number)) => {
             let _ = write!(digits, "{number:0width$}", width = usize::from(width));
         }
-        (Form::Octets, _) => {
+        (ValueFormat::DecimalBytes, _) => {
             let own_form = match found {
-                Found::Number(_) => Form::Width(2),
-                _ => Form::Bytes,
+                ResolvedValue::Number(_) => ValueFormat::Width(2),
+                _ => ValueFormat::Bytes,
             };
             let mut own = Vec::new();
             write(&mut own, found, own_form);
@@ -166,12 +169,12 @@ fn write(bytes: &mut Vec<u8>, found: &Found<'_>, form: Form) {
                 let _ = write!(digits, "{comma}{byte}");
             }
         }
-        (Form::Hex, Found::Number(number)) => {
+        (ValueFormat::Hex, ResolvedValue::Number(number)) => {
             let _ = write!(digits, "{number:x}");
         }
-        (Form::Hex, _) => {
+        (ValueFormat::Hex, _) => {
             let mut own = Vec::new();
-            write(&mut own, found, Form::Bytes);
+            write(&mut own, found, ValueFormat::Bytes);
             for byte in own {
                 let _ = write!(digits, "{byte:02x}");
             }
@@ -201,25 +204,25 @@ mod tests {
             super::compose(composition, &values, &mut Random::new(1), most)
         };
         for (value, form, expected) in [
-            (Value::Flow, Form::Plain, &b"42"[..]),
-            (Value::Flow, Form::Digits(5), b"00042"),
-            (Value::Flow, Form::Hex, b"2a"),
-            (Value::Flow, Form::Width(2), &[0, 42]),
-            (Value::Number(number), Form::Bytes, &[0, 0, 0, 0, 0, 0, 0, 7]),
-            (Value::Client, Form::Plain, b"10.0.0.7"),
-            (Value::Client, Form::Bytes, &[10, 0, 0, 7]),
-            (Value::Client, Form::Hex, b"0a000007"),
-            (Value::Client, Form::Octets, b"10,0,0,7"),
-            (Value::ClientPort, Form::Octets, b"4,1"),
-            (Value::Server, Form::Plain, b"2001:db8::1"),
-            (Value::ClientPort, Form::Width(1), &[1]),
-            (Value::ServerPort, Form::Plain, b"80"),
-            (Value::Text(text), Form::Plain, b"abc"),
-            (Value::Text(text), Form::Digits(9), b"abc"),
-            (Value::Text(text), Form::Hex, b"616263"),
-            (Value::Text(text), Form::Width(5), b"abc\0\0"),
-            (Value::Text(text), Form::Width(2), b"ab"),
-            (Value::Length(text), Form::Plain, b"3"),
+            (Value::Flow, ValueFormat::Plain, &b"42"[..]),
+            (Value::Flow, ValueFormat::Digits(5), b"00042"),
+            (Value::Flow, ValueFormat::Hex, b"2a"),
+            (Value::Flow, ValueFormat::Width(2), &[0, 42]),
+            (Value::Number(number), ValueFormat::Bytes, &[0, 0, 0, 0, 0, 0, 0, 7]),
+            (Value::Client, ValueFormat::Plain, b"10.0.0.7"),
+            (Value::Client, ValueFormat::Bytes, &[10, 0, 0, 7]),
+            (Value::Client, ValueFormat::Hex, b"0a000007"),
+            (Value::Client, ValueFormat::DecimalBytes, b"10,0,0,7"),
+            (Value::ClientPort, ValueFormat::DecimalBytes, b"4,1"),
+            (Value::Server, ValueFormat::Plain, b"2001:db8::1"),
+            (Value::ClientPort, ValueFormat::Width(1), &[1]),
+            (Value::ServerPort, ValueFormat::Plain, b"80"),
+            (Value::Text(text), ValueFormat::Plain, b"abc"),
+            (Value::Text(text), ValueFormat::Digits(9), b"abc"),
+            (Value::Text(text), ValueFormat::Hex, b"616263"),
+            (Value::Text(text), ValueFormat::Width(5), b"abc\0\0"),
+            (Value::Text(text), ValueFormat::Width(2), b"ab"),
+            (Value::Length(text), ValueFormat::Plain, b"3"),
         ] {
             let pieces = alloc::vec![Piece::Value(value, form)];
             let composition = Composition { pieces, ..Composition::default() };
@@ -234,7 +237,7 @@ mod tests {
                 field(8, 2, Value::Text(text)),
                 field(11, 2, Value::Flow),
             ],
-            ..Composition::of_bytes(b"head")
+            ..Composition::from_bytes(b"head")
         };
         assert_eq!(compose(&composition, 100).unwrap(), b"head\0\0\x2ayabxy");
         assert_eq!(compose(&composition, 4).unwrap(), b"head", "fill stops at the maximum");

@@ -3,7 +3,7 @@
 use wirestorm_base::time::Duration;
 
 use super::Instruction;
-use super::outside::Outside;
+use super::outside::ProgramContext;
 use super::variables::Variables;
 use crate::random::Random;
 
@@ -12,7 +12,7 @@ use crate::random::Random;
 pub(super) fn delay(instruction: Instruction, random: &mut Random) -> Option<u32> {
     match instruction {
         Instruction::Delay { micros } => Some(micros),
-        Instruction::DelayUniform { min, max } | Instruction::DelaySinceTaken { min, max } => {
+        Instruction::DelayUniform { min, max } | Instruction::DelaySinceRead { min, max } => {
             Some(min + random.below(max.saturating_sub(min).saturating_add(1)))
         }
         Instruction::DelayExponential { mean } => {
@@ -31,7 +31,7 @@ pub(super) fn compute(
     instruction: Instruction,
     place: u16,
     variables: &mut Variables,
-    outside: &mut Outside<'_>,
+    outside: &mut ProgramContext<'_>,
 ) -> u16 {
     let millis = outside.now.millis;
     let next = place + 1;

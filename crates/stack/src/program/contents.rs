@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wirestorm_model::program::{Composition, Number, Rule, Value};
+use wirestorm_model::program::{Composition, MessageFraming, Number, Value};
 
 use super::Instruction;
 use super::check::{Check, Extraction};
@@ -13,7 +13,7 @@ pub struct Contents {
     /// Payloads to send or compare with.
     pub compositions: Vec<Composition>,
     /// Rules for how much data a step consumes.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<MessageFraming>,
     /// Checks of consumed data.
     pub checks: Vec<Check>,
     /// Extractions from consumed data.
@@ -26,21 +26,21 @@ pub struct Contents {
     /// that it has not received as missing.
     pub messages: u64,
     /// Whether the program examines received datagrams.
-    pub looks_at_datagrams: bool,
+    pub examines_datagrams: bool,
 }
 
 impl Contents {
     /// Whether the program examines received data.
-    pub(crate) fn looks(&self) -> bool {
-        self.looks_at_datagrams || !self.rules.is_empty()
+    pub(crate) fn examines_data(&self) -> bool {
+        self.examines_datagrams || !self.rules.is_empty()
     }
 
     /// Whether the tables have the entries that an instruction refers to.
     pub(super) fn has(&self, instruction: &Instruction) -> bool {
         let has = |place: u16, count: usize| usize::from(place) < count;
         match instruction {
-            Instruction::SendOwn { composition }
-            | Instruction::SendOwnDatagram { composition }
+            Instruction::SendComposed { composition }
+            | Instruction::SendComposedDatagram { composition }
             | Instruction::SetText { composition, .. } => {
                 has(*composition, self.compositions.len())
             }
@@ -51,7 +51,7 @@ impl Contents {
             }
             Instruction::Expect { check }
             | Instruction::ExpectOr { check, .. }
-            | Instruction::JumpIfTaken { check, .. }
+            | Instruction::JumpIfMatches { check, .. }
             | Instruction::Reconnect { unless: Some(check) } => {
                 let check = self.checks.get(usize::from(*check));
                 check.is_some_and(|check| {

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
 use super::findings::Cause;
-use super::outside::{Outside, STEPS_MAX};
-use super::own::{Demand, Own, Ports};
+use super::outside::{ProgramContext, STEPS_MAX};
+use super::own::{FlowPayload, Ports, StepResult};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
 use crate::content::DatagramExchange;
@@ -52,7 +52,7 @@ pub(crate) struct DatagramRun {
     /// Received datagrams since the last step that cleared the count.
     received: u64,
     variables: Option<Box<Variables>>,
-    own: Option<Box<Own>>,
+    own: Option<Box<FlowPayload>>,
     /// Payload of the flow to send next.
     composed: Vec<u8>,
     /// Session between the program and the flow, if any.
@@ -103,7 +103,7 @@ impl DatagramRun {
 
     /// Attaches per-flow payload state. Call it before the first step.
     #[cold]
-    pub(crate) fn own_by(&mut self, own: Own) {
+    pub(crate) fn own_by(&mut self, own: FlowPayload) {
         self.own = Some(Box::new(own));
     }
 
@@ -195,7 +195,7 @@ impl DatagramRun {
 
     /// Executes instructions until one waits or sends.
     #[inline]
-    pub(crate) fn advance(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
+    pub(crate) fn advance(&mut self, program: &Program, outside: &mut ProgramContext<'_>) -> Step {
         match self.exchange.take() {
             None => self.follow(program, outside),
             Some(mut exchange) => {
@@ -213,7 +213,7 @@ impl DatagramRun {
         &mut self,
         exchange: &mut DatagramExchange,
         program: &Program,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> Step {
         let now = outside.now;
         for _ in 0..STEPS_MAX {
@@ -257,7 +257,7 @@ impl DatagramRun {
     }
 
     /// Executes the program until an instruction waits or sends.
-    fn follow(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
+    fn follow(&mut self, program: &Program, outside: &mut ProgramContext<'_>) -> Step {
         let now @ Now { millis, .. } = outside.now;
         let place = self.place;
         if self.own.as_mut().is_some_and(|own| !own.has_room(place, outside)) {
@@ -274,10 +274,10 @@ impl DatagramRun {
                     self.has_other_failed = false;
                     self.go_on();
                 }
-                _ if self.has_other_failed => return self.fail(Cause::OtherFlow, outside),
+                _ if self.has_other_failed => return self.fail(Cause::ChildFlow, outside),
                 Instruction::SendDatagram { buffer } => return Step::Sends(Sent::Buffer(buffer)),
                 // The payload is composed already: no frame was free before.
-                Instruction::SendOwnDatagram { .. } if self.has_begun => {
+                Instruction::SendComposedDatagram { .. } if self.has_begun => {
                     return Step::Sends(Sent::Own);
                 }
                 Instruction::ReceiveDatagrams { count, clear } => {
@@ -287,7 +287,7 @@ impl DatagramRun {
                     match &mut self.own {
                         Some(own) if !clear => own.keep_datagrams(),
                         // Datagrams beyond the count belong to the next step.
-                        Some(own) if program.contents().is_some_and(|it| it.looks()) => {
+                        Some(own) if program.contents().is_some_and(|it| it.examines_data()) => {
                             own.take_datagrams(count);
                             self.received -= count;
                         }
@@ -364,14 +364,14 @@ impl DatagramRun {
                             None => {
                                 self.place = compute(instruction, self.place, variables, outside);
                             }
-                            Some(Demand::Sends(bytes)) => {
+                            Some(StepResult::Sends(bytes)) => {
                                 self.composed = bytes;
                                 self.has_begun = true;
                             }
-                            Some(Demand::Fails) => return Step::Over,
-                            Some(Demand::GoesOn(there)) => self.place = there,
+                            Some(StepResult::Fails) => return Step::Over,
+                            Some(StepResult::Jumps(there)) => self.place = there,
                             // Rules apply to streams only.
-                            Some(Demand::Nothing | Demand::Takes) => self.go_on(),
+                            Some(StepResult::Nothing | StepResult::Takes) => self.go_on(),
                         }
                     }
                 }
@@ -395,7 +395,7 @@ impl DatagramRun {
     /// Ends the program with a failure of a flow that it started or awaited. Such programs have
     /// per-flow state.
     #[cold]
-    fn fail(&mut self, cause: Cause, outside: &mut Outside<'_>) -> Step {
+    fn fail(&mut self, cause: Cause, outside: &mut ProgramContext<'_>) -> Step {
         let place = self.place;
         if let Some(own) = &mut self.own {
             own.fail_waiting(place, cause, outside);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::time::Duration;
-use wirestorm_model::program::Transaction;
+use wirestorm_model::program::TransactionId;
 
 use super::dns;
 use super::reading::Taken;
@@ -22,7 +22,7 @@ pub enum Cause {
     /// The peer closed before all data arrived.
     Closed,
     /// The peer closed before the delimiter arrived.
-    NoEnd,
+    NoDelimiter,
     /// The data is not an HTTP/1 message.
     NoMessage,
     /// The data is not a reply of FTP or SMTP.
@@ -34,13 +34,13 @@ pub enum Cause {
     /// The peer closes the connection after a response, before the last request.
     LastResponse,
     /// More data is waiting than the buffer keeps.
-    TooMuch,
+    BufferFull,
     /// The payload to send, or the text to keep, is too long.
     TooLong,
     /// The value is not a valid port, or no port is free.
     NoPort,
     /// A child flow failed or could not start.
-    OtherFlow,
+    ChildFlow,
     /// The peer closed the connection between two requests.
     ClosedBetween,
     /// The peer closed the connection between two requests, and reconnecting failed.
@@ -54,16 +54,16 @@ impl Cause {
             Self::Differs => "not what was expected",
             Self::NotFound => "not found",
             Self::Closed => "closed before all data arrived",
-            Self::NoEnd => "closed before the delimiter arrived",
+            Self::NoDelimiter => "closed before the delimiter arrived",
             Self::NoMessage => "not an HTTP/1 message",
             Self::NoReply => "not an FTP or SMTP reply",
             Self::NoRtsp => "not an RTSP response",
             Self::DnsError(code) => dns::name(code),
             Self::LastResponse => "the server closes the connection before the last request",
-            Self::TooMuch => "receive buffer full",
+            Self::BufferFull => "receive buffer full",
             Self::TooLong => "too long",
             Self::NoPort => "no valid or free port",
-            Self::OtherFlow => "a child flow failed",
+            Self::ChildFlow => "a child flow failed",
             Self::ClosedBetween => "the server closed the connection between two requests",
             Self::NotReconnected => {
                 "the server closed the connection between two requests, and reconnecting failed"
@@ -89,7 +89,7 @@ pub struct Failure {
 
 /// Expected data, for the report.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted<'a> {
+pub(super) enum ExpectedBytes<'a> {
     /// Unknown, and no received data is kept either.
     Unseen,
     /// Nothing to show.
@@ -104,13 +104,13 @@ impl Failure {
     /// Maximum length of the shown data in bytes.
     pub const SHOWN_MAX: usize = 200;
 
-    fn new(taken: &Taken, wanted: Wanted<'_>) -> Self {
+    fn new(taken: &Taken, wanted: ExpectedBytes<'_>) -> Self {
         /// Bytes shown before the first difference.
         const BEFORE: usize = 40;
         let (offset, expected) = match wanted {
-            Wanted::Unseen | Wanted::Nothing => (None, None),
-            Wanted::Part(bytes) => (None, Some(bytes)),
-            Wanted::Whole(bytes) => {
+            ExpectedBytes::Unseen | ExpectedBytes::Nothing => (None, None),
+            ExpectedBytes::Part(bytes) => (None, Some(bytes)),
+            ExpectedBytes::Whole(bytes) => {
                 let same = bytes.iter().zip(&taken.bytes).take_while(|(a, b)| a == b).count();
                 (Some(same), Some(bytes))
             }
@@ -125,7 +125,7 @@ impl Failure {
             offset: offset.map(|offset| offset as u64),
             expected: expected.map(shown),
             found: shown(&taken.bytes),
-            is_seen: !matches!(wanted, Wanted::Unseen),
+            is_seen: !matches!(wanted, ExpectedBytes::Unseen),
         }
     }
 }
@@ -156,7 +156,7 @@ impl Default for TransactionTimes {
 
 /// Results of the programs of a template's flows.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct ProgramResults {
     transactions: Vec<TransactionTimes>,
     failures: BTreeMap<(u16, Cause), Failure>,
     messages: MessageCounters,
@@ -166,9 +166,9 @@ pub struct Findings {
     flows: u64,
 }
 
-impl Findings {
+impl ProgramResults {
     /// Returns the times of a transaction, or `None` if none has started.
-    pub fn transaction(&self, transaction: Transaction) -> Option<&TransactionTimes> {
+    pub fn transaction(&self, transaction: TransactionId) -> Option<&TransactionTimes> {
         self.transactions.get(transaction.place()).filter(|it| it.begun > 0)
     }
 
@@ -198,18 +198,18 @@ impl Findings {
         self.messages.missing += messages;
     }
 
-    pub(super) fn begin(&mut self, transaction: Transaction) {
+    pub(super) fn begin(&mut self, transaction: TransactionId) {
         self.of(transaction).begun += 1;
     }
 
-    pub(super) fn end(&mut self, transaction: Transaction, took: Duration) {
+    pub(super) fn end(&mut self, transaction: TransactionId, took: Duration) {
         let times = self.of(transaction);
         times.times.record(took);
         times.min = times.min.min(took);
         times.sum = Duration::from_nanos(times.sum.as_nanos().saturating_add(took.as_nanos()));
     }
 
-    fn of(&mut self, transaction: Transaction) -> &mut TransactionTimes {
+    fn of(&mut self, transaction: TransactionId) -> &mut TransactionTimes {
         let place = transaction.place();
         if self.transactions.len() <= place {
             self.transactions.resize_with(place + 1, TransactionTimes::default);
@@ -218,7 +218,13 @@ impl Findings {
     }
 
     #[cold]
-    pub(super) fn note(&mut self, place: u16, cause: Cause, taken: &Taken, wanted: Wanted<'_>) {
+    pub(super) fn note(
+        &mut self,
+        place: u16,
+        cause: Cause,
+        taken: &Taken,
+        wanted: ExpectedBytes<'_>,
+    ) {
         let first = || Failure::new(taken, wanted);
         self.failures.entry((place, cause)).or_insert_with(first).times += 1;
     }

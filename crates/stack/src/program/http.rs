@@ -49,7 +49,7 @@ impl Message {
                     }
                 }
                 Piece::End => return (done, Reading::Done),
-                Piece::Wrong(head) => {
+                Piece::Invalid(head) => {
                     taken.add(head);
                     return (done, Reading::Wrong);
                 }
@@ -68,15 +68,19 @@ mod tests {
     use alloc::format;
     use alloc::vec::Vec;
     use proptest::prelude::*;
-    use wirestorm_model::program::Rule;
+    use wirestorm_model::program::MessageFraming;
 
     /// Returns what is consumed of bytes that arrive in parts of a length, and how many bytes are
     /// left.
     fn read(bytes: &[u8], part: usize) -> (Reading, Vec<u8>, usize, bool) {
-        read_by(&Rule::Http, bytes, part)
+        read_by(&MessageFraming::Http, bytes, part)
     }
 
-    fn read_by(rule: &Rule, bytes: &[u8], part: usize) -> (Reading, Vec<u8>, usize, bool) {
+    fn read_by(
+        rule: &MessageFraming,
+        bytes: &[u8],
+        part: usize,
+    ) -> (Reading, Vec<u8>, usize, bool) {
         let (mut reader, mut taken) = (Reader::new(rule), Taken::default());
         let mut read = 0;
         for part in bytes.chunks(part) {
@@ -131,7 +135,8 @@ mod tests {
             let head = format!("HTTP/1.1 200 OK\r\n{length}\r\n");
             let all = [interim, &head, "HTTP/1.1 404"].concat();
             for part in 1..all.len() {
-                let (reading, taken, left, _) = read_by(&Rule::HttpHead, all.as_bytes(), part);
+                let (reading, taken, left, _) =
+                    read_by(&MessageFraming::HttpHead, all.as_bytes(), part);
                 assert_eq!((reading, left), (Reading::Done, 12), "{length} by {part}");
                 assert_eq!(taken, head.as_bytes(), "{length} by {part}");
             }

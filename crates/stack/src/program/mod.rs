@@ -39,13 +39,13 @@ pub use check::{Check, Extraction};
 pub(crate) use composition::Ends;
 pub use contents::Contents;
 pub(crate) use datagrams::{DatagramRun, Sent, Step};
-pub use findings::{Cause, Failure, Findings, TransactionTimes};
-pub(crate) use outside::Outside;
-pub(crate) use own::{Own, Ports};
-pub(crate) use run::{Progress, Run, Wish};
+pub use findings::{Cause, Failure, ProgramResults, TransactionTimes};
+pub(crate) use outside::ProgramContext;
+pub(crate) use own::{FlowPayload, Ports};
+pub(crate) use run::{FlowRequest, Progress, Run};
 pub use variables::Statistics;
 use wirestorm_model::program::{
-    Comparison, Statistic, TextVariable, TickVariable, Transaction, Variable,
+    Comparison, TextVariable, TimeVariable, TransactionId, UserCounter, Variable,
 };
 
 /// One step of a program. Instructions of the other transport have no effect.
@@ -118,7 +118,7 @@ pub enum Instruction {
     },
     /// Like [`Self::DelayUniform`], counted from the arrival of the last byte that was consumed.
     /// Time in which that byte waited for the program is part of the delay. UDP counts from now.
-    DelaySinceTaken {
+    DelaySinceRead {
         /// Minimum, in microseconds.
         min: u32,
         /// Maximum, in microseconds.
@@ -228,7 +228,7 @@ pub enum Instruction {
         to: u16,
     },
     /// Jumps if the last consumed data, or the last datagram, passes a check.
-    JumpIfTaken {
+    JumpIfMatches {
         /// Index of the check in [`Contents`].
         check: u16,
         /// Jump target.
@@ -237,19 +237,19 @@ pub enum Instruction {
     /// Saves the current time.
     SetTick {
         /// Variable to set.
-        tick: TickVariable,
+        tick: TimeVariable,
     },
     /// Adds a duration to a saved time.
     AddTick {
         /// Variable to change.
-        tick: TickVariable,
+        tick: TimeVariable,
         /// Milliseconds to add.
         millis: u32,
     },
     /// Jumps if less than a duration has passed since a saved time.
     JumpWithin {
         /// Saved time.
-        tick: TickVariable,
+        tick: TimeVariable,
         /// Duration in milliseconds.
         millis: u32,
         /// Jump target.
@@ -258,36 +258,36 @@ pub enum Instruction {
     /// Adds to a statistic.
     Count {
         /// Statistic to change.
-        statistic: Statistic,
+        statistic: UserCounter,
         /// Number to add.
         value: u64,
     },
     /// Adds the whole time units since a saved time to a statistic.
     CountSince {
         /// Statistic to change.
-        statistic: Statistic,
+        statistic: UserCounter,
         /// Saved time.
-        tick: TickVariable,
+        tick: TimeVariable,
         /// Unit in milliseconds.
         unit: NonZeroU16,
     },
     /// Starts a transaction.
     BeginTransaction {
         /// Name of the transaction.
-        transaction: Transaction,
+        transaction: TransactionId,
     },
     /// Ends a transaction, if it has started.
     EndTransaction {
         /// Name of the transaction.
-        transaction: Transaction,
+        transaction: TransactionId,
     },
     /// Sends the output of a composition, like [`Self::Send`].
-    SendOwn {
+    SendComposed {
         /// Index of the composition in [`Contents`].
         composition: u16,
     },
     /// Sends the output of a composition as one datagram.
-    SendOwnDatagram {
+    SendComposedDatagram {
         /// Index of the composition in [`Contents`].
         composition: u16,
     },
@@ -297,7 +297,7 @@ pub enum Instruction {
         /// Index of the rule in [`Contents`].
         rule: u16,
         /// Whether the flow also fails if no part had arrived.
-        is_awaited: bool,
+        is_required: bool,
     },
     /// Checks the last consumed data, or the last datagram. If the check fails, the flow fails and
     /// the program ends.
@@ -346,7 +346,7 @@ impl Instruction {
             Self::Jump { to }
             | Self::DecrementAndJump { to, .. }
             | Self::JumpIf { to, .. }
-            | Self::JumpIfTaken { to, .. }
+            | Self::JumpIfMatches { to, .. }
             | Self::ExpectOr { to, .. }
             | Self::JumpWithin { to, .. } => Some(to),
             _ => None,
@@ -438,7 +438,7 @@ impl Program {
 
     /// Whether the program examines received data or keeps it for a session.
     pub(crate) fn keeps(&self) -> bool {
-        self.starts_session || self.contents().is_some_and(Contents::looks)
+        self.starts_session || self.contents().is_some_and(Contents::examines_data)
     }
 
     /// Returns the tables of the payload instructions, if any.

@@ -1,6 +1,6 @@
 //! Resources of the endpoint that programs share.
 
-use super::findings::Findings;
+use super::findings::ProgramResults;
 use super::{Buffers, Statistics};
 use crate::content::SessionCounters;
 use crate::random::Random;
@@ -11,11 +11,11 @@ use crate::tcp::counters::TcpCounters;
 pub(super) const STEPS_MAX: u32 = 1_000;
 
 /// Resources of the endpoint that programs share.
-pub(crate) struct Outside<'a> {
+pub(crate) struct ProgramContext<'a> {
     pub(crate) buffers: &'a Buffers,
     pub(crate) random: &'a mut Random,
     pub(crate) statistics: &'a mut Statistics,
-    pub(crate) findings: &'a mut Findings,
+    pub(crate) findings: &'a mut ProgramResults,
     pub(crate) counters: &'a mut TcpCounters,
     pub(crate) sessions: &'a mut SessionCounters,
     pub(crate) now: Now,

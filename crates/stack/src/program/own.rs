@@ -3,23 +3,23 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use wirestorm_model::program::{Composition, Number, Rule, TextVariable};
+use wirestorm_model::program::{Composition, MessageFraming, Number, TextVariable};
 
 use super::Instruction;
 use super::arrivals::Arrivals;
 use super::check::{Check, part_of};
 use super::composition::{Ends, Values, compose};
 use super::contents::Contents;
-use super::findings::{Cause, Wanted};
+use super::findings::{Cause, ExpectedBytes};
 use super::reading::{Reading, Taken};
 
-use super::outside::Outside;
+use super::outside::ProgramContext;
 use super::rule::Reader;
 use super::variables::Variables;
 
 /// Per-flow state of a program that composes payload or examines received data.
 #[derive(Clone, Debug)]
-pub(crate) struct Own {
+pub(crate) struct FlowPayload {
     ends: Ends,
     /// Number of the flow within its template.
     number: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Own {
 
 /// Result of an instruction.
 #[derive(Debug)]
-pub(super) enum Demand {
+pub(super) enum StepResult {
     /// The instruction is done.
     Nothing,
     /// Send these bytes.
@@ -55,7 +55,7 @@ pub(super) enum Demand {
     /// Wait for more data.
     Takes,
     /// Jump to this instruction.
-    GoesOn(u16),
+    Jumps(u16),
     /// The flow has failed; end the program.
     Fails,
 }
@@ -75,7 +75,7 @@ const DATAGRAMS_MAX: usize = 1_024;
 /// Maximum length of a text in bytes.
 const TEXT_MAX: usize = 16 << 10;
 
-impl Own {
+impl FlowPayload {
     /// Creates the state of the flow `number`. `listens`: whether to keep received data.
     /// `messages`: HTTP/1 messages that the flow receives, if known.
     pub(crate) fn new(ends: Ends, number: u64, listens: bool, messages: u64) -> Self {
@@ -108,7 +108,7 @@ impl Own {
     }
 
     /// Whether the data of the current step is complete.
-    pub(super) const fn has_taken(&self) -> bool {
+    pub(super) const fn is_read_complete(&self) -> bool {
         self.is_done
     }
 
@@ -118,7 +118,7 @@ impl Own {
     }
 
     /// Continues over another connection, between `ends`.
-    pub(super) fn connect_anew(&mut self, ends: Ends) {
+    pub(super) fn reset_for_connection(&mut self, ends: Ends) {
         self.ends = ends;
         self.stream.clear();
         self.arrivals.clear();
@@ -180,7 +180,7 @@ impl Own {
         place: u16,
         contents: &Contents,
         rule: u16,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> bool {
         let Some(rule) = contents.rules.get(usize::from(rule)) else { return true };
         let Some(reader) = &mut self.reader else { return self.has_room(place, outside) };
@@ -192,40 +192,40 @@ impl Own {
             Reading::Done => {
                 self.reader = None;
                 self.is_done = true;
-                if matches!(rule, Rule::Http | Rule::HttpHead) {
+                if matches!(rule, MessageFraming::Http | MessageFraming::HttpHead) {
                     self.count_message(outside);
                 }
                 true
             }
             Reading::Wrong => {
                 let cause = match rule {
-                    Rule::Reply => Cause::NoReply,
-                    Rule::Rtsp => Cause::NoRtsp,
+                    MessageFraming::Reply => Cause::NoReply,
+                    MessageFraming::Rtsp => Cause::NoRtsp,
                     _ => Cause::NoMessage,
                 };
-                self.fail(place, cause, Wanted::Nothing, outside);
+                self.fail(place, cause, ExpectedBytes::Nothing, outside);
                 false
             }
         }
     }
 
     /// Whether the unconsumed data is within its limits; fails the flow if not.
-    pub(super) fn has_room(&mut self, place: u16, outside: &mut Outside<'_>) -> bool {
+    pub(super) fn has_room(&mut self, place: u16, outside: &mut ProgramContext<'_>) -> bool {
         let is_full = self.stream.len() + self.datagrams_length > WAITING_MAX
             || self.datagrams.len() > DATAGRAMS_MAX;
         if is_full {
-            self.fail(place, Cause::TooMuch, Wanted::Nothing, outside);
+            self.fail(place, Cause::BufferFull, ExpectedBytes::Nothing, outside);
         }
         !is_full
     }
 
     /// Ends a step that consumes data, since the peer has closed. Returns whether the data is
     /// complete. `is_awaited`: whether an absence of data is a failure.
-    pub(super) fn end_taking(
+    pub(super) fn end_of_stream(
         &mut self,
         place: u16,
         is_awaited: bool,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> bool {
         let reader = self.reader.take();
         // Only HTTP/1 messages may end with the connection.
@@ -237,10 +237,10 @@ impl Own {
         // A close between messages is no failure.
         if is_awaited || self.taken.length > 0 {
             let cause = match reader {
-                Some(Reader::Until(_)) if self.taken.length > 0 => Cause::NoEnd,
+                Some(Reader::Until(_)) if self.taken.length > 0 => Cause::NoDelimiter,
                 _ => Cause::Closed,
             };
-            self.fail(place, cause, Wanted::Nothing, outside);
+            self.fail(place, cause, ExpectedBytes::Nothing, outside);
         }
         false
     }
@@ -272,12 +272,17 @@ impl Own {
     }
 
     /// Fails a step that waited. The unconsumed data may show the reason.
-    pub(super) fn fail_waiting(&mut self, place: u16, cause: Cause, outside: &mut Outside<'_>) {
+    pub(super) fn fail_waiting(
+        &mut self,
+        place: u16,
+        cause: Cause,
+        outside: &mut ProgramContext<'_>,
+    ) {
         if !self.stream.is_empty() {
             self.taken.clear();
             self.taken.add(&self.stream);
         }
-        self.fail(place, cause, Wanted::Nothing, outside);
+        self.fail(place, cause, ExpectedBytes::Nothing, outside);
     }
 
     /// Returns the ports in two values, or `None` if one is not valid.
@@ -298,13 +303,19 @@ impl Own {
     }
 
     /// Counts a complete HTTP/1 message.
-    fn count_message(&mut self, outside: &mut Outside<'_>) {
+    fn count_message(&mut self, outside: &mut ProgramContext<'_>) {
         self.messages_left = self.messages_left.saturating_sub(1);
         outside.findings.count_message(&self.taken);
     }
 
     /// Fails the flow; only the first reason is reported.
-    fn fail(&mut self, place: u16, cause: Cause, wanted: Wanted<'_>, outside: &mut Outside<'_>) {
+    fn fail(
+        &mut self,
+        place: u16,
+        cause: Cause,
+        wanted: ExpectedBytes<'_>,
+        outside: &mut ProgramContext<'_>,
+    ) {
         if core::mem::replace(&mut self.has_failed, true) {
             return;
         }
@@ -317,7 +328,7 @@ impl Own {
         composition: &Composition,
         most: usize,
         variables: &Variables,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> Option<Vec<u8>> {
         compose(composition, &self.values(variables), outside.random, most)
     }
@@ -333,18 +344,19 @@ impl Own {
         place: u16,
         contents: &Contents,
         variables: &mut Variables,
-        outside: &mut Outside<'_>,
-    ) -> Option<Demand> {
+        outside: &mut ProgramContext<'_>,
+    ) -> Option<StepResult> {
         // `Program::with_contents` has checked that the entries exist.
         match instruction {
-            Instruction::SendOwn { composition } | Instruction::SendOwnDatagram { composition } => {
+            Instruction::SendComposed { composition }
+            | Instruction::SendComposedDatagram { composition } => {
                 let composition = contents.compositions.get(usize::from(composition))?;
                 let most = Composition::LENGTH_MAX;
                 if let Some(bytes) = self.compose(composition, most, variables, outside) {
-                    return Some(Demand::Sends(bytes));
+                    return Some(StepResult::Sends(bytes));
                 }
-                self.fail(place, Cause::TooLong, Wanted::Nothing, outside);
-                Some(Demand::Fails)
+                self.fail(place, Cause::TooLong, ExpectedBytes::Nothing, outside);
+                Some(StepResult::Fails)
             }
             Instruction::Take { rule, .. } => {
                 let own_rule = contents.rules.get(usize::from(rule))?;
@@ -352,13 +364,13 @@ impl Own {
                 self.is_done = false;
                 self.reader = Some(Reader::new(own_rule));
                 match self.go_on(place, contents, rule, outside) {
-                    true => Some(Demand::Takes),
-                    false => Some(Demand::Fails),
+                    true => Some(StepResult::Takes),
+                    false => Some(StepResult::Fails),
                 }
             }
             Instruction::Expect { check }
             | Instruction::ExpectOr { check, .. }
-            | Instruction::JumpIfTaken { check, .. } => {
+            | Instruction::JumpIfMatches { check, .. } => {
                 let check = contents.checks.get(usize::from(check))?;
                 let composition = check.composition().map(usize::from);
                 let composed = match composition.and_then(|it| contents.compositions.get(it)) {
@@ -366,21 +378,21 @@ impl Own {
                     Some(it) => self.compose(it, Composition::LENGTH_MAX, variables, outside),
                 };
                 let Some(composed) = composed else {
-                    self.fail(place, Cause::TooLong, Wanted::Nothing, outside);
-                    return Some(Demand::Fails);
+                    self.fail(place, Cause::TooLong, ExpectedBytes::Nothing, outside);
+                    return Some(StepResult::Fails);
                 };
                 let holds = check.holds(&self.taken, &composed);
-                if let Instruction::JumpIfTaken { to, .. } = instruction {
-                    return Some(if holds { Demand::GoesOn(to) } else { Demand::Nothing });
+                if let Instruction::JumpIfMatches { to, .. } = instruction {
+                    return Some(if holds { StepResult::Jumps(to) } else { StepResult::Nothing });
                 }
                 if holds {
-                    return Some(Demand::Nothing);
+                    return Some(StepResult::Nothing);
                 }
                 let (cause, wanted) = check.failure(&self.taken, &composed);
                 self.fail(place, cause, wanted, outside);
                 Some(match instruction {
-                    Instruction::ExpectOr { to, .. } => Demand::GoesOn(to),
-                    _ => Demand::Fails,
+                    Instruction::ExpectOr { to, .. } => StepResult::Jumps(to),
+                    _ => StepResult::Fails,
                 })
             }
             Instruction::Extract { extraction } => {
@@ -388,22 +400,22 @@ impl Own {
                 let cause = match part_of(&extraction.part, &self.taken.bytes) {
                     Some(found) if found.len() <= TEXT_MAX => {
                         self.texts[extraction.text.place()] = found.to_vec();
-                        return Some(Demand::Nothing);
+                        return Some(StepResult::Nothing);
                     }
                     Some(_) => Cause::TooLong,
                     None => Cause::NotFound,
                 };
-                self.fail(place, cause, Wanted::Nothing, outside);
-                Some(Demand::Fails)
+                self.fail(place, cause, ExpectedBytes::Nothing, outside);
+                Some(StepResult::Fails)
             }
             Instruction::SetText { text, composition } => {
                 let composition = contents.compositions.get(usize::from(composition))?;
                 let Some(bytes) = self.compose(composition, TEXT_MAX, variables, outside) else {
-                    self.fail(place, Cause::TooLong, Wanted::Nothing, outside);
-                    return Some(Demand::Fails);
+                    self.fail(place, Cause::TooLong, ExpectedBytes::Nothing, outside);
+                    return Some(StepResult::Fails);
                 };
                 self.texts[text.place()] = bytes;
-                Some(Demand::Nothing)
+                Some(StepResult::Nothing)
             }
             Instruction::SetNumber { variable, number } => {
                 let value = match *contents.numbers.get(usize::from(number))? {
@@ -416,7 +428,7 @@ impl Own {
                     Number::Random { min, max } => outside.random.between(min, max),
                 };
                 *variables.get_mut(variable) = value;
-                Some(Demand::Nothing)
+                Some(StepResult::Nothing)
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! How much received data a step consumes.
 
-use wirestorm_model::program::Rule;
+use wirestorm_model::program::MessageFraming;
 
 use super::http::Message;
 use super::reading::{Reading, Taken};
@@ -20,14 +20,14 @@ pub(super) enum Reader {
 }
 
 impl Reader {
-    pub(super) fn new(rule: &Rule) -> Self {
+    pub(super) fn new(rule: &MessageFraming) -> Self {
         match rule {
-            Rule::Count(bytes) => Self::Count(*bytes),
-            Rule::Until(_) => Self::Until(0),
-            Rule::Http => Self::Http(Message::default()),
-            Rule::HttpHead => Self::Http(Message::to_head()),
-            Rule::Reply => Self::Reply(Reply::default()),
-            Rule::Rtsp => Self::Rtsp(Rtsp::default()),
+            MessageFraming::Count(bytes) => Self::Count(*bytes),
+            MessageFraming::Until(_) => Self::Until(0),
+            MessageFraming::Http => Self::Http(Message::default()),
+            MessageFraming::HttpHead => Self::Http(Message::to_head()),
+            MessageFraming::Reply => Self::Reply(Reply::default()),
+            MessageFraming::Rtsp => Self::Rtsp(Rtsp::default()),
         }
     }
 
@@ -35,7 +35,7 @@ impl Reader {
     /// progress.
     pub(super) fn read(
         &mut self,
-        rule: &Rule,
+        rule: &MessageFraming,
         bytes: &[u8],
         taken: &mut Taken,
     ) -> (usize, Reading) {
@@ -43,9 +43,9 @@ impl Reader {
             (Self::Http(message), _) => message.read(bytes, taken),
             (Self::Reply(reply), _) => reply.read(bytes, taken),
             (Self::Rtsp(response), _) => response.read(bytes, taken),
-            (Self::Until(matched), Rule::Until(delimiter)) => {
+            (Self::Until(matched), MessageFraming::Until(delimiter)) => {
                 let is_end = |byte: &u8| {
-                    *matched = delimiter.step(*matched, *byte);
+                    *matched = delimiter.advance(*matched, *byte);
                     *matched == delimiter.length()
                 };
                 let end = bytes.iter().position(is_end);
@@ -79,7 +79,7 @@ mod tests {
     use wirestorm_model::program::Delimiter;
 
     /// Returns what a rule consumes of data that arrives in parts, and what is left.
-    fn read(rule: &Rule, parts: &[&[u8]]) -> (Reading, Vec<u8>, Vec<u8>) {
+    fn read(rule: &MessageFraming, parts: &[&[u8]]) -> (Reading, Vec<u8>, Vec<u8>) {
         let (mut reader, mut taken) = (Reader::new(rule), Taken::default());
         let mut left = Vec::new();
         let mut reading = Reading::Unfinished;
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_count_consumes_exactly_its_bytes() {
-        let rule = Rule::Count(5);
+        let rule = MessageFraming::Count(5);
         assert_eq!(read(&rule, &[b"abc"]), (Reading::Unfinished, b"abc".to_vec(), vec![]));
         let expected = (Reading::Done, b"abcde".to_vec(), b"fg".to_vec());
         assert_eq!(read(&rule, &[b"abc", b"defg"]), expected);
@@ -118,7 +118,7 @@ mod tests {
             delimiter in "[ab]{1,6}",
             cut in 0_usize..60,
         ) {
-            let rule = Rule::Until(Delimiter::new(delimiter.as_bytes()).unwrap());
+            let rule = MessageFraming::Until(Delimiter::new(delimiter.as_bytes()).unwrap());
             let cut = cut.min(text.len());
             let parts = [&text.as_bytes()[..cut], &text.as_bytes()[cut..]];
             let (reading, taken, left) = read(&rule, &parts);

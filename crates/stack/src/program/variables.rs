@@ -2,15 +2,15 @@
 
 use alloc::vec::Vec;
 
-use wirestorm_model::program::{Statistic, TickVariable, Transaction, Variable};
+use wirestorm_model::program::{TimeVariable, TransactionId, UserCounter, Variable};
 
 /// Values of all statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics([u64; Statistic::COUNT]);
+pub struct Statistics([u64; UserCounter::COUNT]);
 
 impl Statistics {
     /// Returns the value of a statistic.
-    pub const fn get(&self, statistic: Statistic) -> u64 {
+    pub const fn get(&self, statistic: UserCounter) -> u64 {
         self.0[statistic.place()]
     }
 
@@ -21,7 +21,7 @@ impl Statistics {
         }
     }
 
-    pub(super) const fn add(&mut self, statistic: Statistic, value: u64) {
+    pub(super) const fn add(&mut self, statistic: UserCounter, value: u64) {
         let sum = &mut self.0[statistic.place()];
         *sum = sum.wrapping_add(value);
     }
@@ -32,11 +32,11 @@ impl Statistics {
 pub(super) struct Variables {
     variables: [u64; Variable::COUNT],
     /// Saved times in ms, modulo 2^32.
-    ticks: [u32; TickVariable::COUNT],
+    ticks: [u32; TimeVariable::COUNT],
     /// Selected group of the next template.
     pub(super) group: Option<u16>,
     /// Open transactions and their start times in microseconds.
-    begun: Vec<(Transaction, u64)>,
+    begun: Vec<(TransactionId, u64)>,
 }
 
 impl Variables {
@@ -53,23 +53,23 @@ impl Variables {
     }
 
     /// Starts a transaction; discards an open one of the same name.
-    pub(super) fn begin(&mut self, transaction: Transaction, micros: u64) {
+    pub(super) fn begin(&mut self, transaction: TransactionId, micros: u64) {
         self.begun.retain(|(other, _)| *other != transaction);
         self.begun.push((transaction, micros));
     }
 
     /// Ends a transaction; returns its start time in microseconds, if it had started.
-    pub(super) fn end(&mut self, transaction: Transaction) -> Option<u64> {
+    pub(super) fn end(&mut self, transaction: TransactionId) -> Option<u64> {
         let place = self.begun.iter().position(|(other, _)| *other == transaction)?;
         Some(self.begun.swap_remove(place).1)
     }
 
-    pub(super) const fn tick_mut(&mut self, tick: TickVariable) -> &mut u32 {
+    pub(super) const fn tick_mut(&mut self, tick: TimeVariable) -> &mut u32 {
         &mut self.ticks[tick.place()]
     }
 
     /// Returns the milliseconds since a saved time, or 0 if that is in the future.
-    pub(super) fn since(&self, tick: TickVariable, millis: u32) -> u32 {
+    pub(super) fn since(&self, tick: TimeVariable, millis: u32) -> u32 {
         millis.wrapping_sub(self.ticks[tick.place()]).cast_signed().max(0).cast_unsigned()
     }
 }

@@ -4,7 +4,7 @@
 use wirestorm_wire::packet::tcp::Flags;
 
 use super::congestion::Congestion;
-use super::connection::{Connection, End, Marks, Now, State};
+use super::connection::{Connection, EndReason, Now, State, StateFlags};
 use super::counters::TcpCounters;
 use super::ranges::SequenceRange;
 use super::segment::{Ecn, Segment};
@@ -13,11 +13,11 @@ use wirestorm_model::tcp::Settings;
 
 /// Effect of a received segment, for the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
+pub struct SegmentOutcome {
     /// Number of bytes that arrived next in sequence.
     pub data: u32,
     /// Number of bytes, from the start of the segment on, that were accepted beyond a hole.
-    pub beyond: u32,
+    pub out_of_order: u32,
     /// Whether all of the peer's data has now arrived, including its FIN.
     pub is_end: bool,
     /// Whether the segment established the connection.
@@ -35,17 +35,17 @@ const TIMESTAMP_AGE_MAX: u32 = 24 * 24 * 3_600 * 1_000;
 impl Connection {
     /// Processes a received segment.
     #[inline]
-    pub fn arrive(
+    pub fn handle_segment(
         &mut self,
         segment: &Segment<'_>,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         counters.rcvtotal += u64::from(segment.segments);
         self.start_keepalive(settings, now);
         match self.state {
-            State::Closed => Arrival::default(),
+            State::Closed => SegmentOutcome::default(),
             State::SynSent => self.arrive_in_syn_sent(segment, settings, now, counters),
             _ => self.arrive_synchronized(segment, settings, now, counters),
         }
@@ -58,40 +58,41 @@ impl Connection {
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         let acknowledges = segment.flags.contains(Flags::ACK);
         if acknowledges && !self.is_of_syn(segment.acknowledgement) {
             // First: it answers a SYN of an earlier connection.
             let is_reset = segment.flags.contains(Flags::RST);
             let reset = (!is_reset).then_some(segment.acknowledgement);
-            return Arrival { reset, ..Arrival::default() };
+            return SegmentOutcome { reset, ..SegmentOutcome::default() };
         }
         if segment.flags.contains(Flags::RST) {
             // Second: a RST counts only if it acknowledges our SYN.
             if acknowledges {
                 counters.rst_received += 1;
-                self.finish(End::Refused, counters);
+                self.finish(EndReason::Refused, counters);
             }
-            return Arrival::default();
+            return SegmentOutcome::default();
         }
         if !segment.flags.contains(Flags::SYN) {
             counters.badsyn += 1;
-            return Arrival::default();
+            return SegmentOutcome::default();
         }
         // Fourth.
         self.agree(settings, segment, now, counters);
         if !acknowledges {
             // Simultaneous open (RFC 9293 section 3.5, figure 7).
             self.state = State::SynReceived;
-            self.marks.set(Marks::SYN_DUE);
+            self.marks.set(StateFlags::SYN_DUE);
             self.next = self.unacknowledged;
-            return Arrival::default();
+            return SegmentOutcome::default();
         }
-        self.marks.set(Marks::ACK_DUE);
+        self.marks.set(StateFlags::ACK_DUE);
         self.establish(settings, now, counters);
         let acknowledged =
             self.acknowledge(segment.acknowledgement, false, settings, now, counters);
-        let mut arrival = Arrival { is_established: true, acknowledged, ..Arrival::default() };
+        let mut arrival =
+            SegmentOutcome { is_established: true, acknowledged, ..SegmentOutcome::default() };
         counters.fast_open_acked += u64::from(acknowledged > 0);
         // Data sent with the SYN that the peer did not accept is sent again.
         self.next = segment.acknowledgement;
@@ -109,20 +110,20 @@ impl Connection {
     fn establish(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
         counters.connects += 1;
         self.state = State::Established;
-        if self.marks.has(Marks::CLOSED) {
+        if self.marks.has(StateFlags::CLOSED) {
             self.state = State::FinWait1;
         }
         // RFC 6298 section 5.7: after a retransmission of the SYN, "the RTO MUST be re-initialized
         // to 3 seconds when data transmission begins".
         if self.expiries > 0 {
-            self.round_trip.begin_after_syn_timeout();
+            self.round_trip.restart_after_syn_timeout();
         }
         // RFC 6928 section 2: the window starts with one segment after "more than one SYN or
         // SYN/ACK retransmissions", but not after one.
         if self.expiries > 1 {
             self.congestion = Congestion::new(settings.congestion, self.data_size(), 1);
         }
-        self.marks.clear(Marks::KEEPALIVE);
+        self.marks.clear(StateFlags::KEEPALIVE);
         self.start_keepalive(settings, now);
         self.timestamp_at = now.millis;
     }
@@ -135,7 +136,7 @@ impl Connection {
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         let without_syn;
         let mut segment = segment;
         if segment.flags.contains(Flags::SYN) && segment.sequence == self.peer_initial {
@@ -145,7 +146,7 @@ impl Connection {
         if !self.is_timestamp_good(segment, now, counters)
             || !self.is_acceptable(segment, settings, now, counters)
         {
-            return Arrival::default();
+            return SegmentOutcome::default();
         }
         self.note_timestamp(segment, now);
         if segment.flags.contains(Flags::RST) {
@@ -153,20 +154,20 @@ impl Connection {
         }
         if segment.flags.contains(Flags::SYN) {
             counters.badsyn += 1;
-            if self.state == State::SynReceived && self.marks.has(Marks::PASSIVE) {
+            if self.state == State::SynReceived && self.marks.has(StateFlags::PASSIVE) {
                 // Fourth: "return this connection to the LISTEN state", which needs no state here.
-                self.finish(End::Refused, counters);
+                self.finish(EndReason::Refused, counters);
             } else {
                 // RFC 5961 section 4.2: "If the SYN bit is set, irrespective of the sequence
                 // number, TCP MUST send an ACK".
                 self.challenge(now, counters);
             }
-            return Arrival::default();
+            return SegmentOutcome::default();
         }
         if !segment.flags.contains(Flags::ACK) {
-            return Arrival::default();
+            return SegmentOutcome::default();
         }
-        let mut arrival = Arrival::default();
+        let mut arrival = SegmentOutcome::default();
         if self.state == State::SynReceived {
             if !self.is_of_syn(segment.acknowledgement) {
                 arrival.reset = Some(segment.acknowledgement);
@@ -200,9 +201,9 @@ impl Connection {
         // ECE and CWR with SYN negotiate ECN and signal no congestion (RFC 3168 section 6.1.1).
         let flags = Flags(segment.flags.0 & !(Flags::SYN | Flags::ECE | Flags::CWR).0);
         if self.state == State::SynReceived && !flags.contains(Flags::ACK) {
-            self.marks.set(Marks::SYN_DUE);
+            self.marks.set(StateFlags::SYN_DUE);
         } else {
-            self.marks.set(Marks::ACK_DUE);
+            self.marks.set(StateFlags::ACK_DUE);
         }
         // RFC 7323 section 2.2: the window of a SYN "MUST NOT be scaled". Undo the shift of
         // `window_of`.
@@ -220,7 +221,7 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> bool {
-        if !self.marks.has(Marks::TIMESTAMPS) || segment.flags.contains(Flags::RST) {
+        if !self.marks.has(StateFlags::TIMESTAMPS) || segment.flags.contains(Flags::RST) {
             return true;
         }
         // RFC 7323 section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP SHOULD
@@ -229,7 +230,7 @@ impl Connection {
         let is_older = (timestamps.value.wrapping_sub(self.timestamp) as i32) < 0;
         if is_older && now.millis.wrapping_sub(self.timestamp_at) < TIMESTAMP_AGE_MAX {
             counters.pawsdrop += 1;
-            self.marks.set(Marks::ACK_DUE);
+            self.marks.set(StateFlags::ACK_DUE);
             return false;
         }
         true
@@ -240,7 +241,7 @@ impl Connection {
     #[inline]
     fn note_timestamp(&mut self, segment: &Segment<'_>, now: Now) {
         if let Some(timestamps) = segment.options.timestamps
-            && self.marks.has(Marks::TIMESTAMPS)
+            && self.marks.has(StateFlags::TIMESTAMPS)
             && !self.acknowledged.is_before(segment.sequence)
         {
             self.timestamp = timestamps.value;
@@ -279,9 +280,9 @@ impl Connection {
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
             // Eighth: our last acknowledgement was lost.
-            self.wait_for_stragglers(settings, now);
+            self.enter_time_wait(settings, now);
         }
-        self.marks.set(Marks::ACK_DUE);
+        self.marks.set(StateFlags::ACK_DUE);
         false
     }
 
@@ -293,20 +294,20 @@ impl Connection {
         segment: &Segment<'_>,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         if segment.sequence != self.expected {
             self.challenge(now, counters);
-            return Arrival::default();
+            return SegmentOutcome::default();
         }
         counters.rst_received += 1;
         let end = match self.state {
-            State::SynReceived => End::Refused,
-            State::Closing | State::LastAck | State::TimeWait => End::Closed,
-            State::CloseWait => End::ResetAfterClose,
-            _ => End::Reset,
+            State::SynReceived => EndReason::Refused,
+            State::Closing | State::LastAck | State::TimeWait => EndReason::Closed,
+            State::CloseWait => EndReason::ResetAfterClose,
+            _ => EndReason::Reset,
         };
         self.finish(end, counters);
-        Arrival::default()
+        SegmentOutcome::default()
     }
 
     /// Fifth: processes the acknowledgement. Returns the number of acknowledged bytes, or `None` to
@@ -323,7 +324,7 @@ impl Connection {
         let advance = number.distance_from(self.unacknowledged);
         if self.highest.is_before(number) {
             counters.rcvacktoomuch += 1;
-            self.marks.set(Marks::ACK_DUE);
+            self.marks.set(StateFlags::ACK_DUE);
             return None;
         }
         // RFC 5961 section 5.2: "The ACK value is considered acceptable only if it is in the range
@@ -333,20 +334,20 @@ impl Connection {
             return None;
         }
         let window = self.window_of(segment);
-        let is_paced = self.marks.has(Marks::PACED);
+        let is_paced = self.marks.has(StateFlags::PACED);
         if is_paced {
             self.begin_measuring(segment);
         }
-        let is_watched =
-            self.marks.has(Marks::RACK) && (self.disorder.is_some() || !segment.sack.is_empty());
+        let is_watched = self.marks.has(StateFlags::RACK)
+            && (self.disorder.is_some() || !segment.sack.is_empty());
         if is_watched {
             self.note_delivery(segment, now);
-            self.note_twice_arrived(segment);
-            self.note_needless(segment);
-            self.note_probe_answered(segment, now, counters);
+            self.note_dsack(segment);
+            self.undo_if_spurious(segment);
+            self.finish_probe(segment, now, counters);
         }
         let tells_news = self.note_sack(segment, settings, counters);
-        self.note_echo(segment, counters);
+        self.handle_ecn_echo(segment, counters);
         let mut acknowledged = 0;
         if advance > 0 {
             let may_grow = !self.is_echo(segment);
@@ -379,10 +380,10 @@ impl Connection {
     /// With SACK this follows RFC 6675 section 2, else RFC 5681 section 2. Answers to window probes
     /// do not count.
     fn is_duplicate(&self, segment: &Segment<'_>, window: u32, tells_news: bool) -> bool {
-        if self.marks.has(Marks::PERSIST) {
+        if self.marks.has(StateFlags::PERSIST) {
             return false;
         }
-        if self.marks.has(Marks::SACK) {
+        if self.marks.has(StateFlags::SACK) {
             return tells_news;
         }
         let is_in_flight = self.unacknowledged != self.highest;
@@ -399,17 +400,18 @@ impl Connection {
     fn note_window(&mut self, window: u32, settings: &Settings, now: Now) {
         self.send_window = window;
         self.send_window_max = self.send_window_max.max(window);
-        if !self.marks.has(Marks::PERSIST) {
+        if !self.marks.has(StateFlags::PERSIST) {
             return;
         }
         // The peer answers, so it may keep its window closed for any time.
         self.expiries = 0;
         // If nothing is in flight, the timer keeps running until it is worthwhile to send.
         // Otherwise a peer that opens its window byte by byte would delay it forever.
-        let waits_on = self.unacknowledged == self.highest && self.marks.has(Marks::RETRANSMIT);
+        let waits_on =
+            self.unacknowledged == self.highest && self.marks.has(StateFlags::RETRANSMIT);
         if window > 0 && !waits_on {
-            self.marks.clear(Marks::PERSIST);
-            self.marks.clear(Marks::PROBE_DUE);
+            self.marks.clear(StateFlags::PERSIST);
+            self.marks.clear(StateFlags::PROBE_DUE);
             // The peer may have discarded the byte of the probe.
             self.next = self.unacknowledged;
             self.round_trip.reset_back_off();
@@ -430,18 +432,18 @@ impl Connection {
     ) -> u32 {
         let advance = number.distance_from(self.unacknowledged).max(0) as u32;
         counters.rcvackpack += 1;
-        if self.marks.has(Marks::TIMED) && self.timed.is_before(number) {
+        if self.marks.has(StateFlags::TIMED) && self.timed.is_before(number) {
             counters.rttupdated += 1;
-            self.marks.clear(Marks::TIMED);
-            self.marks.clear(Marks::PROBED);
+            self.marks.clear(StateFlags::TIMED);
+            self.marks.clear(StateFlags::PROBED);
             // Only one segment at a time is timed, so there is one sample per round trip.
             const SAMPLES: u32 = 1;
             let took = (now.micros as u32).wrapping_sub(self.timed_at);
             self.round_trip.sample(took, SAMPLES);
         }
         // SYN and FIN are not data.
-        let of_syn = u32::from(self.marks.has(Marks::SYN_OPEN));
-        self.marks.clear(Marks::SYN_OPEN);
+        let of_syn = u32::from(self.marks.has(StateFlags::SYN_UNACKNOWLEDGED));
+        self.marks.clear(StateFlags::SYN_UNACKNOWLEDGED);
         let of_fin = u32::from(self.queued.is_before(number));
         let bytes = advance.saturating_sub(of_syn + of_fin);
         counters.rcvackbyte += u64::from(bytes);
@@ -456,14 +458,14 @@ impl Connection {
         // minutes. So any acknowledgement of new data ends it here.
         self.round_trip.reset_back_off();
         self.restart_retransmission(settings, now);
-        self.marks.clear(Marks::TAIL_DUE);
-        self.watch_tail();
+        self.marks.clear(StateFlags::TAIL_PROBE_DUE);
+        self.arm_probe_timer();
         if self.is_fin_acknowledged() {
             counters.rcvackbyte_of += u64::from(of_fin);
             match self.state {
                 State::FinWait1 => self.state = State::FinWait2,
-                State::Closing => self.wait_for_stragglers(settings, now),
-                State::LastAck => self.finish(End::Closed, counters),
+                State::Closing => self.enter_time_wait(settings, now),
+                State::LastAck => self.finish(EndReason::Closed, counters),
                 _ => {}
             }
         }
@@ -474,21 +476,21 @@ impl Connection {
     /// CWR.
     #[inline]
     fn note_congestion(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
-        if !self.marks.has(Marks::ECN) {
+        if !self.marks.has(StateFlags::ECN) {
             return;
         }
         if segment.flags.contains(Flags::CWR) {
-            self.marks.clear(Marks::ECHO);
+            self.marks.clear(StateFlags::ECHO);
         }
         let segments = u64::from(segment.segments);
         match segment.ecn {
-            Ecn::MET_CONGESTION => {
+            Ecn::CE => {
                 counters.ecn_ce += segments;
-                self.marks.set(Marks::ECHO);
-                self.marks.set(Marks::ACK_DUE);
+                self.marks.set(StateFlags::ECHO);
+                self.marks.set(StateFlags::ACK_DUE);
             }
-            Ecn::CAPABLE_0 => counters.ecn_ect0 += segments,
-            Ecn::CAPABLE_1 => counters.ecn_ect1 += segments,
+            Ecn::ECT_0 => counters.ecn_ect0 += segments,
+            Ecn::ECT_1 => counters.ecn_ect1 += segments,
             _ => {}
         }
     }
@@ -510,14 +512,14 @@ impl Connection {
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-        arrival: &mut Arrival,
+        arrival: &mut SegmentOutcome,
     ) {
         let can_receive =
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if !can_receive {
             // The peer's FIN has arrived, so no data can follow.
             counters.rcvafterclose += segment.with_data();
-            self.marks.set(Marks::ACK_DUE);
+            self.marks.set(StateFlags::ACK_DUE);
             return;
         }
         let mut start = segment.sequence;
@@ -530,7 +532,7 @@ impl Connection {
             counters.rcvpartdupbyte += u64::from(before);
             self.note_twice(SequenceRange { start, end: start + before });
             start = self.expected;
-            self.marks.set(Marks::ACK_DUE);
+            self.marks.set(StateFlags::ACK_DUE);
         }
         let beyond = end.distance_from(self.offered);
         if beyond > 0 {
@@ -538,11 +540,11 @@ impl Connection {
             counters.rcvbyteafterwin += beyond as u64;
             end = self.offered;
             has_fin = false;
-            self.marks.set(Marks::ACK_DUE);
+            self.marks.set(StateFlags::ACK_DUE);
         }
         if start != self.expected {
             let range = SequenceRange { start, end };
-            arrival.beyond =
+            arrival.out_of_order =
                 self.keep_beyond_hole(range, segment.segments, has_fin, settings, counters);
             return;
         }
@@ -576,9 +578,9 @@ impl Connection {
             bytes => self.expected.distance_from(self.acknowledged) as u32 >= bytes,
         };
         if is_enough || settings.delayed_ack_ms == 0 {
-            self.marks.set(Marks::ACK_DUE);
-        } else if !self.marks.has(Marks::ACK_WAITS) {
-            self.marks.set(Marks::ACK_WAITS);
+            self.marks.set(StateFlags::ACK_DUE);
+        } else if !self.marks.has(StateFlags::ACK_WAITS) {
+            self.marks.set(StateFlags::ACK_WAITS);
             self.acknowledge_at = now.millis.wrapping_add(u32::from(settings.delayed_ack_ms));
         }
     }
@@ -595,7 +597,7 @@ impl Connection {
         if !disorder.arrived.is_empty() {
             // RFC 5681 section 4.2: "the receiver SHOULD send an immediate ACK when it receives a
             // data segment that fills in all or part of a gap".
-            self.marks.set(Marks::ACK_DUE);
+            self.marks.set(StateFlags::ACK_DUE);
             self.expected = disorder.arrived.join(end);
             if disorder.arrived.is_empty() {
                 disorder.end_reassembly(counters);
@@ -619,15 +621,15 @@ impl Connection {
     ) -> u32 {
         // RFC 5681 section 4.2: "the receiver SHOULD send an immediate duplicate ACK when it
         // receives a data segment above a gap in the sequence space."
-        self.marks.set(Marks::ACK_DUE);
-        self.marks.set(Marks::DISTURBED);
+        self.marks.set(StateFlags::ACK_DUE);
+        self.marks.set(StateFlags::REORDERED);
         let segments = if range.is_empty() { 0 } else { segments };
         let twice = self.arrived().first_within(range);
         if let Some(twice) = twice {
             self.note_twice(twice);
         }
         let pieces_max = usize::from(settings.reassembly_max);
-        let disorder = self.disorder_mut();
+        let disorder = self.loss_state_mut();
         let has_room = range.is_empty() || pieces_max > 0;
         if !has_room || disorder.arrived.insert(range, pieces_max).is_err() {
             counters.rcvoopackdrop += u64::from(segments);
@@ -653,11 +655,11 @@ impl Connection {
 
     fn arrive_fin(&mut self, settings: &Settings, now: Now) {
         self.expected += 1;
-        self.marks.set(Marks::ACK_DUE);
+        self.marks.set(StateFlags::ACK_DUE);
         match self.state {
             State::Established => self.state = State::CloseWait,
             State::FinWait1 => self.state = State::Closing,
-            State::FinWait2 => self.wait_for_stragglers(settings, now),
+            State::FinWait2 => self.enter_time_wait(settings, now),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::congestion::Congestion;
 use super::counters::TcpCounters;
-use super::disorder::Disorder;
+use super::disorder::LossState;
 use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
@@ -70,9 +70,9 @@ pub enum State {
 
 /// Flags of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marks(u32);
+pub(super) struct StateFlags(u32);
 
-impl Marks {
+impl StateFlags {
     /// Both ends use timestamps.
     pub(super) const TIMESTAMPS: Self = Self(1 << 0);
     /// Both ends use SACK.
@@ -121,7 +121,7 @@ impl Marks {
     /// (also referred to as challenge ACK)" (RFC 5961 section 4.2; likewise section 3.2).
     pub(super) const CHALLENGE_DUE: Self = Self(1 << 19);
     /// Our SYN is not acknowledged.
-    pub(super) const SYN_OPEN: Self = Self(1 << 20);
+    pub(super) const SYN_UNACKNOWLEDGED: Self = Self(1 << 20);
     /// Both ends use window scaling: "both sides MUST send Window Scale options in their \<SYN\>
     /// segments to enable window scaling in either direction" (RFC 7323 section 2.2).
     pub(super) const SCALED: Self = Self(1 << 21);
@@ -129,9 +129,9 @@ impl Marks {
     /// acknowledgment (SACK) options" (RFC 8985 section 4).
     pub(super) const RACK: Self = Self(1 << 22);
     /// The tail loss probe timer runs, besides the retransmission timer.
-    pub(super) const TAIL: Self = Self(1 << 23);
+    pub(super) const PROBE_TIMER: Self = Self(1 << 23);
     /// A tail loss probe is due.
-    pub(super) const TAIL_DUE: Self = Self(1 << 24);
+    pub(super) const TAIL_PROBE_DUE: Self = Self(1 << 24);
     /// No round trip was measured since the last tail loss probe.
     pub(super) const PROBED: Self = Self(1 << 25);
     /// The reordering timer runs.
@@ -139,7 +139,7 @@ impl Marks {
     /// The congestion window limited the last transmission.
     pub(super) const LIMITED: Self = Self(1 << 27);
     /// Data has arrived beyond a hole at least once.
-    pub(super) const DISTURBED: Self = Self(1 << 28);
+    pub(super) const REORDERED: Self = Self(1 << 28);
     /// BBR: transmissions are paced and deliveries measured.
     pub(super) const PACED: Self = Self(1 << 29);
     /// The pacing timer runs until the next segment may leave.
@@ -147,7 +147,7 @@ impl Marks {
     /// The SYN carries, or carried, the TCP Fast Open option (RFC 7413).
     pub(super) const FAST_OPEN: Self = Self(1 << 31);
     /// A retransmission is due, or may be.
-    pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_DUE.0);
+    pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_PROBE_DUE.0);
     /// Any reason for a segment without data.
     pub(super) const ANY_ACK: Self =
         Self(Self::ACK_DUE.0 | Self::CHALLENGE_DUE.0 | Self::KEEPALIVE_DUE.0);
@@ -157,14 +157,14 @@ impl Marks {
         Self(Self::ANY_REPAIR.0 | Self::ANY_ACK.0 | Self::SYN_DUE.0 | Self::RESET_DUE.0);
 
     /// Options that both ends agreed on.
-    const AGREED: Self = Self(Self::TIMESTAMPS.0 | Self::SACK.0 | Self::ECN.0 | Self::SCALED.0);
+    const NEGOTIATED: Self = Self(Self::TIMESTAMPS.0 | Self::SACK.0 | Self::ECN.0 | Self::SCALED.0);
 
     #[inline]
     pub(super) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
     }
 
-    const fn only(self, marks: Self) -> Self {
+    const fn intersection(self, marks: Self) -> Self {
         Self(self.0 & marks.0)
     }
 
@@ -205,7 +205,7 @@ impl Scales {
 
 /// Reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum EndReason {
     /// Both ends closed it.
     Closed,
     /// The peer sent RST.
@@ -273,14 +273,14 @@ pub struct Connection {
     pub(super) congestion: Congestion,
     pub(super) round_trip: RoundTrip,
     /// State of loss recovery and reordering, if there is any.
-    pub(super) disorder: Option<Box<Disorder>>,
-    pub(super) marks: Marks,
+    pub(super) disorder: Option<Box<LossState>>,
+    pub(super) marks: StateFlags,
     /// Microseconds within the millisecond `sent_at`.
     pub(super) sent_micros: u16,
     /// Maximum segment size of both ends, options included.
     pub(super) segment_size: u16,
     pub(super) state: State,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<EndReason>,
     /// Window shifts of the peer and of this end.
     pub(super) scales: Scales,
     /// Segments with data received since the last acknowledgement was sent.
@@ -308,12 +308,12 @@ impl Connection {
         counters.connattempt += 1;
         let mut connection = Self::new(settings, initial, State::SynSent);
         // Start with the options that we offer; the SYN-ACK may remove some.
-        connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
-        connection.marks.put(Marks::SACK, settings.sack);
-        connection.marks.put(Marks::ECN, settings.ecn == EcnUse::Ask);
+        connection.marks.put(StateFlags::TIMESTAMPS, settings.timestamps);
+        connection.marks.put(StateFlags::SACK, settings.sack);
+        connection.marks.put(StateFlags::ECN, settings.ecn == EcnUse::Offer);
         connection.scales = Scales::new(0, settings.window_scale());
-        connection.leave_room_for_data();
-        connection.limit_opening(settings, now);
+        connection.reserve_data_room();
+        connection.start_open_timeout(settings, now);
         connection
     }
 
@@ -329,20 +329,20 @@ impl Connection {
         counters.accepts += 1;
         counters.rcvtotal += 1;
         let mut connection = Self::new(settings, initial, State::SynReceived);
-        connection.marks.set(Marks::PASSIVE);
-        connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
-        connection.marks.put(Marks::SACK, settings.sack);
-        connection.marks.put(Marks::ECN, settings.ecn != EcnUse::Never);
+        connection.marks.set(StateFlags::PASSIVE);
+        connection.marks.put(StateFlags::TIMESTAMPS, settings.timestamps);
+        connection.marks.put(StateFlags::SACK, settings.sack);
+        connection.marks.put(StateFlags::ECN, settings.ecn != EcnUse::Never);
         connection.scales = Scales::new(0, settings.window_scale());
         connection.agree(settings, syn, now, counters);
-        connection.limit_opening(settings, now);
+        connection.start_open_timeout(settings, now);
         connection
     }
 
     fn new(settings: &Settings, initial: SequenceNumber, state: State) -> Self {
-        let mut marks = Marks::default();
-        marks.set(Marks::SYN_DUE);
-        marks.set(Marks::SYN_OPEN);
+        let mut marks = StateFlags::default();
+        marks.set(StateFlags::SYN_DUE);
+        marks.set(StateFlags::SYN_UNACKNOWLEDGED);
         let size = settings.maximum_segment_size;
         Self {
             unacknowledged: initial,
@@ -409,31 +409,31 @@ impl Connection {
         match window_scale.filter(|_| settings.window_scaling) {
             Some(shift) => {
                 self.scales = Scales::new(shift, self.scales.receive());
-                self.marks.set(Marks::SCALED);
+                self.marks.set(StateFlags::SCALED);
             }
             None => self.scales = Scales::default(),
         }
         if !sack_permitted {
-            self.marks.clear(Marks::SACK);
+            self.marks.clear(StateFlags::SACK);
         }
-        self.marks.put(Marks::RACK, settings.rack && self.marks.has(Marks::SACK));
+        self.marks.put(StateFlags::RACK, settings.rack && self.marks.has(StateFlags::SACK));
         match timestamps {
-            Some(heard) if self.marks.has(Marks::TIMESTAMPS) => {
+            Some(heard) if self.marks.has(StateFlags::TIMESTAMPS) => {
                 self.timestamp = heard.value;
                 self.timestamp_at = now.millis;
             }
-            _ => self.marks.clear(Marks::TIMESTAMPS),
+            _ => self.marks.clear(StateFlags::TIMESTAMPS),
         }
-        self.leave_room_for_data();
+        self.reserve_data_room();
         // RFC 3168 section 6.1.1: "We call a SYN packet with the ECE and CWR flags set an
         // 'ECN-setup SYN packet'", and "a SYN-ACK packet with only the ECE flag set but the CWR
         // flag not set an 'ECN-setup SYN-ACK packet'".
         let asks = syn.flags.contains(Flags::ECE);
         let asks = asks && syn.flags.contains(Flags::CWR) != syn.flags.contains(Flags::ACK);
-        if self.marks.has(Marks::ECN) && asks {
+        if self.marks.has(StateFlags::ECN) && asks {
             counters.ecn_shs += 1;
         } else {
-            self.marks.clear(Marks::ECN);
+            self.marks.clear(StateFlags::ECN);
         }
         self.offered = self.expected + settings.receive_buffer.min(u32::from(u16::MAX));
         // RFC 7323 section 2.2: "The window field in a segment where the SYN bit is set (i.e., a
@@ -447,7 +447,7 @@ impl Connection {
             self.data_size(),
             u32::from(settings.initial_window),
         );
-        self.marks.put(Marks::PACED, settings.congestion == Algorithm::Bbr);
+        self.marks.put(StateFlags::PACED, settings.congestion == Algorithm::Bbr);
     }
 
     /// State of the connection.
@@ -456,7 +456,7 @@ impl Connection {
     }
 
     /// Reason for the end, once the state is [`State::Closed`].
-    pub const fn end(&self) -> Option<End> {
+    pub const fn end(&self) -> Option<EndReason> {
         self.end
     }
 
@@ -497,7 +497,7 @@ impl Connection {
     /// After [`Self::close`], in debug builds.
     #[inline]
     pub fn queue(&mut self, bytes: u32, counters: &mut TcpCounters) {
-        debug_assert!(!self.marks.has(Marks::CLOSED), "a closed connection sends no more");
+        debug_assert!(!self.marks.has(StateFlags::CLOSED), "a closed connection sends no more");
         self.queued += bytes;
         counters.sndbyte += u64::from(bytes);
     }
@@ -506,10 +506,10 @@ impl Connection {
     /// all preceding SENDs have been segmentized, then form a FIN segment and send it." In SYN-SENT
     /// it also waits until the connection is open, where the RFC would "Delete the TCB".
     pub fn close(&mut self) {
-        if self.marks.has(Marks::CLOSED) {
+        if self.marks.has(StateFlags::CLOSED) {
             return;
         }
-        self.marks.set(Marks::CLOSED);
+        self.marks.set(StateFlags::CLOSED);
         match self.state {
             State::Established => self.state = State::FinWait1,
             State::CloseWait => self.state = State::LastAck,
@@ -525,8 +525,8 @@ impl Connection {
             self.state,
             State::SynSent | State::Closing | State::LastAck | State::TimeWait | State::Closed
         );
-        self.finish(End::Aborted, counters);
-        self.marks.put(Marks::RESET_DUE, is_known_to_peer);
+        self.finish(EndReason::Aborted, counters);
+        self.marks.put(StateFlags::RESET_DUE, is_known_to_peer);
     }
 
     /// Time since the segment of the last RTT sample was sent.
@@ -537,7 +537,7 @@ impl Connection {
 
     /// Whether all data of the peer has arrived, including its FIN.
     #[inline]
-    pub const fn is_peer_done(&self) -> bool {
+    pub const fn has_received_fin(&self) -> bool {
         use State::{CloseWait, Closing, LastAck, TimeWait};
         matches!(self.state, CloseWait | Closing | LastAck | TimeWait)
     }
@@ -545,7 +545,7 @@ impl Connection {
     /// Whether the connection is closed and sends no more.
     #[inline]
     pub fn is_over(&self) -> bool {
-        self.state == State::Closed && !self.marks.has(Marks::RESET_DUE)
+        self.state == State::Closed && !self.marks.has(StateFlags::RESET_DUE)
     }
 
     /// Whether the handshake is complete and the connection not closed.
@@ -560,31 +560,35 @@ impl Connection {
     /// 5681 section 4.2), also for segments that arrive together. If one acknowledgement for all of
     /// them were lost, a peer with a small window would stop.
     #[inline]
-    pub fn is_disturbed(&self) -> bool {
-        self.marks.has(Marks::DISTURBED)
+    pub fn has_reordering(&self) -> bool {
+        self.marks.has(StateFlags::REORDERED)
     }
 
     /// Whether to send an acknowledgement now, instead of after all segments that arrived together.
     #[inline]
     pub fn is_answer_due(&self) -> bool {
-        self.is_disturbed() && self.marks.has(Marks::ACK_DUE)
+        self.has_reordering() && self.marks.has(StateFlags::ACK_DUE)
     }
 
     /// Ends the connection for a reason.
-    pub(super) fn finish(&mut self, end: End, counters: &mut TcpCounters) {
+    pub(super) fn finish(&mut self, end: EndReason, counters: &mut TcpCounters) {
         if self.state == State::Closed {
             return;
         }
         counters.closed += 1;
         match end {
-            End::Closed => {}
+            EndReason::Closed => {}
             _ if self.is_established() => counters.drops += 1,
             _ => counters.conndrops += 1,
         }
         // Reports still need the agreed options and the received byte count, which excludes FIN.
-        let agreed = if self.state == State::SynSent { Marks::default() } else { Marks::AGREED };
-        self.marks = self.marks.only(agreed);
-        self.peer_initial += u32::from(self.is_peer_done());
+        let agreed = if self.state == State::SynSent {
+            StateFlags::default()
+        } else {
+            StateFlags::NEGOTIATED
+        };
+        self.marks = self.marks.intersection(agreed);
+        self.peer_initial += u32::from(self.has_received_fin());
         self.state = State::Closed;
         self.end = Some(end);
         if let Some(mut disorder) = self.disorder.take() {
@@ -594,7 +598,7 @@ impl Connection {
 
     /// Raises the segment size so that options leave room for data. Options reduce the data of a
     /// segment (RFC 9293 section 3.7.1).
-    fn leave_room_for_data(&mut self) {
+    fn reserve_data_room(&mut self) {
         self.segment_size = self.segment_size.max(self.options_length() + SEGMENT_SIZE_MIN);
     }
 
@@ -614,12 +618,12 @@ impl Connection {
     /// Length of the options that every segment has, in bytes.
     #[inline]
     fn options_length(&self) -> u16 {
-        if self.marks.has(Marks::TIMESTAMPS) { 12 } else { 0 }
+        if self.marks.has(StateFlags::TIMESTAMPS) { 12 } else { 0 }
     }
 
     /// Whether the peer acknowledged our FIN.
     pub(super) fn is_fin_acknowledged(&self) -> bool {
-        self.marks.has(Marks::CLOSED) && self.unacknowledged == self.queued + 1
+        self.marks.has(StateFlags::CLOSED) && self.unacknowledged == self.queued + 1
     }
 
     /// Number after the last byte of data that was sent, without FIN.
@@ -630,7 +634,7 @@ impl Connection {
     /// Number after the last one that may be sent so far, including FIN.
     #[inline]
     pub(super) fn send_end(&self) -> SequenceNumber {
-        self.queued + u32::from(self.marks.has(Marks::CLOSED))
+        self.queued + u32::from(self.marks.has(StateFlags::CLOSED))
     }
 }
 

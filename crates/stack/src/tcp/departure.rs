@@ -2,7 +2,7 @@
 
 use wirestorm_wire::packet::tcp::Flags;
 
-use super::connection::{Connection, Marks, Now, SACK_BLOCKS_WITH_TIMESTAMPS, State};
+use super::connection::{Connection, Now, SACK_BLOCKS_WITH_TIMESTAMPS, State, StateFlags};
 use super::counters::TcpCounters;
 use super::ranges::SequenceRange;
 use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps, sack_length};
@@ -11,20 +11,20 @@ use wirestorm_model::tcp::Settings;
 
 /// Limits of a burst that leaves a connection at once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct BurstLimit {
     /// Maximum number of segments, at least 1.
     pub(crate) segments: u32,
     /// Whether the last of several segments may be shorter than the others.
     pub(crate) has_tail: bool,
 }
 
-impl Room {
+impl BurstLimit {
     const ONE: Self = Self { segments: 1, has_tail: false };
 }
 
 /// Data of an established connection that leaves at once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct SendRange {
     pub(super) start: SequenceNumber,
     /// Length of the data in bytes.
     pub(super) length: u32,
@@ -37,7 +37,7 @@ pub(super) struct Part {
     tail: u32,
 }
 
-impl Part {
+impl SendRange {
     const NOTHING: Self = Self {
         start: SequenceNumber(0),
         length: 0,
@@ -50,21 +50,21 @@ impl Part {
 
 impl Connection {
     /// Returns the next segment to send, and counts it as sent. Call it until it returns `None`.
-    pub fn depart(
+    pub fn poll_transmit(
         &mut self,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
     ) -> Option<Outgoing> {
-        self.depart_burst(Room::ONE, settings, now, counters)
+        self.poll_transmit_burst(BurstLimit::ONE, settings, now, counters)
     }
 
     /// Like [`Self::depart`], but new data may fill several segments, up to `room`. They come as
     /// one segment with others after it ([`Outgoing::more`]).
     #[inline]
-    pub(crate) fn depart_burst(
+    pub(crate) fn poll_transmit_burst(
         &mut self,
-        room: Room,
+        room: BurstLimit,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
@@ -84,20 +84,20 @@ impl Connection {
     /// Whether there may be something to send. A cheap check: if it returns false, [`Self::depart`]
     /// returns `None`.
     #[inline]
-    pub(crate) fn may_depart(&self) -> bool {
-        self.next != self.send_end() || self.marks.has(Marks::ANY_DUE)
+    pub(crate) fn may_transmit(&self) -> bool {
+        self.next != self.send_end() || self.marks.has(StateFlags::ANY_DUE)
     }
 
     /// Selects what an established connection sends next.
     #[inline]
     fn part_due(
         &mut self,
-        room: Room,
+        room: BurstLimit,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Part> {
-        if self.marks.has(Marks::PACED) {
+    ) -> Option<SendRange> {
+        if self.marks.has(StateFlags::PACED) {
             return self.part_due_paced(room, settings, now, counters);
         }
         self.repair_due(settings, now, counters)
@@ -108,21 +108,23 @@ impl Connection {
     #[cold]
     fn depart_unestablished(
         &mut self,
-        room: Room,
+        room: BurstLimit,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
     ) -> Option<Outgoing> {
         match self.state {
             State::Closed => self.depart_reset(now, counters),
-            _ if self.marks.has(Marks::SYN_DUE) => Some(self.depart_syn(settings, now, counters)),
+            _ if self.marks.has(StateFlags::SYN_DUE) => {
+                Some(self.depart_syn(settings, now, counters))
+            }
             State::SynReceived => {
                 let part = match self.may_answer_early() {
                     true => self.part_due(room, settings, now, counters)?,
                     false => self.acknowledgement_due(counters)?,
                 };
                 // The retransmission timer must resend the SYN, not the data after it.
-                self.marks.clear(Marks::TAIL);
+                self.marks.clear(StateFlags::PROBE_TIMER);
                 Some(self.segment(&part, settings, now))
             }
             _ => None,
@@ -130,10 +132,10 @@ impl Connection {
     }
 
     fn depart_reset(&mut self, now: Now, counters: &mut TcpCounters) -> Option<Outgoing> {
-        if !self.marks.has(Marks::RESET_DUE) {
+        if !self.marks.has(StateFlags::RESET_DUE) {
             return None;
         }
-        self.marks.clear(Marks::RESET_DUE);
+        self.marks.clear(StateFlags::RESET_DUE);
         counters.rst_sent += 1;
         counters.sndctrl += 1;
         Some(self.reset(Flags::RST | Flags::ACK, now))
@@ -164,11 +166,7 @@ impl Connection {
     /// by itself. However, a peer in SYN-RECEIVED or one that waits for our FIN times out after a
     /// minute only, and keeps its state until then.
     #[cold]
-    pub(crate) fn depart_abandoned(
-        &self,
-        now: Now,
-        counters: &mut TcpCounters,
-    ) -> Option<Outgoing> {
+    pub(crate) fn abort_segment(&self, now: Now, counters: &mut TcpCounters) -> Option<Outgoing> {
         let flags = match self.state {
             State::TimeWait | State::Closed => return None,
             // The SYN has not left yet.
@@ -184,7 +182,7 @@ impl Connection {
 
     fn timestamps(&self, now: Now) -> Options {
         let timestamps = Timestamps { value: now.millis, echo: self.timestamp };
-        let are_agreed = self.marks.has(Marks::TIMESTAMPS);
+        let are_agreed = self.marks.has(StateFlags::TIMESTAMPS);
         Options { timestamps: are_agreed.then_some(timestamps), ..Options::default() }
     }
 
@@ -194,16 +192,16 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Outgoing {
-        self.marks.clear(Marks::SYN_DUE);
+        self.marks.clear(StateFlags::SYN_DUE);
         counters.sndctrl += 1;
         let is_first = self.highest == self.unacknowledged;
         if is_first {
             self.time(self.unacknowledged, now, counters);
         } else {
-            self.marks.clear(Marks::TIMED);
+            self.marks.clear(StateFlags::TIMED);
         }
         let is_answer = self.state == State::SynReceived;
-        let length = if is_answer { 0 } else { self.early_data() };
+        let length = if is_answer { 0 } else { self.syn_data() };
         counters.fast_open_sent += u64::from(length > 0);
         counters.sndpack += u64::from(length > 0);
         counters.sndbyte_ok += u64::from(length);
@@ -216,12 +214,12 @@ impl Connection {
         if is_answer {
             flags |= Flags::ACK;
         }
-        if self.marks.has(Marks::ECN) {
+        if self.marks.has(StateFlags::ECN) {
             // RFC 3168 section 6.1.1: the "ECN-setup SYN packet" and the "ECN-setup SYN-ACK
             // packet".
             flags |= if is_answer { Flags::ECE } else { Flags::ECE | Flags::CWR };
         }
-        let scales = settings.window_scaling && (!is_answer || self.marks.has(Marks::SCALED));
+        let scales = settings.window_scaling && (!is_answer || self.marks.has(StateFlags::SCALED));
         let window = settings.receive_buffer.min(u32::from(u16::MAX));
         if is_answer {
             self.note_acknowledging();
@@ -234,9 +232,9 @@ impl Connection {
             options: Options {
                 maximum_segment_size: Some(settings.maximum_segment_size),
                 window_scale: scales.then(|| settings.window_scale()),
-                sack_permitted: self.marks.has(Marks::SACK),
+                sack_permitted: self.marks.has(StateFlags::SACK),
                 // The owner of the cookie sets its length.
-                cookie_length: self.marks.has(Marks::FAST_OPEN).then_some(0),
+                cookie_length: self.marks.has(StateFlags::FAST_OPEN).then_some(0),
                 ..self.timestamps(now)
             },
             sack_blocks: 0,
@@ -255,8 +253,8 @@ impl Connection {
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Part> {
-        if !self.marks.has(Marks::ANY_REPAIR) {
+    ) -> Option<SendRange> {
+        if !self.marks.has(StateFlags::ANY_REPAIR) {
             return None;
         }
         self.repair(settings, now, counters)
@@ -268,33 +266,33 @@ impl Connection {
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Part> {
+    ) -> Option<SendRange> {
         let (start, length_max) = self.to_resend(settings)?;
-        let is_probe = self.marks.has(Marks::TAIL_DUE);
-        self.marks.clear(Marks::RESEND);
+        let is_probe = self.marks.has(StateFlags::TAIL_PROBE_DUE);
+        self.marks.clear(StateFlags::RESEND);
         // Data that was never sent is new data, and subject to the windows.
         let left = self.sent_to().distance_from(start).max(0) as u32;
         let length = left.min(length_max).min(self.data_size_now().into());
         let end = start + length;
-        let has_fin = self.marks.has(Marks::CLOSED)
+        let has_fin = self.marks.has(StateFlags::CLOSED)
             && end == self.queued
             && self.queued.is_before(self.highest);
         if length == 0 && !has_fin {
             return None;
         }
         let behind = end + u32::from(has_fin);
-        if self.resent().is_before(behind) {
-            self.disorder_mut().resent_to = Some(behind);
+        if self.high_rxt_or_una().is_before(behind) {
+            self.loss_state_mut().high_rxt = Some(behind);
         }
         if !self.timed.is_before(start) && self.timed.is_before(behind) {
             // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
             // retransmitted".
-            self.marks.clear(Marks::TIMED);
+            self.marks.clear(StateFlags::TIMED);
         }
         self.note_departure(start, behind, now);
         match is_probe {
             true => self.note_probe(true, counters),
-            false => self.note_resent(SequenceRange { start, end }),
+            false => self.note_retransmission(SequenceRange { start, end }),
         }
         // A probe of the tail, or of all data in flight, fills no hole that SACK reported.
         let is_told = self.sacked().end().is_some_and(|told| start.is_before(told));
@@ -307,35 +305,35 @@ impl Connection {
         self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
         counters.sndrexmitbyte += u64::from(length);
         self.restart_retransmission(settings, now);
-        Some(Part { start, length, has_fin, is_again: true, ..Part::NOTHING })
+        Some(SendRange { start, length, has_fin, is_again: true, ..SendRange::NOTHING })
     }
 
     /// Selects new data, or after a timeout data that was sent before, and FIN after the last byte.
     #[inline]
     pub(super) fn data_due(
         &mut self,
-        most: Room,
+        most: BurstLimit,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Part> {
+    ) -> Option<SendRange> {
         let end = self.send_end();
         if self.next == end {
-            self.marks.clear(Marks::LIMITED);
+            self.marks.clear(StateFlags::LIMITED);
             return None;
         }
         if self.next.is_before(self.highest) {
-            self.skip_what_arrived();
+            self.skip_sacked();
         }
         if self.unacknowledged == self.highest {
-            self.note_idle(settings, now);
+            self.restart_after_idle(settings, now);
         }
         let left = self.queued.distance_from(self.next).max(0) as u32;
         let size = u32::from(self.data_size_now());
         let pipe = self.pipe();
         // RFC 8985 section 7.3: "the FlightSize could be one packet greater than the congestion
         // window temporarily".
-        let is_tail_probe = self.marks.has(Marks::TAIL_DUE);
+        let is_tail_probe = self.marks.has(StateFlags::TAIL_PROBE_DUE);
         let window = match is_tail_probe {
             true => u32::MAX,
             false => self.congestion_window(size).saturating_sub(pipe),
@@ -343,26 +341,26 @@ impl Connection {
         let offered = self.offered_end(settings);
         let room = offered.distance_from(self.next).max(0) as u32;
         let is_again = self.next.is_before(self.highest);
-        let is_probe = self.marks.has(Marks::PROBE_DUE);
-        self.marks.put(Marks::LIMITED, window < left.min(size).min(room));
+        let is_probe = self.marks.has(StateFlags::PROBE_DUE);
+        self.marks.put(StateFlags::LIMITED, window < left.min(size).min(room));
         let possible = left.min(window).min(room);
         let mut length = possible.min(size);
         let mut segments = 1;
         // Segments differ from the next ones if each has PSH, or if the first one has CWR.
         let are_unlike =
-            is_again || is_tail_probe || settings.push_all || self.marks.has(Marks::CWR_DUE);
+            is_again || is_tail_probe || settings.push_all || self.marks.has(StateFlags::CWR_DUE);
         let mut tail = 0;
         if possible / 2 >= size && most.segments > 1 && !are_unlike {
             segments = (possible / size).min(most.segments);
             length = segments * size;
             // The rules against short segments are below; they never hold back FIN.
-            let may_be_short = settings.no_delay || self.marks.has(Marks::CLOSED);
+            let may_be_short = settings.no_delay || self.marks.has(StateFlags::CLOSED);
             if most.has_tail && may_be_short && possible == left && segments < most.segments {
                 tail = left - length;
                 length = left;
             }
         }
-        let has_fin = length == left && self.marks.has(Marks::CLOSED);
+        let has_fin = length == left && self.marks.has(StateFlags::CLOSED);
         if is_probe && left > 0 {
             // RFC 9293 section 3.8.6.1: "transmit at least one octet of new data (if available)".
             // Section 3.8.6.2.1 sends what fits "if the override timeout occurs", and "It may be
@@ -375,7 +373,7 @@ impl Connection {
             // all user data [...] until the outstanding data has been acknowledged or until the TCP
             // endpoint can send a full-sized segment".
             // Our own SYN in flight does not count as outstanding data.
-            let is_idle = pipe == u32::from(self.marks.has(Marks::SYN_OPEN));
+            let is_idle = pipe == u32::from(self.marks.has(StateFlags::SYN_UNACKNOWLEDGED));
             let is_worth_it = if is_again {
                 // RFC 6675 section 5 (C) begins "If cwnd - pipe >= 1 SMSS". The data in flight
                 // makes room for the rest of a segment that was sent before.
@@ -396,8 +394,8 @@ impl Connection {
             self.wait_for_window(pipe, left, settings, now);
             return None;
         }
-        if self.marks.has(Marks::PERSIST) {
-            self.end_waiting(length <= room);
+        if self.marks.has(StateFlags::PERSIST) {
+            self.leave_persist(length <= room);
         }
         let start = self.next;
         self.next = start + length + u32::from(has_fin);
@@ -413,7 +411,7 @@ impl Connection {
         } else if length > 0 {
             counters.sndpack += u64::from(segments + u32::from(tail > 0));
             counters.sndbyte_ok += u64::from(length);
-            if !self.marks.has(Marks::TIMED) {
+            if !self.marks.has(StateFlags::TIMED) {
                 self.time(start, now, counters);
             }
         }
@@ -424,9 +422,9 @@ impl Connection {
         self.start_retransmission(settings, now);
         match is_tail_probe {
             true => self.note_probe(is_again, counters),
-            false => self.watch_tail(),
+            false => self.arm_probe_timer(),
         }
-        Some(Part { start, length, has_fin, is_again, segments, tail })
+        Some(SendRange { start, length, has_fin, is_again, segments, tail })
     }
 
     /// Returns the maximum number of segments of the next [`Self::depart_burst`], at least 1. The
@@ -448,7 +446,7 @@ impl Connection {
     /// cwnd to no more than RW before beginning transmission if the TCP has not sent data in an
     /// interval exceeding the retransmission timeout."
     #[inline]
-    fn note_idle(&mut self, settings: &Settings, now: Now) {
+    fn restart_after_idle(&mut self, settings: &Settings, now: Now) {
         if now.millis.wrapping_sub(self.sent_at) > self.timeout_ms(settings) {
             self.congestion.after_idle(u32::from(settings.initial_window));
         }
@@ -475,7 +473,7 @@ impl Connection {
 
     /// After a timeout, skips data that the peer has acknowledged with SACK.
     #[cold]
-    fn skip_what_arrived(&mut self) {
+    fn skip_sacked(&mut self) {
         if !self.sacked().is_empty() {
             let hole = self.sacked().next_hole(self.next, self.highest);
             self.next = hole.map_or(self.highest, |hole| hole.start);
@@ -485,8 +483,8 @@ impl Connection {
     /// Starts the persist timer if no acknowledgement can open a window that is closed or too small
     /// to send.
     fn wait_for_window(&mut self, pipe: u32, left: u32, settings: &Settings, now: Now) {
-        if left > 0 && pipe == 0 && !self.marks.has(Marks::RETRANSMIT) {
-            self.marks.set(Marks::PERSIST);
+        if left > 0 && pipe == 0 && !self.marks.has(StateFlags::RETRANSMIT) {
+            self.marks.set(StateFlags::PERSIST);
             self.start_retransmission(settings, now);
         }
     }
@@ -494,39 +492,39 @@ impl Connection {
     /// Ends the persist state: the held-back data leaves. If it `fits` the peer's window, the
     /// normal retransmission timer replaces the persist timer.
     #[cold]
-    fn end_waiting(&mut self, fits: bool) {
-        self.marks.clear(Marks::PROBE_DUE);
+    fn leave_persist(&mut self, fits: bool) {
+        self.marks.clear(StateFlags::PROBE_DUE);
         if fits {
-            self.marks.clear(Marks::PERSIST);
-            self.marks.clear(Marks::RETRANSMIT);
+            self.marks.clear(StateFlags::PERSIST);
+            self.marks.clear(StateFlags::RETRANSMIT);
         }
     }
 
     /// Selects a segment without data, if one is due.
     #[inline]
-    pub(super) fn acknowledgement_due(&mut self, counters: &mut TcpCounters) -> Option<Part> {
-        if !self.marks.has(Marks::ANY_ACK) {
+    pub(super) fn acknowledgement_due(&mut self, counters: &mut TcpCounters) -> Option<SendRange> {
+        if !self.marks.has(StateFlags::ANY_ACK) {
             return None;
         }
         let mut start = self.highest;
-        if self.marks.has(Marks::KEEPALIVE_DUE) {
+        if self.marks.has(StateFlags::KEEPALIVE_DUE) {
             // The peer must answer a number which it has already acknowledged.
-            self.marks.clear(Marks::KEEPALIVE_DUE);
+            self.marks.clear(StateFlags::KEEPALIVE_DUE);
             counters.keepprobe += 1;
             start = self.unacknowledged - 1;
         }
-        counters.challenge_ack += u64::from(self.marks.has(Marks::CHALLENGE_DUE));
+        counters.challenge_ack += u64::from(self.marks.has(StateFlags::CHALLENGE_DUE));
         counters.sndacks += 1;
-        Some(Part { start, ..Part::NOTHING })
+        Some(SendRange { start, ..SendRange::NOTHING })
     }
 
     /// Returns the number of SACK blocks to send, limited by the space for options.
     #[inline]
     fn sack_blocks_due(&self) -> u8 {
-        if self.disorder.is_none() || !self.marks.has(Marks::SACK) {
+        if self.disorder.is_none() || !self.marks.has(StateFlags::SACK) {
             return 0;
         }
-        let room = match self.marks.has(Marks::TIMESTAMPS) {
+        let room = match self.marks.has(StateFlags::TIMESTAMPS) {
             true => SACK_BLOCKS_WITH_TIMESTAMPS,
             false => SACK_BLOCKS_MAX,
         };
@@ -543,8 +541,8 @@ impl Connection {
 
     /// Builds a segment of an established connection, which acknowledges all received data.
     #[inline]
-    fn segment(&mut self, part: &Part, settings: &Settings, now: Now) -> Outgoing {
-        let Part { start, length, has_fin, is_again, segments, tail } = *part;
+    fn segment(&mut self, part: &SendRange, settings: &Settings, now: Now) -> Outgoing {
+        let SendRange { start, length, has_fin, is_again, segments, tail } = *part;
         self.note_acknowledging();
         let mut flags = Flags::ACK;
         if has_fin {
@@ -555,14 +553,14 @@ impl Connection {
         if length > 0 && (settings.push_all || start + length == self.queued) {
             flags |= Flags::PSH;
         }
-        if self.marks.has(Marks::ECHO) {
+        if self.marks.has(StateFlags::ECHO) {
             flags |= Flags::ECE;
         }
         // RFC 3168 section 6.1.5: senders "MUST NOT set either ECT codepoint (ECT(0) or ECT(1)) in
         // the IP header for retransmitted data packets".
-        let is_ecn_capable = self.marks.has(Marks::ECN) && !is_again && length > 0;
-        if is_ecn_capable && self.marks.has(Marks::CWR_DUE) {
-            self.note_reduction_told(start + length);
+        let is_ecn_capable = self.marks.has(StateFlags::ECN) && !is_again && length > 0;
+        if is_ecn_capable && self.marks.has(StateFlags::CWR_DUE) {
+            self.note_cwr_sent(start + length);
             flags |= Flags::CWR;
         }
         let window = (settings.receive_buffer >> self.scales.receive()).min(u32::from(u16::MAX));
@@ -572,7 +570,7 @@ impl Connection {
         }
         let sack_blocks = self.sack_blocks_due();
         if self.disorder.is_some() {
-            self.tell_blocks();
+            self.mark_blocks_reported();
         }
         let mut outgoing = Outgoing {
             sequence: start,
@@ -596,16 +594,16 @@ impl Connection {
     #[inline]
     fn note_acknowledging(&mut self) {
         self.acknowledged = self.expected;
-        self.marks.clear(Marks::ACK_DUE);
-        self.marks.clear(Marks::ACK_WAITS);
-        self.marks.clear(Marks::CHALLENGE_DUE);
+        self.marks.clear(StateFlags::ACK_DUE);
+        self.marks.clear(StateFlags::ACK_WAITS);
+        self.marks.clear(StateFlags::CHALLENGE_DUE);
         self.unanswered = 0;
     }
 
     #[inline]
     fn time(&mut self, number: SequenceNumber, now: Now, counters: &mut TcpCounters) {
         counters.segstimed += 1;
-        self.marks.set(Marks::TIMED);
+        self.marks.set(StateFlags::TIMED);
         self.timed = number;
         self.timed_at = now.micros as u32;
     }

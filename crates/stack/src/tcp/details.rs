@@ -1,6 +1,6 @@
 //! Snapshot of the state of one connection, for reports.
 
-use super::connection::{Connection, Marks, Now, State};
+use super::connection::{Connection, Now, State, StateFlags};
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 
@@ -72,11 +72,11 @@ impl Connection {
             slow_start_threshold: self.congestion.slow_start_threshold(),
             send_window: self.send_window,
             receive_window: self.receive_window(),
-            window_scales: has(Marks::SCALED)
+            window_scales: has(StateFlags::SCALED)
                 .then_some((self.scales.send(), self.scales.receive())),
-            timestamps: has(Marks::TIMESTAMPS),
-            sack: has(Marks::SACK),
-            ecn: has(Marks::ECN),
+            timestamps: has(StateFlags::TIMESTAMPS),
+            sack: has(StateFlags::SACK),
+            ecn: has(StateFlags::ECN),
             silent_ms: self.silent_ms(settings, now),
             backlog: self.backlog(),
             unsent: self.unsent(),
@@ -84,7 +84,7 @@ impl Connection {
             received: self.bytes_received(),
             round_trip_us: self.round_trip.smoothed(),
             variation_us: self.round_trip.variation(),
-            least_us: self.round_trip.least(),
+            least_us: self.round_trip.min_rtt(),
             timeout_us: self.round_trip.retransmission_timeout(&settings.retransmission),
             expiries: self.expiries,
             repeats: self.repeats,
@@ -109,8 +109,8 @@ impl Connection {
     /// Returns the time since the peer's last segment, in ms. The keepalive timer restarts with
     /// each segment and each probe; timestamps record the arrival of segments in sequence.
     fn silent_ms(&self, settings: &Settings, now: Now) -> Option<u32> {
-        if !self.marks.has(Marks::KEEPALIVE) || !self.is_established() {
-            let is_noted = self.state != State::SynSent && self.marks.has(Marks::TIMESTAMPS);
+        if !self.marks.has(StateFlags::KEEPALIVE) || !self.is_established() {
+            let is_noted = self.state != State::SynSent && self.marks.has(StateFlags::TIMESTAMPS);
             return is_noted.then(|| now.millis.wrapping_sub(self.timestamp_at));
         }
         let probes = settings.keepalive_interval_ms.wrapping_mul(self.probes.into());
@@ -126,6 +126,6 @@ impl Connection {
         }
         let numbers = self.expected.0.wrapping_sub(self.peer_initial.0);
         // A connection that ended early may not have received a SYN.
-        numbers.saturating_sub(1 + u32::from(self.is_peer_done()))
+        numbers.saturating_sub(1 + u32::from(self.has_received_fin()))
     }
 }

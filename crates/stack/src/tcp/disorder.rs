@@ -1,6 +1,6 @@
 //! Connection state that exists only during loss or reordering.
 
-use super::connection::{Connection, Marks, Now};
+use super::connection::{Connection, Now, StateFlags};
 use super::counters::TcpCounters;
 use super::rack::Rack;
 use super::ranges::{Ranges, SequenceRange};
@@ -11,26 +11,26 @@ use super::undo::Undo;
 /// State that an undisturbed connection does not need. It is allocated on demand, and freed when
 /// everything is in order again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Disorder {
+pub(super) struct LossState {
     /// Ranges received beyond a hole.
     pub(super) arrived: Ranges,
     /// Maximum number of these ranges since they were last empty.
-    pieces_max: u16,
+    ranges_peak: u16,
     /// Ranges that the peer acknowledged with SACK (the scoreboard of RFC 6675).
     pub(super) sacked: Ranges,
     /// `recover` of RFC 6582: the number after the highest one sent when a loss was detected, until
     /// all before it is acknowledged.
     pub(super) recover: Option<SequenceNumber>,
     /// Whether a timeout started the recovery, so that everything in flight was sent since.
-    pub(super) has_started_over: bool,
+    pub(super) is_after_timeout: bool,
     /// `HighRxt` of RFC 6675: the number after the last retransmission in this recovery.
-    pub(super) resent_to: Option<SequenceNumber>,
+    pub(super) high_rxt: Option<SequenceNumber>,
     /// Number of the peer's FIN, if it arrived beyond a hole.
     pub(super) fin: Option<SequenceNumber>,
     /// Duplicate data that the next segment reports to the peer (RFC 2883), and the one that the
     /// last segment reported.
-    twice: Option<SequenceRange>,
-    told_twice: Option<SequenceRange>,
+    duplicate: Option<SequenceRange>,
+    reported_duplicate: Option<SequenceRange>,
     pub(super) duplicate_acks: u16,
     /// DupThresh, stored together with `sacked`.
     pub(super) dupack_threshold: u8,
@@ -46,13 +46,13 @@ pub(super) struct Disorder {
 /// Limit of challenge ACKs per time span in ms, as in the example of RFC 5961 section 7. Each
 /// connection has its own limit, so that none reveals another.
 const CHALLENGES_MAX: u8 = 10;
-const CHALLENGES_SPAN: u32 = 5_000;
+const CHALLENGE_INTERVAL_MS: u32 = 5_000;
 
 /// Empty set for connections without this state.
 static NOTHING: Ranges = Ranges::new();
 
 impl Connection {
-    pub(super) fn disorder_mut(&mut self) -> &mut Disorder {
+    pub(super) fn loss_state_mut(&mut self) -> &mut LossState {
         self.disorder.get_or_insert_default()
     }
 
@@ -83,15 +83,15 @@ impl Connection {
     /// Whether the recovery follows a timeout and retransmits everything from the oldest
     /// unacknowledged number on.
     #[inline]
-    pub(super) fn is_starting_over(&self) -> bool {
-        self.is_recovering() && self.disorder.as_ref().is_some_and(|it| it.has_started_over)
+    pub(super) fn is_recovering_from_timeout(&self) -> bool {
+        self.is_recovering() && self.disorder.as_ref().is_some_and(|it| it.is_after_timeout)
     }
 
     /// Records duplicate data for a DSACK report.
     #[cold]
     pub(super) fn note_twice(&mut self, range: SequenceRange) {
-        if self.marks.has(Marks::SACK) && !range.is_empty() {
-            self.disorder_mut().twice = Some(range);
+        if self.marks.has(StateFlags::SACK) && !range.is_empty() {
+            self.loss_state_mut().duplicate = Some(range);
         }
     }
 
@@ -99,15 +99,15 @@ impl Connection {
     #[cold]
     pub(super) fn blocks_due(&self) -> usize {
         let disorder = self.disorder.as_ref();
-        disorder.map_or(0, |it| usize::from(it.twice.is_some()) + it.arrived.len())
+        disorder.map_or(0, |it| usize::from(it.duplicate.is_some()) + it.arrived.len())
     }
 
     /// Marks the duplicate as reported. RFC 2883 section 4, (2): "Each duplicate contiguous
     /// sequence of data received is reported in at most one D-SACK block."
     #[cold]
-    pub(super) fn tell_blocks(&mut self) {
+    pub(super) fn mark_blocks_reported(&mut self) {
         if let Some(disorder) = &mut self.disorder {
-            disorder.told_twice = disorder.twice.take();
+            disorder.reported_duplicate = disorder.duplicate.take();
         }
     }
 
@@ -121,7 +121,7 @@ impl Connection {
     ///
     /// [`Outgoing::sack_blocks`]: super::segment::Outgoing::sack_blocks
     pub fn sack_blocks(&self, blocks: &mut [SequenceRange; SACK_BLOCKS_MAX]) {
-        let twice = self.disorder.as_ref().and_then(|it| it.told_twice);
+        let twice = self.disorder.as_ref().and_then(|it| it.reported_duplicate);
         let (first, behind) = blocks.split_at_mut(usize::from(twice.is_some()));
         first.iter_mut().zip(twice).for_each(|(block, twice)| *block = twice);
         self.arrived().most_recent(behind);
@@ -131,9 +131,9 @@ impl Connection {
     /// that really lost the connection answers it with RST.
     #[cold]
     pub(super) fn challenge(&mut self, now: Now, counters: &mut TcpCounters) {
-        let disorder = self.disorder_mut();
+        let disorder = self.loss_state_mut();
         let since = now.millis.wrapping_sub(disorder.challenged_at);
-        if disorder.challenges == 0 || since >= CHALLENGES_SPAN {
+        if disorder.challenges == 0 || since >= CHALLENGE_INTERVAL_MS {
             (disorder.challenges, disorder.challenged_at) = (0, now.millis);
         }
         if disorder.challenges >= CHALLENGES_MAX {
@@ -141,52 +141,53 @@ impl Connection {
             return;
         }
         disorder.challenges += 1;
-        self.marks.set(Marks::CHALLENGE_DUE);
+        self.marks.set(StateFlags::CHALLENGE_DUE);
     }
 
     /// Frees this state when everything is in order.
     #[cold]
     pub(super) fn settle(&mut self) {
-        let is_settled = self.unacknowledged == self.highest && !self.marks.has(Marks::RECOVERY);
+        let is_settled =
+            self.unacknowledged == self.highest && !self.marks.has(StateFlags::RECOVERY);
         if is_settled && self.disorder.as_ref().is_some_and(|it| it.is_over()) {
             self.disorder = None;
         }
     }
 }
 
-impl Disorder {
+impl LossState {
     /// Counts data that is kept beyond a hole.
     #[cold]
     pub(super) fn note_reassembly(&mut self, counters: &mut TcpCounters) {
         let pieces = u16::try_from(self.arrived.len()).unwrap_or(u16::MAX);
-        counters.reasalloc += u64::from(self.pieces_max == 0 && pieces > 0);
-        self.pieces_max = self.pieces_max.max(pieces);
+        counters.reasalloc += u64::from(self.ranges_peak == 0 && pieces > 0);
+        self.ranges_peak = self.ranges_peak.max(pieces);
     }
 
     /// Counts the end of a reassembly, if one was in progress.
     #[cold]
     pub(super) fn end_reassembly(&mut self, counters: &mut TcpCounters) {
-        if self.pieces_max == 0 {
+        if self.ranges_peak == 0 {
             return;
         }
         counters.reasfree += 1;
-        let counter = match self.pieces_max {
+        let counter = match self.ranges_peak {
             ..=4 => &mut counters.reas_hist_4,
             5..=16 => &mut counters.reas_hist_16,
             17..=100 => &mut counters.reas_hist_100,
             _ => &mut counters.reas_hist_other,
         };
         *counter += 1;
-        self.pieces_max = 0;
+        self.ranges_peak = 0;
     }
 
     /// Whether the state is no longer needed; all sent data must be acknowledged.
     fn is_over(&self) -> bool {
         self.arrived.is_empty()
-            && self.twice.is_none()
+            && self.duplicate.is_none()
             && self.fin.is_none()
             && self.challenges == 0
-            && self.rack.is_over()
+            && self.rack.is_pristine()
             // The peer may still report the last retransmission as duplicate.
             && self.undo.as_ref().is_none_or(|it| !it.is_open())
     }
@@ -213,7 +214,7 @@ pub(super) mod tests {
             sack: &[],
             cookie: &[],
             length: 0,
-            ecn: Ecn::NOT_CAPABLE,
+            ecn: Ecn::NOT_ECT,
             segments: 1,
         }
     }
@@ -222,9 +223,9 @@ pub(super) mod tests {
     pub(in crate::tcp) fn established(counters: &mut TcpCounters) -> Connection {
         let (settings, initial) = (Settings::default(), SequenceNumber(0));
         let mut connection = Connection::connect(&settings, initial, Now::default(), counters);
-        connection.depart(&settings, Now::default(), counters).unwrap();
+        connection.poll_transmit(&settings, Now::default(), counters).unwrap();
         let answer = Segment { flags: Flags::SYN | Flags::ACK, ..segment(0, 1) };
-        connection.arrive(&answer, &settings, Now::from_micros(10_000), counters);
+        connection.handle_segment(&answer, &settings, Now::from_micros(10_000), counters);
         connection
     }
 
@@ -235,8 +236,8 @@ pub(super) mod tests {
         let mut connection = established(&mut counters);
         let mut hear = |connection: &mut Connection, segment: &Segment<'_>, millis: u64| {
             let now = Now::from_micros(millis * 1_000);
-            connection.arrive(segment, &settings, now, &mut counters);
-            while connection.depart(&settings, now, &mut counters).is_some() {}
+            connection.handle_segment(segment, &settings, now, &mut counters);
+            while connection.poll_transmit(&settings, now, &mut counters).is_some() {}
         };
         // The second segment of the peer arrives first.
         hear(&mut connection, &Segment { length: 100, ..segment(101, 1) }, 11);
@@ -269,7 +270,12 @@ pub(super) mod tests {
         let mut connection = established(counters);
         for piece in 1..=pieces {
             let beyond = Segment { length: 1, ..segment(1 + 2 * piece, 1) };
-            connection.arrive(&beyond, &Settings::default(), Now::from_micros(20_000), counters);
+            connection.handle_segment(
+                &beyond,
+                &Settings::default(),
+                Now::from_micros(20_000),
+                counters,
+            );
         }
         connection
     }
@@ -289,7 +295,7 @@ pub(super) mod tests {
             let mut connection = with_pieces(pieces, &mut counters);
             let rest = Segment { length: 2 * pieces + 1, ..segment(1, 1) };
             let now = Now::from_micros(30_000);
-            connection.arrive(&rest, &Settings::default(), now, &mut counters);
+            connection.handle_segment(&rest, &Settings::default(), now, &mut counters);
             let TcpCounters { reas_hist_4, reas_hist_16, reas_hist_100, reas_hist_other, .. } =
                 counters;
             let found = [reas_hist_4, reas_hist_16, reas_hist_100, reas_hist_other];
@@ -311,12 +317,12 @@ pub(super) mod tests {
         let settings = Settings::default();
         let now = Now::from_micros(30_000);
         connection.queue(5_000, &mut counters);
-        while connection.depart(&settings, now, &mut counters).is_some() {}
+        while connection.poll_transmit(&settings, now, &mut counters).is_some() {}
         for piece in 1..=pieces {
             let start = 1_u32 + 2 * piece;
             let told = [start.to_be_bytes(), (start + 1).to_be_bytes()].concat();
             let tells = Segment { sack: &told, ..segment(1, 1) };
-            connection.arrive(&tells, &settings, now, &mut counters);
+            connection.handle_segment(&tells, &settings, now, &mut counters);
         }
         assert_eq!(counters.sack_sboverflow, 3);
     }
@@ -327,10 +333,10 @@ pub(super) mod tests {
         let mut connection = established(&mut counters);
         let train = Segment { length: 300, segments: 3, ..segment(101, 1) };
         let now = Now::from_micros(20_000);
-        connection.arrive(&train, &Settings::default(), now, &mut counters);
+        connection.handle_segment(&train, &Settings::default(), now, &mut counters);
         assert_eq!((counters.rcvoopack, counters.rcvoobyte), (3, 300));
         let train = Segment { length: 100, segments: 2, ..segment(1, 1) };
-        connection.arrive(&train, &Settings::default(), now, &mut counters);
+        connection.handle_segment(&train, &Settings::default(), now, &mut counters);
         assert_eq!((counters.rcvpack, counters.rcvoffloads, counters.rcvbyte), (2, 1, 400));
     }
 }

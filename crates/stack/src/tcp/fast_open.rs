@@ -5,7 +5,7 @@
 
 use wirestorm_wire::packet::tcp;
 
-use super::connection::{Connection, Marks, State};
+use super::connection::{Connection, State, StateFlags};
 use super::counters::TcpCounters;
 use super::segment::Segment;
 use super::sequence::SequenceNumber;
@@ -18,19 +18,19 @@ impl Connection {
     /// `segment_size`. RFC 7413 section 4.2.2: "Include any data up to the cached server MSS or
     /// default 536 bytes."
     pub(crate) fn open_fast(&mut self, segment_size: Option<u16>) {
-        self.marks.set(Marks::FAST_OPEN);
+        self.marks.set(StateFlags::FAST_OPEN);
         let longest = segment_size.map_or(0, |size| size.min(self.segment_size));
         // Assumed window until the peer announces its own.
         self.send_window = longest.saturating_sub(OPTIONS_MAX).into();
     }
 
     /// Makes the SYN-ACK carry a cookie.
-    pub(crate) fn tell_cookie(&mut self) {
-        self.marks.set(Marks::FAST_OPEN);
+    pub(crate) fn send_cookie(&mut self) {
+        self.marks.set(StateFlags::FAST_OPEN);
     }
 
     /// Accepts the data of a SYN with a valid cookie. Returns the number of accepted bytes.
-    pub(crate) fn take_early(&mut self, syn: &Segment<'_>, counters: &mut TcpCounters) -> u32 {
+    pub(crate) fn accept_syn_data(&mut self, syn: &Segment<'_>, counters: &mut TcpCounters) -> u32 {
         let room = self.offered.distance_from(self.expected).max(0) as u32;
         let length = syn.length.min(room);
         self.expected += length;
@@ -42,8 +42,8 @@ impl Connection {
     }
 
     /// Returns the number of data bytes on the SYN.
-    pub(super) fn early_data(&self) -> u32 {
-        if !self.marks.has(Marks::FAST_OPEN) {
+    pub(super) fn syn_data(&self) -> u32 {
+        if !self.marks.has(StateFlags::FAST_OPEN) {
             return 0;
         }
         let queued = self.queued.distance_from(self.unacknowledged + 1).max(0) as u32;
@@ -55,19 +55,19 @@ impl Connection {
     /// without data and Fast Open options". It also says: "If the SYN-ACK timer fires, the server
     /// SHOULD retransmit a SYN-ACK segment with neither data nor Fast Open options for
     /// compatibility reasons."
-    pub(super) fn forget_fast_open(&mut self) {
-        self.marks.clear(Marks::FAST_OPEN);
+    pub(super) fn disable_fast_open(&mut self) {
+        self.marks.clear(StateFlags::FAST_OPEN);
     }
 
     /// Whether the unanswered SYN carries, or will carry, the Fast Open option.
     pub(crate) fn opens_fast(&self) -> bool {
-        self.state == State::SynSent && self.marks.has(Marks::FAST_OPEN)
+        self.state == State::SynSent && self.marks.has(StateFlags::FAST_OPEN)
     }
 
     /// Whether the peer's SYN carried data, which the program may answer before the peer
     /// acknowledges the SYN-ACK.
     pub(super) fn may_answer_early(&self) -> bool {
-        self.marks.has(Marks::FAST_OPEN) && self.peer_initial + 1 != self.expected
+        self.marks.has(StateFlags::FAST_OPEN) && self.peer_initial + 1 != self.expected
     }
 
     /// Whether an acknowledgement number acknowledges our SYN. RFC 9293 section 3.10.7.3: "If

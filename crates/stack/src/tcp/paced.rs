@@ -1,9 +1,9 @@
 //! Pacing and delivery rate measurement, for connections with BBR.
 
-use super::congestion::bbr::{Acknowledgement, Before, Flight, Repair};
-use super::connection::{Connection, Marks, Now};
+use super::congestion::bbr::{AckContext, Acknowledgement, Flight, Repair};
+use super::connection::{Connection, Now, StateFlags};
 use super::counters::TcpCounters;
-use super::departure::{Part, Room};
+use super::departure::{BurstLimit, SendRange};
 use super::rack::holes;
 use super::ranges::SequenceRange;
 use super::segment::{Segment, sack_blocks};
@@ -21,11 +21,11 @@ impl Connection {
     #[cold]
     pub(super) fn part_due_paced(
         &mut self,
-        room: Room,
+        room: BurstLimit,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Part> {
+    ) -> Option<SendRange> {
         let (in_flight, round_trip) = (self.pipe(), self.round_trip.smoothed());
         let segment = self.segment_size_max();
         let has_data = self.next != self.send_end();
@@ -36,14 +36,14 @@ impl Connection {
         }
         if !bbr.pacing.is_due(now) {
             let has_more = has_data || self.to_resend(settings).is_some();
-            self.marks.put(Marks::PACE, has_more);
+            self.marks.put(StateFlags::PACE, has_more);
             return self.acknowledgement_due(counters);
         }
-        self.marks.clear(Marks::PACE);
+        self.marks.clear(StateFlags::PACE);
         let segments = (bbr.pacing.quantum(segment) / segment).clamp(1, room.segments.max(1));
         let part = self
             .repair_due(settings, now, counters)
-            .or_else(|| self.data_due(Room { segments, ..room }, settings, now, counters));
+            .or_else(|| self.data_due(BurstLimit { segments, ..room }, settings, now, counters));
         let Some(part) = part else { return self.acknowledgement_due(counters) };
         self.note_paced(&part, in_flight, now);
         self.note_dry(now);
@@ -55,19 +55,19 @@ impl Connection {
     fn note_dry(&mut self, now: Now) {
         let has_room = self.next == self.send_end() && self.pipe() < self.congestion.window();
         if let Some(bbr) = self.congestion.bbr_mut().filter(|_| has_room) {
-            bbr.delivery.note_dry(now.micros);
+            bbr.delivery.note_no_data(now.micros);
         }
     }
 
     /// Records the departure of data or FIN.
-    fn note_paced(&mut self, part: &Part, in_flight: u32, now: Now) {
+    fn note_paced(&mut self, part: &SendRange, in_flight: u32, now: Now) {
         let end = part.start + part.length + u32::from(part.has_fin);
         let range = SequenceRange { start: part.start, end };
         let (unacknowledged, is_again) = (self.unacknowledged, part.is_again);
         let Some(bbr) = self.congestion.bbr_mut() else { return };
         bbr.pacing.note_sent(part.length, now);
         if bbr.delivery.note_sent(range, is_again, unacknowledged, in_flight, now.micros) {
-            bbr.begin_again(now.micros);
+            bbr.restart_from_idle(now.micros);
         }
     }
 
@@ -76,7 +76,7 @@ impl Connection {
     #[cold]
     pub(super) fn begin_measuring(&mut self, segment: &Segment<'_>) {
         let newest = self.newest_delivered(segment);
-        let before = Before { in_flight: self.pipe(), newest };
+        let before = AckContext { in_flight: self.pipe(), newest };
         if let Some(bbr) = self.congestion.bbr_mut() {
             bbr.before = before;
         }
@@ -95,7 +95,7 @@ impl Connection {
         let (unacknowledged, highest) = (self.unacknowledged, self.highest);
         let delivery = &self.congestion.bbr()?.delivery;
         let acknowledged = SequenceRange { start: unacknowledged, end: segment.acknowledgement };
-        let told = sack_blocks(segment.sack).filter(|_| self.marks.has(Marks::SACK));
+        let told = sack_blocks(segment.sack).filter(|_| self.marks.has(StateFlags::SACK));
         let is_sent = |block: &SequenceRange| {
             !block.start.is_before(unacknowledged) && !highest.is_before(block.end)
         };
@@ -106,17 +106,17 @@ impl Connection {
 
     fn note_delivered(&mut self, now: Now) {
         let lost = self.disorder.as_mut().map_or(0, |it| it.rack.take_lost());
-        let repair = match (self.marks.has(Marks::RECOVERY), self.is_recovering()) {
+        let repair = match (self.marks.has(StateFlags::RECOVERY), self.is_recovering()) {
             (true, _) => Repair::Recovery,
             // The recovery counts only if a timeout started it.
             (false, true) => Repair::Timeout,
             (false, false) => Repair::None,
         };
         let (in_flight, beyond) = (self.pipe(), self.sacked().bytes());
-        let least = self.round_trip.least().unwrap_or(0);
+        let least = self.round_trip.min_rtt().unwrap_or(0);
         let (unacknowledged, now) = (self.unacknowledged, now.micros);
         let Some(bbr) = self.congestion.bbr_mut() else { return };
-        let Before { newest, in_flight: in_flight_before } = bbr.before;
+        let AckContext { newest, in_flight: in_flight_before } = bbr.before;
         let delivered = bbr.delivery.note_delivered(unacknowledged, beyond, newest, least, now);
         bbr.on_acknowledged(&Acknowledgement {
             now,
@@ -142,8 +142,8 @@ mod tests {
     fn serve(connection: &mut Connection, settings: &Settings, now: Now) -> u32 {
         let counters = &mut TcpCounters::default();
         let mut bytes = 0;
-        while connection.may_depart() {
-            let Some(outgoing) = connection.depart(settings, now, counters) else { break };
+        while connection.may_transmit() {
+            let Some(outgoing) = connection.poll_transmit(settings, now, counters) else { break };
             bytes += outgoing.length;
         }
         bytes
@@ -158,9 +158,9 @@ mod tests {
         let counters = &mut TcpCounters::default();
         let mut connection =
             Connection::connect(settings, SequenceNumber(0), Now::default(), counters);
-        connection.depart(settings, Now::default(), counters).unwrap();
+        connection.poll_transmit(settings, Now::default(), counters).unwrap();
         let answer = Segment { flags: Flags::SYN | Flags::ACK, ..segment(0, 1) };
-        connection.arrive(&answer, settings, at(10), counters);
+        connection.handle_segment(&answer, settings, at(10), counters);
         serve(&mut connection, settings, at(10));
         connection
     }
@@ -177,14 +177,14 @@ mod tests {
         assert!((11..13).contains(&due), "{due}");
         let mut all = first;
         for now in 11..20 {
-            connection.expire(&settings, at(now), &mut TcpCounters::default());
+            connection.handle_timeout(&settings, at(now), &mut TcpCounters::default());
             all += serve(&mut connection, &settings, at(now));
         }
         // The whole initial window: 10 segments of 536 bytes.
         assert_eq!(all, 5_360);
         // Now the window is the limit, and an acknowledgement opens it.
         let counters = &mut TcpCounters::default();
-        connection.arrive(&segment(1, 1 + 1_072), &settings, at(21), counters);
+        connection.handle_segment(&segment(1, 1 + 1_072), &settings, at(21), counters);
         assert!(serve(&mut connection, &settings, at(21)) > 0);
     }
 
@@ -203,12 +203,12 @@ mod tests {
         }
         serve(&mut connection, &settings, at(12));
         assert!(!is_limited(&connection));
-        connection.arrive(&segment(1, 1 + 4 * 536), &settings, at(22), counters);
+        connection.handle_segment(&segment(1, 1 + 4 * 536), &settings, at(22), counters);
         assert!(!is_limited(&connection));
         connection.queue(536, counters);
         serve(&mut connection, &settings, at(50));
         assert!(is_limited(&connection));
-        connection.arrive(&segment(1, 1 + 5 * 536), &settings, at(60), counters);
+        connection.handle_segment(&segment(1, 1 + 5 * 536), &settings, at(60), counters);
         assert!(!is_limited(&connection));
     }
 }

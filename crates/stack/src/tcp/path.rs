@@ -3,7 +3,7 @@
 //! the same for IPv6.
 
 use super::congestion::Congestion;
-use super::connection::{Connection, End, Marks, Now, State};
+use super::connection::{Connection, EndReason, Now, State, StateFlags};
 use super::counters::TcpCounters;
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
@@ -14,7 +14,7 @@ const PATH_SEGMENT_SIZE_MIN: u16 = 48;
 impl Connection {
     /// Limits the segment size (options included) to the known path MTU. Only for a connection that
     /// has not sent data yet.
-    pub fn limit_segments(&mut self, size: u16, settings: &Settings) {
+    pub fn limit_segment_size(&mut self, size: u16, settings: &Settings) {
         self.segment_size = self.segment_size.min(size.max(PATH_SEGMENT_SIZE_MIN));
         let window = u32::from(settings.initial_window);
         self.congestion = Congestion::new(settings.congestion, self.data_size(), window);
@@ -28,7 +28,7 @@ impl Connection {
     /// implementations that treat them as "soft errors" in established connections, because the
     /// messages may be forged. This does the same. Both errors end a connection that is not
     /// established, as in Linux (`tcp_v4_err`).
-    pub fn hear_unreachable(
+    pub fn handle_unreachable(
         &mut self,
         number: SequenceNumber,
         is_refused: bool,
@@ -37,7 +37,10 @@ impl Connection {
         let is_in_flight = !number.is_before(self.unacknowledged) && number.is_before(self.highest);
         let is_it = self.state == State::SynSent && is_in_flight;
         if is_it {
-            self.finish(if is_refused { End::Refused } else { End::Unreachable }, counters);
+            self.finish(
+                if is_refused { EndReason::Refused } else { EndReason::Unreachable },
+                counters,
+            );
         }
         is_it
     }
@@ -48,7 +51,7 @@ impl Connection {
     /// RFC 5927 section 4.1: the number has to be "within the range SND.UNA =< SEG.SEQ < SND.NXT".
     /// RFC 8201 section 4: "A node must not increase its estimate of the Path MTU in response to
     /// the contents of a Packet Too Big message."
-    pub fn shorten_segments(
+    pub fn handle_packet_too_big(
         &mut self,
         size: u16,
         number: SequenceNumber,
@@ -68,10 +71,10 @@ impl Connection {
         // a Datagram Too Big message should not change the congestion window." As in Linux
         // (`tcp_simple_retransmit`), there is no slow start either, because no congestion occurred.
         // Sorting out which segments were short enough is not worth it.
-        self.start_over();
+        self.retransmit_all();
         // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
         // retransmitted".
-        self.marks.clear(Marks::TIMED);
+        self.marks.clear(StateFlags::TIMED);
         self.restart_retransmission(settings, now);
         true
     }
@@ -89,7 +92,7 @@ mod tests {
     fn sending(bytes: u32, settings: &Settings, counters: &mut TcpCounters) -> Connection {
         let start = SequenceNumber(u32::MAX - 3_000);
         let mut connection = Connection::connect(settings, start, NOW, counters);
-        connection.depart(settings, NOW, counters).unwrap();
+        connection.poll_transmit(settings, NOW, counters).unwrap();
         let answer = Segment {
             sequence: SequenceNumber(70),
             acknowledgement: start + 1,
@@ -99,12 +102,12 @@ mod tests {
             sack: &[],
             cookie: &[],
             length: 0,
-            ecn: Ecn::NOT_CAPABLE,
+            ecn: Ecn::NOT_ECT,
             segments: 1,
         };
-        connection.arrive(&answer, settings, NOW, counters);
+        connection.handle_segment(&answer, settings, NOW, counters);
         connection.queue(bytes, counters);
-        while connection.depart(settings, NOW, counters).is_some() {}
+        while connection.poll_transmit(settings, NOW, counters).is_some() {}
         connection
     }
 
@@ -114,9 +117,9 @@ mod tests {
         let mut connection = sending(100_000, &settings, counters);
         let (first, window) = (connection.unacknowledged(), connection.congestion.window());
         assert_eq!(counters.sndpack, 10);
-        assert!(connection.shorten_segments(1_260, first + 1_460, &settings, NOW, counters));
+        assert!(connection.handle_packet_too_big(1_260, first + 1_460, &settings, NOW, counters));
         let mut sent = 0;
-        while let Some(outgoing) = connection.depart(&settings, NOW, counters) {
+        while let Some(outgoing) = connection.poll_transmit(&settings, NOW, counters) {
             assert_eq!(outgoing.sequence, first + sent);
             assert!(outgoing.length <= 1_260);
             sent += outgoing.length;
@@ -130,21 +133,24 @@ mod tests {
     fn unreachable_error_ends_only_an_opening_connection() {
         let (settings, counters) = (Settings::default(), &mut TcpCounters::default());
         let start = SequenceNumber(u32::MAX);
-        for (is_refused, end) in [(true, End::Refused), (false, End::Unreachable)] {
+        for (is_refused, end) in [(true, EndReason::Refused), (false, EndReason::Unreachable)] {
             let mut connection = Connection::connect(&settings, start, NOW, counters);
-            assert!(!connection.hear_unreachable(start, is_refused, counters), "nothing was sent");
-            connection.depart(&settings, NOW, counters).unwrap();
+            assert!(
+                !connection.handle_unreachable(start, is_refused, counters),
+                "nothing was sent"
+            );
+            connection.poll_transmit(&settings, NOW, counters).unwrap();
             for forged in [start - 1, start + 1] {
-                assert!(!connection.hear_unreachable(forged, is_refused, counters));
+                assert!(!connection.handle_unreachable(forged, is_refused, counters));
             }
             assert_eq!(connection.end(), None);
-            assert!(connection.hear_unreachable(start, is_refused, counters));
+            assert!(connection.handle_unreachable(start, is_refused, counters));
             assert_eq!((connection.end(), connection.is_over()), (Some(end), true));
         }
         assert_eq!(counters.conndrops, 2);
         let mut established = sending(100, &settings, counters);
         let first = established.unacknowledged();
-        assert!(!established.hear_unreachable(first, true, counters));
+        assert!(!established.handle_unreachable(first, true, counters));
     }
 
     #[test]
@@ -153,10 +159,10 @@ mod tests {
         let mut connection = sending(100_000, &settings, counters);
         let first = connection.unacknowledged();
         for (size, number) in [(1_260, first - 1), (1_260, first + 14_600), (1_460, first)] {
-            assert!(!connection.shorten_segments(size, number, &settings, NOW, counters));
+            assert!(!connection.handle_packet_too_big(size, number, &settings, NOW, counters));
         }
-        assert!(connection.shorten_segments(1_260, first, &settings, NOW, counters));
-        assert!(!connection.shorten_segments(1_260, first, &settings, NOW, counters));
-        assert_eq!(connection.depart(&settings, NOW, counters).unwrap().length, 1_260);
+        assert!(connection.handle_packet_too_big(1_260, first, &settings, NOW, counters));
+        assert!(!connection.handle_packet_too_big(1_260, first, &settings, NOW, counters));
+        assert_eq!(connection.poll_transmit(&settings, NOW, counters).unwrap().length, 1_260);
     }
 }

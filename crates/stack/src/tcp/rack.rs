@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::connection::{Connection, Marks, Now, RANGES_MAX};
+use super::connection::{Connection, Now, RANGES_MAX, StateFlags};
 use super::counters::TcpCounters;
 use super::ranges::{Ranges, SequenceRange};
 use super::segment::{Segment, sack_blocks};
@@ -25,7 +25,7 @@ const PROBE_TIMEOUT_MIN: u32 = 2;
 
 /// Data that was last sent at one time: from the end of the previous entry up to `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sent {
+struct Transmission {
     end: SequenceNumber,
     /// Times when the first and last part was sent, in microseconds modulo 2^32. They differ only
     /// in entries that were merged for lack of room.
@@ -35,7 +35,7 @@ struct Sent {
     is_lost: bool,
 }
 
-impl Sent {
+impl Transmission {
     /// Merges the next entry into this one and keeps the loss state of this one.
     ///
     /// The merged entry counts as lost when its last part would. If it arrives, only data sent
@@ -65,7 +65,7 @@ struct Probe {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rack {
     /// Data from the oldest unacknowledged number to the newest burst, in order.
-    sent: Vec<Sent>,
+    sent: Vec<Transmission>,
     /// RACK.xmit_ts and RACK.end_seq: transmission time and end of the last sent data that arrived.
     delivered: Option<(u32, SequenceNumber)>,
     /// RACK.rtt: round-trip time of that data, in microseconds.
@@ -75,11 +75,11 @@ pub(super) struct Rack {
     /// RACK.reordering_seen.
     is_reordered: bool,
     /// Number of increments of RACK.reo_wnd_mult.
-    widened: u8,
+    reo_wnd_mult: u8,
     /// RACK.reo_wnd_persist.
-    persists: u8,
+    reo_wnd_persist: u8,
     /// RACK.dsack_round.
-    widened_at: Option<SequenceNumber>,
+    dsack_round: Option<SequenceNumber>,
     /// Expiry of the reordering timer in ms; valid while `Marks::REORDER` is set.
     reorder_at: u32,
     /// Time of the last window reduction for a loss, in microseconds.
@@ -102,9 +102,9 @@ fn is_after(
 
 impl Rack {
     /// Whether the state equals a new one when all sent data is acknowledged.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_pristine(&self) -> bool {
         // A later acknowledgement decides whether a retransmitted probe repaired a loss.
-        self.probe.is_none() && !self.is_reordered && self.widened == 0
+        self.probe.is_none() && !self.is_reordered && self.reo_wnd_mult == 0
     }
 
     /// Returns the number of bytes found lost since the last call.
@@ -119,7 +119,7 @@ impl Rack {
     }
 
     /// Returns the sent ranges from the oldest unacknowledged number on.
-    fn ranges(&self, from: SequenceNumber) -> impl Iterator<Item = (SequenceRange, Sent)> {
+    fn ranges(&self, from: SequenceNumber) -> impl Iterator<Item = (SequenceRange, Transmission)> {
         let known = self.sent.iter().filter(move |sent| from.is_before(sent.end));
         known.scan(from, |start, sent| {
             let range = SequenceRange { start: *start, end: sent.end };
@@ -134,7 +134,7 @@ impl Rack {
         if let Some(sent) = self.sent.get(place).copied()
             && sent.end != at
         {
-            self.sent.insert(place, Sent { end: at, ..sent });
+            self.sent.insert(place, Transmission { end: at, ..sent });
         }
     }
 
@@ -146,8 +146,8 @@ impl Rack {
         at: u32,
         sacked: &Ranges,
     ) {
-        self.sent.push(Sent { end, first_at: at, at, is_again: false, is_lost: false });
-        self.tidy(unacknowledged, sacked);
+        self.sent.push(Transmission { end, first_at: at, at, is_again: false, is_lost: false });
+        self.compact(unacknowledged, sacked);
     }
 
     /// Records a retransmission.
@@ -165,9 +165,10 @@ impl Rack {
         self.split(range.end);
         let first = self.sent.partition_point(|sent| !range.start.is_before(sent.end));
         let behind = self.sent.partition_point(|sent| !range.end.is_before(sent.end));
-        let again = Sent { end: range.end, first_at: at, at, is_again: true, is_lost: false };
+        let again =
+            Transmission { end: range.end, first_at: at, at, is_again: true, is_lost: false };
         self.sent.splice(first..behind, [again]);
-        self.tidy(unacknowledged, sacked);
+        self.compact(unacknowledged, sacked);
     }
 
     /// Merges equal entries that are adjacent, and more if there are too many; the first entry
@@ -176,9 +177,9 @@ impl Rack {
     /// If there is no room, data that arrived merges with the next entry, and lost data with
     /// adjacent lost data. Then the oldest of the remaining entries merge, which delays the
     /// detection of their loss.
-    fn tidy(&mut self, from: SequenceNumber, sacked: &Ranges) {
+    fn compact(&mut self, from: SequenceNumber, sacked: &Ranges) {
         self.sent.dedup_by(|sent, before| {
-            let is_same = Sent { end: before.end, ..*sent } == *before;
+            let is_same = Transmission { end: before.end, ..*sent } == *before;
             if is_same {
                 before.end = sent.end;
             }
@@ -219,7 +220,7 @@ impl Rack {
     /// retransmitted. No loss is ever dropped, because it would need a timeout to repair.
     #[cold]
     fn join_two(&mut self, from: SequenceNumber) {
-        let are_not_lost = |two: &[Sent]| !two[0].is_lost && !two[1].is_lost;
+        let are_not_lost = |two: &[Transmission]| !two[0].is_lost && !two[1].is_lost;
         if let Some(place) = self.sent.windows(2).position(are_not_lost) {
             let second = self.sent.remove(place + 1);
             return self.sent[place].join(&second);
@@ -290,7 +291,7 @@ impl Connection {
     #[inline]
     pub(super) fn note_departure(&mut self, start: SequenceNumber, end: SequenceNumber, now: Now) {
         let micros = (now.micros as u32).wrapping_sub(now.millis.wrapping_mul(1_000)) as u16;
-        if self.marks.has(Marks::RACK) {
+        if self.marks.has(StateFlags::RACK) {
             if start != self.highest {
                 self.note_repeat(start, end, now);
             } else if self.unacknowledged == start {
@@ -309,7 +310,7 @@ impl Connection {
         let (burst, highest, unacknowledged) = (self.burst, self.highest, self.unacknowledged);
         self.burst = highest;
         if burst.is_before(highest) && unacknowledged.is_before(highest) {
-            let disorder = self.disorder_mut();
+            let disorder = self.loss_state_mut();
             disorder.rack.advance(unacknowledged);
             disorder.rack.push(highest, unacknowledged, at, &disorder.sacked);
         }
@@ -322,7 +323,7 @@ impl Connection {
         let end = if self.highest.is_before(end) { self.highest } else { end };
         let unacknowledged = self.unacknowledged;
         let range = SequenceRange { start, end };
-        let disorder = self.disorder_mut();
+        let disorder = self.loss_state_mut();
         disorder.rack.repeat(range, unacknowledged, now.micros as u32, &disorder.sacked);
     }
 
@@ -331,11 +332,11 @@ impl Connection {
     #[cold]
     pub(super) fn note_delivery(&mut self, segment: &Segment<'_>, now: Now) {
         let is_in_order = self.sacked().is_empty()
-            && !self.marks.has(Marks::RECOVERY)
-            && !self.marks.has(Marks::REORDER);
+            && !self.marks.has(StateFlags::RECOVERY)
+            && !self.marks.has(StateFlags::REORDER);
         if is_in_order {
             // An old delivery says nothing about data that is sent now.
-            let rack = &mut self.disorder_mut().rack;
+            let rack = &mut self.loss_state_mut().rack;
             (rack.delivered, rack.highest_delivered) = (None, None);
             if segment.sack.is_empty() {
                 return;
@@ -343,8 +344,8 @@ impl Connection {
         }
         self.end_burst();
         let (unacknowledged, highest) = (self.unacknowledged, self.highest);
-        let echo = segment.options.timestamps.filter(|_| self.marks.has(Marks::TIMESTAMPS));
-        let least = self.round_trip.least().unwrap_or(0);
+        let echo = segment.options.timestamps.filter(|_| self.marks.has(StateFlags::TIMESTAMPS));
+        let least = self.round_trip.min_rtt().unwrap_or(0);
         let disorder = self.disorder.get_or_insert_default();
         let (rack, sacked) = (&mut disorder.rack, &disorder.sacked);
         rack.advance(unacknowledged);
@@ -408,25 +409,25 @@ impl Connection {
 
     /// Widens the reordering window when the peer reports a duplicate, once per round trip (section
     /// 6.2, step 4).
-    pub(super) fn note_twice_arrived(&mut self, segment: &Segment<'_>) {
-        if duplicate(segment).is_none() {
+    pub(super) fn note_dsack(&mut self, segment: &Segment<'_>) {
+        if dsack_block(segment).is_none() {
             return;
         }
         let (unacknowledged, highest) = (self.unacknowledged, self.highest);
-        let rack = &mut self.disorder_mut().rack;
-        if rack.widened_at.is_none_or(|round| !unacknowledged.is_before(round)) {
-            rack.widened_at = Some(highest);
-            rack.widened = rack.widened.saturating_add(1);
-            rack.persists = RECOVERIES;
+        let rack = &mut self.loss_state_mut().rack;
+        if rack.dsack_round.is_none_or(|round| !unacknowledged.is_before(round)) {
+            rack.dsack_round = Some(highest);
+            rack.reo_wnd_mult = rack.reo_wnd_mult.saturating_add(1);
+            rack.reo_wnd_persist = RECOVERIES;
         }
     }
 
     /// Counts the end of a recovery (section 6.2, step 4, "exiting Fast or RTO recovery").
     pub(super) fn note_recovered(&mut self) {
-        let rack = &mut self.disorder_mut().rack;
-        rack.persists = rack.persists.saturating_sub(1);
-        if rack.persists == 0 {
-            rack.widened = 0;
+        let rack = &mut self.loss_state_mut().rack;
+        rack.reo_wnd_persist = rack.reo_wnd_persist.saturating_sub(1);
+        if rack.reo_wnd_persist == 0 {
+            rack.reo_wnd_mult = 0;
         }
     }
 
@@ -442,24 +443,24 @@ impl Connection {
         // whole connection. Section 6.2, step 1, suggests one that adapts when the path becomes
         // longer.
         let smoothed = self.round_trip.smoothed().unwrap_or(0);
-        let least = self.round_trip.least().unwrap_or(0);
-        (least / 4).saturating_mul(u32::from(rack.widened) + 1).min(smoothed)
+        let least = self.round_trip.min_rtt().unwrap_or(0);
+        (least / 4).saturating_mul(u32::from(rack.reo_wnd_mult) + 1).min(smoothed)
     }
 
     /// Marks data as lost that was sent long enough before data which arrived (section 6.2, step
     /// 5).
     #[cold]
     pub(super) fn find_losses(&mut self, now: Now, counters: &mut TcpCounters) {
-        self.marks.clear(Marks::REORDER);
+        self.marks.clear(StateFlags::REORDER);
         let Some(disorder) = &self.disorder else { return };
         let Some((delivered_at, delivered_end)) = disorder.rack.delivered else { return };
         let (unacknowledged, micros) = (self.unacknowledged, now.micros as u32);
         let window = self.reordering_window(&disorder.rack);
-        let is_repairing = self.marks.has(Marks::RECOVERY);
+        let is_repairing = self.marks.has(StateFlags::RECOVERY);
         let disorder = self.disorder.get_or_insert_default();
         let (rack, sacked) = (&mut disorder.rack, &disorder.sacked);
         rack.advance(unacknowledged);
-        self.marks.clear(Marks::TAIL);
+        self.marks.clear(StateFlags::PROBE_TIMER);
         // Of the data sent at that same time, only lower numbers count as sent earlier.
         if unacknowledged.is_before(delivered_end) {
             rack.split(delivered_end);
@@ -492,11 +493,11 @@ impl Connection {
                 is_lost_again |= is_repairing && since >= 0;
             }
         }
-        rack.tidy(unacknowledged, sacked);
+        rack.compact(unacknowledged, sacked);
         let has_lost = rack.first_lost(unacknowledged, sacked).is_some();
         if timeout > 0 {
             rack.reorder_at = (now.micros + timeout as u64).div_ceil(1_000) as u32;
-            self.marks.set(Marks::REORDER);
+            self.marks.set(StateFlags::REORDER);
         }
         // After a timeout, the retransmission of everything comes first.
         let can_repair = self.next == self.highest;
@@ -505,7 +506,7 @@ impl Connection {
         } else if is_lost_again {
             // RFC 5681 section 4.3: "the loss of a retransmission, should be taken as two
             // indications of congestion".
-            self.forget_window();
+            self.discard_undo_state();
             self.reduce(now);
         }
     }
@@ -513,7 +514,7 @@ impl Connection {
     /// Reduces the congestion window for a loss.
     pub(super) fn reduce(&mut self, now: Now) {
         self.congestion.on_loss(self.flight_size());
-        self.disorder_mut().rack.reduced_at = now.micros as u32;
+        self.loss_state_mut().rack.reduced_at = now.micros as u32;
     }
 
     /// Returns the expiry of the reordering timer in ms; valid while it runs.
@@ -524,13 +525,13 @@ impl Connection {
     /// Starts the probe timer if it may run: "unless it is already in fast recovery, RTO recovery,
     /// or segments have been SACKed (i.e., RACK.segs_sacked is not zero)" (section 7.2).
     #[inline]
-    pub(super) fn watch_tail(&mut self) {
-        if self.marks.has(Marks::RACK) {
+    pub(super) fn arm_probe_timer(&mut self) {
+        if self.marks.has(StateFlags::RACK) {
             let is_in_order =
                 self.disorder.is_none() || self.sacked().is_empty() && !self.is_recovering();
             let is_in_flight = self.unacknowledged != self.highest;
-            let may_run = is_in_order && is_in_flight && !self.marks.has(Marks::PERSIST);
-            self.marks.put(Marks::TAIL, may_run);
+            let may_run = is_in_order && is_in_flight && !self.marks.has(StateFlags::PERSIST);
+            self.marks.put(StateFlags::PROBE_TIMER, may_run);
         }
     }
 
@@ -540,7 +541,7 @@ impl Connection {
     /// The timeout counts from the last new data, or from the last start of the retransmission
     /// timer by an acknowledgement.
     #[inline]
-    pub(super) fn tail_at(&self, settings: &Settings) -> u32 {
+    pub(super) fn probe_deadline(&self, settings: &Settings) -> u32 {
         let started = self.retransmit_at.wrapping_sub(self.timeout_ms(settings));
         let is_sent_later = self.sent_at.wrapping_sub(started).cast_signed() > 0;
         let from = if is_sent_later { self.sent_at } else { started };
@@ -564,11 +565,11 @@ impl Connection {
     /// "The sender MUST re-arm the RTO timer, not the PTO timer"; without a probe the RTO timer
     /// keeps running.
     #[cold]
-    pub(super) fn expire_tail(&mut self, settings: &Settings, now: Now) {
-        self.marks.clear(Marks::TAIL);
+    pub(super) fn expire_probe_timer(&mut self, settings: &Settings, now: Now) {
+        self.marks.clear(StateFlags::PROBE_TIMER);
         let is_under_way = self.disorder.as_ref().is_some_and(|it| it.rack.probe.is_some());
-        if !is_under_way && !self.marks.has(Marks::PROBED) {
-            self.marks.set(Marks::TAIL_DUE);
+        if !is_under_way && !self.marks.has(StateFlags::PROBED) {
+            self.marks.set(StateFlags::TAIL_PROBE_DUE);
             self.restart_retransmission(settings, now);
         }
     }
@@ -592,19 +593,19 @@ impl Connection {
     /// Records that a probe has left.
     #[cold]
     pub(super) fn note_probe(&mut self, is_again: bool, counters: &mut TcpCounters) {
-        self.marks.clear(Marks::TAIL_DUE);
-        self.marks.clear(Marks::TAIL);
-        self.marks.set(Marks::PROBED);
+        self.marks.clear(StateFlags::TAIL_PROBE_DUE);
+        self.marks.clear(StateFlags::PROBE_TIMER);
+        self.marks.set(StateFlags::PROBED);
         counters.tlpresends += u64::from(is_again);
         counters.tlpnewdata += u64::from(!is_again);
         let end = self.highest;
-        self.disorder_mut().rack.probe = Some(Probe { end, is_again });
+        self.loss_state_mut().rack.probe = Some(Probe { end, is_again });
     }
 
     /// Detects losses that a probe repaired (section 7.4.2). No other mechanism sees a loss that a
     /// retransmitted probe repaired, so this reduces the window.
     #[cold]
-    pub(super) fn note_probe_answered(
+    pub(super) fn finish_probe(
         &mut self,
         segment: &Segment<'_>,
         now: Now,
@@ -615,27 +616,27 @@ impl Connection {
         let Some(Probe { end, is_again }) = probe.filter(|it| !number.is_before(it.end)) else {
             return;
         };
-        let is_needless = duplicate(segment).is_some_and(|block| block.end == end)
+        let is_needless = dsack_block(segment).is_some_and(|block| block.end == end)
             || number == self.unacknowledged && segment.sack.is_empty() && segment.span() == 0;
         let is_beyond = end.is_before(number);
         if is_again && !is_needless && !is_beyond {
             return;
         }
-        self.disorder_mut().rack.probe = None;
+        self.loss_state_mut().rack.probe = None;
         if is_again && !is_needless && !self.is_recovering() {
             counters.recovery_episode += 1;
             self.reduce(now);
             let highest = self.highest;
-            let disorder = self.disorder_mut();
+            let disorder = self.loss_state_mut();
             disorder.recover = Some(highest);
-            disorder.has_started_over = false;
+            disorder.is_after_timeout = false;
         }
     }
 }
 
 /// Returns the DSACK block of a segment: its first block, if that is acknowledged or lies within
 /// the second block (RFC 2883 section 4).
-pub(super) fn duplicate(segment: &Segment<'_>) -> Option<SequenceRange> {
+pub(super) fn dsack_block(segment: &Segment<'_>) -> Option<SequenceRange> {
     let mut blocks = sack_blocks(segment.sack);
     let first = blocks.next().filter(|block| !block.is_empty())?;
     let is_within = |second: SequenceRange| {
@@ -708,7 +709,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(told(&rack, first), model.clone());
-                rack.tidy(SequenceNumber(first), &Ranges::new());
+                rack.compact(SequenceNumber(first), &Ranges::new());
                 prop_assert_eq!(told(&rack, first), model.clone());
             }
         }
@@ -801,15 +802,15 @@ mod tests {
         let at = |millis: u64| Now::from_micros(millis * 1_000);
         let mut connection = established(counters);
         connection.queue(2 * 536, counters);
-        while connection.depart(&settings, at(10), counters).is_some() {}
+        while connection.poll_transmit(&settings, at(10), counters).is_some() {}
         let due = connection.deadline(&settings, at(10)).unwrap();
         assert_eq!(due, 10 + 2 * 10);
-        connection.expire(&settings, at(30), counters);
-        assert!(connection.marks.has(Marks::TAIL_DUE));
-        connection.arrive(&segment(1, 1 + 2 * 536), &settings, at(31), counters);
-        assert_eq!(connection.depart(&settings, at(31), counters), None);
+        connection.handle_timeout(&settings, at(30), counters);
+        assert!(connection.marks.has(StateFlags::TAIL_PROBE_DUE));
+        connection.handle_segment(&segment(1, 1 + 2 * 536), &settings, at(31), counters);
+        assert_eq!(connection.poll_transmit(&settings, at(31), counters), None);
         connection.queue(536, counters);
-        assert!(connection.depart(&settings, at(31), counters).is_some());
+        assert!(connection.poll_transmit(&settings, at(31), counters).is_some());
         assert_eq!((counters.tlpnewdata, counters.tlpresends), (0, 0));
     }
 
@@ -821,15 +822,15 @@ mod tests {
             Now::default(),
             &mut TcpCounters::default(),
         );
-        let rack = &mut connection.disorder_mut().rack;
-        (rack.widened, rack.persists) = (3, RECOVERIES);
+        let rack = &mut connection.loss_state_mut().rack;
+        (rack.reo_wnd_mult, rack.reo_wnd_persist) = (3, RECOVERIES);
         for _ in 1..RECOVERIES {
             connection.note_recovered();
         }
-        assert_eq!(connection.disorder_mut().rack.widened, 3);
+        assert_eq!(connection.loss_state_mut().rack.reo_wnd_mult, 3);
         connection.note_recovered();
-        assert_eq!(connection.disorder_mut().rack.widened, 0);
+        assert_eq!(connection.loss_state_mut().rack.reo_wnd_mult, 0);
         // The state is as new, so the connection frees its memory.
-        assert!(connection.disorder_mut().rack.is_over());
+        assert!(connection.loss_state_mut().rack.is_pristine());
     }
 }

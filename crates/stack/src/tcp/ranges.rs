@@ -29,7 +29,7 @@ impl SequenceRange {
 
 /// A range that did not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused(pub SequenceRange);
+pub struct RangesFull(pub SequenceRange);
 
 /// Sorted set of disjoint ranges that do not touch; one word in size while it is empty.
 ///
@@ -43,19 +43,19 @@ const _: () = assert!(size_of::<Ranges>() == size_of::<usize>());
 /// Content of a non-empty [`Ranges`].
 #[derive(Clone, Debug, Default)]
 struct Set {
-    held: Vec<Held>,
+    held: Vec<Entry>,
     /// Number of insertions, modulo 2^32.
     insertions: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct Entry {
     range: SequenceRange,
     /// Number of the last insertion into this range.
     insertion: u32,
 }
 
-const _: () = assert!(size_of::<Held>() == 12);
+const _: () = assert!(size_of::<Entry>() == 12);
 
 impl Ranges {
     /// Returns an empty set.
@@ -66,7 +66,7 @@ impl Ranges {
     /// Adds octets and returns how many of them are new. The range merges with those it touches. A
     /// range that touches none is refused, without any change, if the set already has `ranges_max`
     /// ranges (0 counts as 1).
-    pub fn insert(&mut self, range: SequenceRange, ranges_max: usize) -> Result<u32, Refused> {
+    pub fn insert(&mut self, range: SequenceRange, ranges_max: usize) -> Result<u32, RangesFull> {
         if range.is_empty() {
             return Ok(0);
         }
@@ -75,10 +75,10 @@ impl Ranges {
         let last = held.partition_point(|held| !range.end.is_before(held.range.start));
         if last <= first {
             if held.len() >= ranges_max.max(1) {
-                return Err(Refused(range));
+                return Err(RangesFull(range));
             }
             *insertions = insertions.wrapping_add(1);
-            held.insert(first, Held { range, insertion: *insertions });
+            held.insert(first, Entry { range, insertion: *insertions });
             return Ok(range.len());
         }
         let (lowest, highest) = (held[first].range, held[last - 1].range);
@@ -88,7 +88,7 @@ impl Ranges {
         };
         let known = sum(held[first..last].iter().map(|held| held.range.len()));
         *insertions = insertions.wrapping_add(1);
-        held[first] = Held { range: merged, insertion: *insertions };
+        held[first] = Entry { range: merged, insertion: *insertions };
         held.drain(first + 1..last);
         Ok(merged.len().saturating_sub(known))
     }
@@ -249,12 +249,12 @@ impl Ranges {
         blocks.len()
     }
 
-    fn held(&self) -> &[Held] {
+    fn held(&self) -> &[Entry] {
         self.0.as_ref().map_or(&[], |set| &set.held)
     }
 
     /// Returns the ranges that contain the octet `number` or lie above it.
-    fn beyond(&self, number: SequenceNumber) -> &[Held] {
+    fn beyond(&self, number: SequenceNumber) -> &[Entry] {
         let held = self.held();
         &held[held.partition_point(|held| !number.is_before(held.range.end))..]
     }
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn ranges_beyond_the_limit_are_refused_unless_they_merge() {
         let mut ranges = ranges(&[(10, 20), (30, 40)]);
-        assert_eq!(ranges.insert(range(50, 60), 2), Err(Refused(range(50, 60))));
+        assert_eq!(ranges.insert(range(50, 60), 2), Err(RangesFull(range(50, 60))));
         assert_eq!((ranges.len(), ranges.bytes()), (2, 20));
         assert_eq!(recent(&ranges, 3), [range(30, 40), range(10, 20)]);
         assert_eq!(ranges.insert(range(40, 60), 2), Ok(20));

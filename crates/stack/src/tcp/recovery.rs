@@ -3,7 +3,7 @@
 
 use wirestorm_wire::packet::tcp::Flags;
 
-use super::connection::{Connection, Marks, Now, RANGES_MAX};
+use super::connection::{Connection, Now, RANGES_MAX, StateFlags};
 use super::counters::TcpCounters;
 use super::ranges::Ranges;
 use super::segment::{Segment, sack_blocks};
@@ -24,7 +24,7 @@ impl Connection {
     /// acknowledgements that reveal the loss may already have acknowledged a part of the flight.
     #[cold]
     pub(super) fn flight_size(&self) -> u32 {
-        match self.marks.has(Marks::LIMITED) {
+        match self.marks.has(StateFlags::LIMITED) {
             true => self.congestion.window(),
             false => self.in_flight(),
         }
@@ -35,22 +35,22 @@ impl Connection {
     /// as lost.
     #[inline]
     pub(super) fn pipe(&self) -> u32 {
-        let is_repairing = self.marks.has(Marks::RECOVERY) && self.marks.has(Marks::RACK);
+        let is_repairing = self.marks.has(StateFlags::RECOVERY) && self.marks.has(StateFlags::RACK);
         if self.sacked().is_empty() && !is_repairing {
             return self.next.distance_from(self.unacknowledged).max(0) as u32;
         }
-        if self.marks.has(Marks::RACK) {
-            return self.pipe_by_time();
+        if self.marks.has(StateFlags::RACK) {
+            return self.pipe_rack();
         }
         // Data sent before a timeout counts as lost, data sent since as in the network.
-        let lost_before = if self.is_starting_over() { None } else { self.lost_before() };
-        self.sacked().pipe(self.unacknowledged, self.next, self.resent(), lost_before)
+        let lost_before = if self.is_recovering_from_timeout() { None } else { self.lost_before() };
+        self.sacked().pipe(self.unacknowledged, self.next, self.high_rxt_or_una(), lost_before)
     }
 
     /// Pipe with RACK: sent bytes that are neither acknowledged with SACK nor marked as lost (RFC
     /// 8985 section 6.2).
     #[cold]
-    fn pipe_by_time(&self) -> u32 {
+    fn pipe_rack(&self) -> u32 {
         let sent = self.next.distance_from(self.unacknowledged).max(0) as u32;
         let Some(disorder) = &self.disorder else { return sent };
         let told = disorder.sacked.bytes_before(self.next);
@@ -60,8 +60,8 @@ impl Connection {
 
     /// Number after the last unacknowledged retransmission of this recovery, or the oldest
     /// unacknowledged number.
-    pub(super) fn resent(&self) -> SequenceNumber {
-        let resent_to = self.disorder.as_ref().and_then(|it| it.resent_to);
+    pub(super) fn high_rxt_or_una(&self) -> SequenceNumber {
+        let resent_to = self.disorder.as_ref().and_then(|it| it.high_rxt);
         let is_beyond = |number: &SequenceNumber| self.unacknowledged.is_before(*number);
         resent_to.filter(is_beyond).unwrap_or(self.unacknowledged)
     }
@@ -80,7 +80,7 @@ impl Connection {
         settings: &Settings,
         counters: &mut TcpCounters,
     ) -> bool {
-        if segment.sack.is_empty() || !self.marks.has(Marks::SACK) {
+        if segment.sack.is_empty() || !self.marks.has(StateFlags::SACK) {
             return false;
         }
         let mut tells_news = false;
@@ -96,7 +96,7 @@ impl Connection {
             if !is_sensible {
                 continue;
             }
-            let disorder = self.disorder_mut();
+            let disorder = self.loss_state_mut();
             disorder.dupack_threshold = settings.dupack_threshold;
             match disorder.sacked.insert(block, RANGES_MAX) {
                 Ok(new) => tells_news |= new > 0,
@@ -116,13 +116,13 @@ impl Connection {
         counters: &mut TcpCounters,
     ) {
         let duplicate_acks = self.duplicate_acks().saturating_add(1);
-        self.disorder_mut().duplicate_acks = duplicate_acks;
+        self.loss_state_mut().duplicate_acks = duplicate_acks;
         // After a timeout, while the acknowledgement does not cover `recover`, "the TCP does not
         // enter fast retransmit and does not reset ssthresh" (RFC 6582 section 3.2, step 2).
-        if self.marks.has(Marks::RECOVERY) || self.is_starting_over() {
+        if self.marks.has(StateFlags::RECOVERY) || self.is_recovering_from_timeout() {
             return;
         }
-        if self.marks.has(Marks::RACK) {
+        if self.marks.has(StateFlags::RACK) {
             return;
         }
         // RFC 6675 section 5: "(1) If DupAcks >= DupThresh, go to step (4)", and "(2) If DupAcks <
@@ -138,35 +138,35 @@ impl Connection {
     /// already does not reduce it again.
     pub(super) fn begin_recovery(&mut self, now: Now, counters: &mut TcpCounters) {
         counters.recovery_episode += 1;
-        counters.sack_recovery_episode += u64::from(self.marks.has(Marks::SACK));
+        counters.sack_recovery_episode += u64::from(self.marks.has(StateFlags::SACK));
         if !self.is_recovering() {
-            self.remember_window();
+            self.save_undo_state();
             self.reduce(now);
         }
         let highest = self.highest;
-        let disorder = self.disorder_mut();
+        let disorder = self.loss_state_mut();
         disorder.recover = Some(highest);
-        disorder.has_started_over = false;
-        disorder.resent_to = None;
-        self.marks.set(Marks::RECOVERY);
-        self.marks.set(Marks::RESEND);
+        disorder.is_after_timeout = false;
+        disorder.high_rxt = None;
+        self.marks.set(StateFlags::RECOVERY);
+        self.marks.set(StateFlags::RESEND);
         // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
         // retransmitted".
-        self.marks.clear(Marks::TIMED);
+        self.marks.clear(StateFlags::TIMED);
     }
 
     /// Retransmits everything in flight.
-    pub(super) fn start_over(&mut self) {
+    pub(super) fn retransmit_all(&mut self) {
         self.next = self.unacknowledged;
-        self.marks.clear(Marks::RECOVERY);
-        self.marks.clear(Marks::RESEND);
-        self.marks.clear(Marks::REORDER);
-        self.marks.clear(Marks::TAIL_DUE);
+        self.marks.clear(StateFlags::RECOVERY);
+        self.marks.clear(StateFlags::RESEND);
+        self.marks.clear(StateFlags::REORDER);
+        self.marks.clear(StateFlags::TAIL_PROBE_DUE);
         let highest = self.highest;
-        let disorder = self.disorder_mut();
+        let disorder = self.loss_state_mut();
         disorder.recover = Some(highest);
-        disorder.has_started_over = true;
-        disorder.resent_to = None;
+        disorder.is_after_timeout = true;
+        disorder.high_rxt = None;
         disorder.duplicate_acks = 0;
         disorder.undo = None;
         // RFC 2018 section 5: "the timeout might indicate that the data receiver has reneged."
@@ -183,10 +183,10 @@ impl Connection {
         may_grow: bool,
         now: Now,
     ) {
-        if !self.marks.has(Marks::RECOVERY) {
+        if !self.marks.has(StateFlags::RECOVERY) {
             // The flight size is no longer known here: earlier acknowledgements of the same batch
             // may have shrunk it, and nothing was sent since.
-            let is_limited = may_grow && self.marks.has(Marks::LIMITED);
+            let is_limited = may_grow && self.marks.has(StateFlags::LIMITED);
             let round_trip = self.round_trip.smoothed().unwrap_or(0);
             self.congestion.on_acknowledged(bytes, now.micros, round_trip, is_limited);
         }
@@ -197,9 +197,9 @@ impl Connection {
 
     #[cold]
     fn note_progress_in_disorder(&mut self, number: SequenceNumber, bytes: u32) {
-        let is_partial = self.is_recovering() && self.marks.has(Marks::RECOVERY);
+        let is_partial = self.is_recovering() && self.marks.has(StateFlags::RECOVERY);
         let size = u32::from(self.data_size()).max(1);
-        let disorder = self.disorder_mut();
+        let disorder = self.loss_state_mut();
         disorder.sacked.advance(number);
         if is_partial {
             let segments = u16::try_from(bytes / size).unwrap_or(u16::MAX);
@@ -207,19 +207,19 @@ impl Connection {
             disorder.duplicate_acks = disorder.duplicate_acks.saturating_sub(others);
             // RFC 6582 section 3.2, step 3: "this is a partial ACK. In this case, retransmit the
             // first unacknowledged segment."
-            if !self.marks.has(Marks::SACK) {
-                self.marks.set(Marks::RESEND);
+            if !self.marks.has(StateFlags::SACK) {
+                self.marks.set(StateFlags::RESEND);
             }
             return;
         }
         disorder.duplicate_acks = 0;
-        if self.marks.has(Marks::RECOVERY) {
+        if self.marks.has(StateFlags::RECOVERY) {
             self.note_recovered();
         }
-        self.marks.clear(Marks::RECOVERY);
-        self.marks.clear(Marks::RESEND);
+        self.marks.clear(StateFlags::RECOVERY);
+        self.marks.clear(StateFlags::RESEND);
         if !self.is_recovering() {
-            self.disorder_mut().recover = None;
+            self.loss_state_mut().recover = None;
         }
         self.settle();
     }
@@ -227,36 +227,36 @@ impl Connection {
     /// Whether a segment echoes a congestion mark (ECE).
     #[inline]
     pub(super) fn is_echo(&self, segment: &Segment<'_>) -> bool {
-        self.marks.has(Marks::ECN) && segment.flags.contains(Flags::ECE)
+        self.marks.has(StateFlags::ECN) && segment.flags.contains(Flags::ECE)
     }
 
     /// Reduces the window for an ECN echo. RFC 3168 section 6.1.2: "TCP should not react to
     /// congestion indications more than once every window of data". Call it before the
     /// acknowledgement advances.
     #[inline]
-    pub(super) fn note_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
+    pub(super) fn handle_ecn_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
         // The peer echoes until it receives CWR, which only new data can carry.
-        let is_told = self.is_recovering() || self.marks.has(Marks::CWR_DUE);
+        let is_told = self.is_recovering() || self.marks.has(StateFlags::CWR_DUE);
         if !self.is_echo(segment) || is_told {
             return;
         }
         counters.ecn_rcwnd += 1;
-        self.forget_window();
+        self.discard_undo_state();
         let in_flight = self.in_flight();
         self.congestion.on_ecn_echo(in_flight);
         let highest = self.highest;
-        let disorder = self.disorder_mut();
+        let disorder = self.loss_state_mut();
         disorder.recover = Some(highest);
-        disorder.has_started_over = false;
-        self.marks.set(Marks::CWR_DUE);
+        disorder.is_after_timeout = false;
+        self.marks.set(StateFlags::CWR_DUE);
     }
 
     /// Records that CWR leaves with new data up to `end`. Until that is acknowledged, further
     /// echoes report the same congestion.
     #[cold]
-    pub(super) fn note_reduction_told(&mut self, end: SequenceNumber) {
-        self.marks.clear(Marks::CWR_DUE);
-        let recover = &mut self.disorder_mut().recover;
+    pub(super) fn note_cwr_sent(&mut self, end: SequenceNumber) {
+        self.marks.clear(StateFlags::CWR_DUE);
+        let recover = &mut self.loss_state_mut().recover;
         if recover.is_none_or(|recover| recover.is_before(end)) {
             *recover = Some(end);
         }
@@ -266,16 +266,16 @@ impl Connection {
     /// recovery, or if enough data is in the network.
     pub(super) fn to_resend(&self, settings: &Settings) -> Option<(SequenceNumber, u32)> {
         let size = u32::from(self.data_size());
-        if self.marks.has(Marks::TAIL_DUE) {
+        if self.marks.has(StateFlags::TAIL_PROBE_DUE) {
             return (!self.can_probe_with_new(settings)).then(|| (self.tail(), size));
         }
-        if self.marks.has(Marks::RACK) {
-            return self.to_resend_by_time(size);
+        if self.marks.has(StateFlags::RACK) {
+            return self.next_retransmission_rack(size);
         }
-        if self.marks.has(Marks::RESEND) {
+        if self.marks.has(StateFlags::RESEND) {
             return Some((self.unacknowledged, size));
         }
-        if !self.marks.has(Marks::RECOVERY) || !self.marks.has(Marks::SACK) {
+        if !self.marks.has(StateFlags::RECOVERY) || !self.marks.has(StateFlags::SACK) {
             return None;
         }
         // RFC 6675 section 5, step (C): "If cwnd - pipe >= 1 SMSS, the sender SHOULD transmit one
@@ -283,18 +283,19 @@ impl Connection {
         if self.congestion.window() < self.pipe() + size {
             return None;
         }
-        let hole = self.sacked().next_hole(self.resent(), self.lost_before()?)?;
+        let hole = self.sacked().next_hole(self.high_rxt_or_una(), self.lost_before()?)?;
         Some((hole.start, size.min(hole.len())))
     }
 
     /// Selects the next retransmission with RACK: the first lost range, if the window has room for
     /// it. RFC 8985 section 9.3: "A segment marked as lost by RACK-TLP MUST NOT be retransmitted
     /// until congestion control deems this appropriate."
-    fn to_resend_by_time(&self, size: u32) -> Option<(SequenceNumber, u32)> {
+    fn next_retransmission_rack(&self, size: u32) -> Option<(SequenceNumber, u32)> {
         let disorder = self.disorder.as_ref()?;
         let hole = disorder.rack.first_lost(self.unacknowledged, &disorder.sacked)?;
         let has_room = self.congestion.window() >= self.pipe() + size;
-        let is_due = self.marks.has(Marks::RESEND) || self.marks.has(Marks::RECOVERY) && has_room;
+        let is_due =
+            self.marks.has(StateFlags::RESEND) || self.marks.has(StateFlags::RECOVERY) && has_room;
         is_due.then(|| (hole.start, size.min(hole.len())))
     }
 }

@@ -31,13 +31,13 @@ pub struct RoundTrip {
     variation: u32,
     /// Minimum sample: 12 bits of mantissa in the low bits, and the shift above them.
     least: u16,
-    back_offs: u8,
-    known: Known,
+    backoffs: u8,
+    known: EstimateBasis,
 }
 
 /// Basis of the timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Known {
+enum EstimateBasis {
     #[default]
     Nothing,
     /// No sample, and the timer expired for the SYN.
@@ -50,7 +50,7 @@ const _: () = assert!(size_of::<RoundTrip>() == 12);
 impl RoundTrip {
     /// Returns an estimator without samples.
     pub const fn new() -> Self {
-        Self { smoothed: 0, variation: 0, least: 0, back_offs: 0, known: Known::Nothing }
+        Self { smoothed: 0, variation: 0, least: 0, backoffs: 0, known: EstimateBasis::Nothing }
     }
 
     /// Adds a sample of `micros` and ends the backoff.
@@ -62,7 +62,7 @@ impl RoundTrip {
     /// The caller skips retransmissions: "RTT samples MUST NOT be made using segments that were
     /// retransmitted", except with timestamps (Karn's algorithm, RFC 6298 section 3).
     pub fn sample(&mut self, micros: u32, expected: u32) {
-        if self.least().is_none_or(|least| micros < least) {
+        if self.min_rtt().is_none_or(|least| micros < least) {
             let micros = micros.min(SAMPLE_MAX);
             let shift = (u32::BITS - micros.leading_zeros()).saturating_sub(LEAST_BITS);
             self.least = (shift << LEAST_BITS | micros >> shift) as u16;
@@ -81,21 +81,21 @@ impl RoundTrip {
             // Section 2.2: "SRTT <- R RTTVAR <- R/2".
             self.smoothed = sample;
             self.variation = sample / 2;
-            self.known = Known::Samples;
+            self.known = EstimateBasis::Samples;
         }
         // Section 5: "once a new RTT measurement is obtained [...], the computations outlined in
         // Section 2 are performed, including the computation of RTO, which may result in
         // 'collapsing' RTO back down after it has been subject to exponential back off".
-        self.back_offs = 0;
+        self.backoffs = 0;
     }
 
     const fn has_sample(&self) -> bool {
-        matches!(self.known, Known::Samples)
+        matches!(self.known, EstimateBasis::Samples)
     }
 
     /// Minimum sample in microseconds, rounded down by less than 1/2000; `None` before the first
     /// sample.
-    pub fn least(&self) -> Option<u32> {
+    pub fn min_rtt(&self) -> Option<u32> {
         const MASK: u16 = (1 << LEAST_BITS) - 1;
         let least = u32::from(self.least & MASK) << (self.least >> LEAST_BITS);
         self.has_sample().then_some(least)
@@ -118,14 +118,14 @@ impl RoundTrip {
             let spread = self.variation >> (FRACTION_BITS - 2);
             let margin = spread.max(GRANULARITY).max(bounds.min);
             (self.smoothed >> FRACTION_BITS).saturating_add(margin)
-        } else if self.known == Known::SynTimedOut {
+        } else if self.known == EstimateBasis::SynTimedOut {
             bounds.initial.max(INITIAL_AFTER_SYN_TIMEOUT)
         } else {
             bounds.initial
         };
         // Section 5.5: "The host MUST set RTO <- RTO * 2 ('back off the timer'). The maximum value
         // discussed in (2.5) above may be used to provide an upper bound".
-        let backed_off = u64::from(timeout) << self.back_offs;
+        let backed_off = u64::from(timeout) << self.backoffs;
         backed_off.min(u64::from(bounds.max)) as u32
     }
 
@@ -135,26 +135,26 @@ impl RoundTrip {
     /// current SRTT and RTTVAR are bogus". This keeps them: after an outage the path is usually the
     /// same, and one new sample alone would be a poor estimate.
     pub fn back_off(&mut self) {
-        self.back_offs = (self.back_offs + 1).min(BACK_OFFS_MAX);
+        self.backoffs = (self.backoffs + 1).min(BACK_OFFS_MAX);
     }
 
     /// Number of expiries since the last sample or reset, at most 32.
     pub const fn back_offs(&self) -> u8 {
-        self.back_offs
+        self.backoffs
     }
 
     /// Ends the backoff after an acknowledgement of new data that gives no sample.
     pub fn reset_back_off(&mut self) {
-        self.back_offs = 0;
+        self.backoffs = 0;
     }
 
     /// Sets the timeout after a handshake whose SYN was retransmitted by timeout, until the first
     /// sample. Section 5.7: "the RTO MUST be re-initialized to 3 seconds when data transmission
     /// begins".
-    pub fn begin_after_syn_timeout(&mut self) {
-        self.back_offs = 0;
+    pub fn restart_after_syn_timeout(&mut self) {
+        self.backoffs = 0;
         if !self.has_sample() {
-            self.known = Known::SynTimedOut;
+            self.known = EstimateBasis::SynTimedOut;
         }
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn minimum_sample_is_accurate_to_a_two_thousandth() {
         let mut round_trip = RoundTrip::new();
-        assert_eq!(round_trip.least(), None);
+        assert_eq!(round_trip.min_rtt(), None);
         for (sample, least) in [
             (u32::MAX, SAMPLE_MAX),
             (1_234_567, 1_234_567),
@@ -195,7 +195,7 @@ mod tests {
             (0, 0),
         ] {
             round_trip.sample(sample, 1);
-            let told = round_trip.least().unwrap();
+            let told = round_trip.min_rtt().unwrap();
             assert!((least - least / 2_000..=least).contains(&told), "{told} of {least}");
         }
     }
@@ -293,7 +293,7 @@ mod tests {
         let mut round_trip = RoundTrip::new();
         round_trip.back_off();
         assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 2_000_000);
-        round_trip.begin_after_syn_timeout();
+        round_trip.restart_after_syn_timeout();
         assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 3_000_000);
         let bounds = RtoBounds { initial: 5_000_000, ..BOUNDS };
         assert_eq!(round_trip.retransmission_timeout(&bounds), 5_000_000);

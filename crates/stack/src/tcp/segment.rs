@@ -228,13 +228,13 @@ pub struct Ecn(u8);
 
 impl Ecn {
     /// Not-ECT: the sender does not support ECN.
-    pub const NOT_CAPABLE: Self = Self(0b00);
+    pub const NOT_ECT: Self = Self(0b00);
     /// ECT(1): the sender supports ECN.
-    pub const CAPABLE_1: Self = Self(0b01);
+    pub const ECT_1: Self = Self(0b01);
     /// ECT(0): the sender supports ECN; the usual codepoint.
-    pub const CAPABLE_0: Self = Self(0b10);
+    pub const ECT_0: Self = Self(0b10);
     /// CE: a router on the path signals congestion.
-    pub const MET_CONGESTION: Self = Self(0b11);
+    pub const CE: Self = Self(0b11);
 
     /// Returns the codepoint in a traffic class or type of service.
     #[inline]
@@ -543,7 +543,7 @@ mod tests {
             let mut bytes = vec![0; outgoing.header_length() + 5];
             let sum = outgoing.write_header(1024, 80, &blocks, &[], &mut bytes);
             assert_eq!(sum, checksum::sum(&bytes[..header]));
-            let (segment, data) = Segment::parse(&bytes, Ecn::NOT_CAPABLE).unwrap();
+            let (segment, data) = Segment::parse(&bytes, Ecn::NOT_ECT).unwrap();
             assert_eq!((data, segment.length, segment.end()), (header, 5, number(12)));
             assert_eq!(segment.options, outgoing.options);
             assert!(

@@ -2,7 +2,7 @@
 
 use wirestorm_wire::packet::tcp::Flags;
 
-use super::connection::{Connection, End, Marks, State};
+use super::connection::{Connection, EndReason, State, StateFlags};
 use super::counters::TcpCounters;
 use super::segment::Segment;
 use wirestorm_model::tcp::Settings;
@@ -15,7 +15,7 @@ impl Connection {
     /// newer. Otherwise, the RFC requires that "the Sequence Number of the incoming SYN segment is
     /// greater than the last sequence number seen on the previous incarnation of the connection".
     #[inline]
-    pub fn gives_way_to<'a>(
+    pub fn may_be_replaced_by<'a>(
         &self,
         segment: &Segment<'_>,
         settings: impl FnOnce() -> &'a Settings,
@@ -28,7 +28,7 @@ impl Connection {
         }
         let is_beyond = self.expected.is_before(segment.sequence);
         match segment.options.timestamps.filter(|_| settings().timestamps) {
-            Some(timestamps) if self.marks.has(Marks::TIMESTAMPS) => {
+            Some(timestamps) if self.marks.has(StateFlags::TIMESTAMPS) => {
                 match timestamps.value.wrapping_sub(self.timestamp).cast_signed() {
                     0 => is_beyond,
                     later => later > 0,
@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// Ends TIME-WAIT early; only after [`Self::gives_way_to`] returned true.
-    pub fn give_way(&mut self, counters: &mut TcpCounters) {
-        self.finish(End::Closed, counters);
+    pub fn end_time_wait(&mut self, counters: &mut TcpCounters) {
+        self.finish(EndReason::Closed, counters);
     }
 }

@@ -1,6 +1,6 @@
 //! Timers of a connection.
 
-use super::connection::{Connection, End, Marks, Now, State};
+use super::connection::{Connection, EndReason, Now, State, StateFlags};
 use super::counters::TcpCounters;
 use wirestorm_model::tcp::Settings;
 
@@ -9,14 +9,14 @@ impl Connection {
     #[inline(always)]
     pub fn deadline(&self, settings: &Settings, now: Now) -> Option<u32> {
         let timers = [
-            (Marks::RETRANSMIT, self.loss_at(settings)),
-            (Marks::ACK_WAITS, self.acknowledge_at),
-            (Marks::KEEPALIVE, self.keepalive_at),
+            (StateFlags::RETRANSMIT, self.loss_at(settings)),
+            (StateFlags::ACK_WAITS, self.acknowledge_at),
+            (StateFlags::KEEPALIVE, self.keepalive_at),
         ];
         let running = timers.into_iter().filter(|(mark, _)| self.marks.has(*mark));
         let first = |at: &u32| at.wrapping_sub(now.millis).cast_signed();
         let at = running.map(|(_, at)| at).min_by_key(first);
-        match self.marks.has(Marks::PACE) {
+        match self.marks.has(StateFlags::PACE) {
             true => at.into_iter().chain([self.pace_at()]).min_by_key(first),
             false => at,
         }
@@ -26,10 +26,10 @@ impl Connection {
     #[inline]
     fn loss_at(&self, settings: &Settings) -> u32 {
         let mut at = self.retransmit_at;
-        if self.marks.has(Marks::TAIL) {
-            at = self.tail_at(settings);
+        if self.marks.has(StateFlags::PROBE_TIMER) {
+            at = self.probe_deadline(settings);
         }
-        if self.marks.has(Marks::REORDER) {
+        if self.marks.has(StateFlags::REORDER) {
             let reorder_at = self.reorder_at();
             at = if reorder_at.wrapping_sub(at).cast_signed() < 0 { reorder_at } else { at };
         }
@@ -37,27 +37,27 @@ impl Connection {
     }
 
     /// Handles all timers that have expired.
-    pub fn expire(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
+    pub fn handle_timeout(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
         let is_due = |at: u32| now.millis.wrapping_sub(at).cast_signed() >= 0;
-        if self.marks.has(Marks::ACK_WAITS) && is_due(self.acknowledge_at) {
-            self.marks.clear(Marks::ACK_WAITS);
-            self.marks.set(Marks::ACK_DUE);
+        if self.marks.has(StateFlags::ACK_WAITS) && is_due(self.acknowledge_at) {
+            self.marks.clear(StateFlags::ACK_WAITS);
+            self.marks.set(StateFlags::ACK_DUE);
             counters.delack += 1;
         }
-        if self.marks.has(Marks::PACE) && is_due(self.pace_at()) {
-            self.marks.clear(Marks::PACE);
+        if self.marks.has(StateFlags::PACE) && is_due(self.pace_at()) {
+            self.marks.clear(StateFlags::PACE);
         }
-        if self.marks.has(Marks::REORDER) && is_due(self.reorder_at()) {
+        if self.marks.has(StateFlags::REORDER) && is_due(self.reorder_at()) {
             self.find_losses(now, counters);
         }
-        if self.marks.has(Marks::TAIL) && is_due(self.tail_at(settings)) {
-            self.expire_tail(settings, now);
+        if self.marks.has(StateFlags::PROBE_TIMER) && is_due(self.probe_deadline(settings)) {
+            self.expire_probe_timer(settings, now);
         }
         // A tail probe has restarted the retransmission timer; without a probe it is unchanged.
-        if self.marks.has(Marks::RETRANSMIT) && is_due(self.retransmit_at) {
+        if self.marks.has(StateFlags::RETRANSMIT) && is_due(self.retransmit_at) {
             self.expire_retransmission(settings, now, counters);
         }
-        if self.marks.has(Marks::KEEPALIVE) && is_due(self.keepalive_at) {
+        if self.marks.has(StateFlags::KEEPALIVE) && is_due(self.keepalive_at) {
             self.expire_keepalive(settings, now, counters);
         }
     }
@@ -66,8 +66,8 @@ impl Connection {
     /// running, start it running so that it will expire after RTO seconds".
     #[inline]
     pub(super) fn start_retransmission(&mut self, settings: &Settings, now: Now) {
-        if !self.marks.has(Marks::RETRANSMIT) {
-            self.marks.set(Marks::RETRANSMIT);
+        if !self.marks.has(StateFlags::RETRANSMIT) {
+            self.marks.set(StateFlags::RETRANSMIT);
             self.retransmit_at = now.millis.wrapping_add(self.timeout_ms(settings));
         }
     }
@@ -78,7 +78,7 @@ impl Connection {
     /// timer".
     #[inline]
     pub(super) fn restart_retransmission(&mut self, settings: &Settings, now: Now) {
-        self.marks.clear(Marks::RETRANSMIT);
+        self.marks.clear(StateFlags::RETRANSMIT);
         if self.unacknowledged != self.highest {
             self.start_retransmission(settings, now);
         }
@@ -90,20 +90,20 @@ impl Connection {
 
     #[cold]
     fn expire_retransmission(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
-        self.marks.clear(Marks::RETRANSMIT);
+        self.marks.clear(StateFlags::RETRANSMIT);
         if self.state == State::TimeWait {
-            self.finish(End::Closed, counters);
+            self.finish(EndReason::Closed, counters);
             return;
         }
         let is_syn = matches!(self.state, State::SynSent | State::SynReceived);
         let retries = if is_syn { settings.syn_retries } else { settings.retries };
-        let is_probe = self.marks.has(Marks::PERSIST);
+        let is_probe = self.marks.has(StateFlags::PERSIST);
         // RFC 9293 section 3.8.6.1: a window may stay closed indefinitely while the peer answers;
         // each answer resets the count.
         if self.expiries >= retries {
             counters.timeoutdrop += u64::from(!is_syn && !is_probe);
             counters.persistdrop += u64::from(is_probe);
-            let end = if is_syn { End::Unanswered } else { End::TimedOut };
+            let end = if is_syn { EndReason::Unanswered } else { EndReason::TimedOut };
             self.finish(end, counters);
             return;
         }
@@ -111,40 +111,40 @@ impl Connection {
         self.round_trip.back_off();
         if is_probe {
             counters.persisttimeo += 1;
-            self.marks.set(Marks::PROBE_DUE);
+            self.marks.set(StateFlags::PROBE_DUE);
             self.next = self.unacknowledged;
         } else if is_syn {
             counters.rexmttimeo += 1;
             counters.rexmttimeo_syn += 1;
-            self.forget_fast_open();
-            self.marks.set(Marks::SYN_DUE);
+            self.disable_fast_open();
+            self.marks.set(StateFlags::SYN_DUE);
         } else {
             counters.rexmttimeo += 1;
             self.congestion.on_timeout(self.in_flight());
-            self.start_over();
+            self.retransmit_all();
         }
         // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
         // retransmitted".
-        self.marks.clear(Marks::TIMED);
+        self.marks.clear(StateFlags::TIMED);
         self.start_retransmission(settings, now);
     }
 
     /// Enters TIME-WAIT, or restarts its timer.
-    pub(super) fn wait_for_stragglers(&mut self, settings: &Settings, now: Now) {
+    pub(super) fn enter_time_wait(&mut self, settings: &Settings, now: Now) {
         self.state = State::TimeWait;
-        self.marks.clear(Marks::KEEPALIVE);
-        self.marks.clear(Marks::PERSIST);
-        self.marks.clear(Marks::TAIL);
-        self.marks.clear(Marks::REORDER);
-        self.marks.clear(Marks::PACE);
-        self.marks.set(Marks::RETRANSMIT);
+        self.marks.clear(StateFlags::KEEPALIVE);
+        self.marks.clear(StateFlags::PERSIST);
+        self.marks.clear(StateFlags::PROBE_TIMER);
+        self.marks.clear(StateFlags::REORDER);
+        self.marks.clear(StateFlags::PACE);
+        self.marks.set(StateFlags::RETRANSMIT);
         self.retransmit_at = now.millis.wrapping_add(settings.time_wait_ms);
     }
 
     /// Limits the time to open the connection, with the keepalive timer.
-    pub(super) fn limit_opening(&mut self, settings: &Settings, now: Now) {
+    pub(super) fn start_open_timeout(&mut self, settings: &Settings, now: Now) {
         if settings.open_timeout_ms > 0 {
-            self.marks.set(Marks::KEEPALIVE);
+            self.marks.set(StateFlags::KEEPALIVE);
             self.keepalive_at = now.millis.wrapping_add(settings.open_timeout_ms);
         }
     }
@@ -154,18 +154,18 @@ impl Connection {
     pub(super) fn start_keepalive(&mut self, settings: &Settings, now: Now) {
         if settings.keepalive_ms > 0 && self.is_established() && self.state != State::TimeWait {
             self.probes = 0;
-            self.marks.set(Marks::KEEPALIVE);
+            self.marks.set(StateFlags::KEEPALIVE);
             self.keepalive_at = now.millis.wrapping_add(settings.keepalive_ms);
         }
     }
 
     #[cold]
     fn expire_keepalive(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
-        self.marks.clear(Marks::KEEPALIVE);
+        self.marks.clear(StateFlags::KEEPALIVE);
         if !self.is_established() {
             counters.keeptimeo += 1;
             counters.keepdrops += 1;
-            self.finish(End::Unanswered, counters);
+            self.finish(EndReason::Unanswered, counters);
             return;
         }
         if self.state == State::TimeWait {
@@ -180,12 +180,12 @@ impl Connection {
         counters.keeptimeo += 1;
         if self.probes >= settings.keepalive_probes {
             counters.keepdrops += 1;
-            self.finish(End::KeepaliveTimeout, counters);
+            self.finish(EndReason::KeepaliveTimeout, counters);
             return;
         }
         self.probes += 1;
-        self.marks.set(Marks::KEEPALIVE_DUE);
-        self.marks.set(Marks::KEEPALIVE);
+        self.marks.set(StateFlags::KEEPALIVE_DUE);
+        self.marks.set(StateFlags::KEEPALIVE);
         self.keepalive_at = now.millis.wrapping_add(settings.keepalive_interval_ms);
     }
 }

@@ -1,8 +1,8 @@
 //! Undo of congestion window reductions that turn out to be spurious.
 
 use super::congestion::Congestion;
-use super::connection::{Connection, Marks};
-use super::rack::duplicate;
+use super::connection::{Connection, StateFlags};
+use super::rack::dsack_block;
 use super::ranges::SequenceRange;
 use super::segment::Segment;
 use super::sequence::SequenceNumber;
@@ -37,17 +37,17 @@ impl Connection {
     /// variables before the congestion window is reduced." BBR derives its window from
     /// measurements, and without RACK duplicates are not evaluated.
     #[cold]
-    pub(super) fn remember_window(&mut self) {
-        if self.marks.has(Marks::PACED) || !self.marks.has(Marks::RACK) {
+    pub(super) fn save_undo_state(&mut self) {
+        if self.marks.has(StateFlags::PACED) || !self.marks.has(StateFlags::RACK) {
             return;
         }
         let (before, from) = (self.congestion.clone(), self.unacknowledged);
-        self.disorder_mut().undo = Some(Undo { before, from, until: from, open: 0 });
+        self.loss_state_mut().undo = Some(Undo { before, from, until: from, open: 0 });
     }
 
     /// Discards the saved state: another reduction followed, or its reason was not a loss.
     #[cold]
-    pub(super) fn forget_window(&mut self) {
+    pub(super) fn discard_undo_state(&mut self) {
         if let Some(disorder) = &mut self.disorder {
             disorder.undo = None;
         }
@@ -55,7 +55,7 @@ impl Connection {
 
     /// Records a retransmission.
     #[cold]
-    pub(super) fn note_resent(&mut self, range: SequenceRange) {
+    pub(super) fn note_retransmission(&mut self, range: SequenceRange) {
         if let Some(undo) = self.disorder.as_mut().and_then(|it| it.undo.as_mut()) {
             undo.open = undo.open.saturating_add(range.len());
             if undo.until.is_before(range.end) {
@@ -72,7 +72,7 @@ impl Connection {
     /// as Linux counts segments. RFC 9438 section 4.9.2 restores the state "if the current _cwnd_
     /// is lower than _cwnd_prior_".
     #[cold]
-    pub(super) fn note_needless(&mut self, segment: &Segment<'_>) {
+    pub(super) fn undo_if_spurious(&mut self, segment: &Segment<'_>) {
         let unacknowledged = self.unacknowledged;
         let Some(disorder) = &mut self.disorder else { return };
         let Some(undo) = &mut disorder.undo else { return };
@@ -82,7 +82,7 @@ impl Connection {
             disorder.undo = None;
             return;
         }
-        let Some(twice) = duplicate(segment) else { return };
+        let Some(twice) = dsack_block(segment) else { return };
         let is_of_it = !twice.start.is_before(undo.from) && !undo.until.is_before(twice.end);
         if !is_of_it {
             return;

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use wirestorm_base::time::Duration;
-use wirestorm_stack::content::{Handshake, Session, SessionState, Sessions};
+use wirestorm_stack::content::{Handshake, Session, SessionFactory, SessionState};
 use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
-use crate::disturbed::{Disturbance, Side, World};
+use crate::disturbed::{Impairment, Side, World};
 
 /// A toy session protocol: a greeting, then length-prefixed records. Each byte is XORed with a
 /// value that depends on its offset. It fails if a byte is not the one that the peer sends.
@@ -36,7 +36,7 @@ struct Toys {
     greets: bool,
 }
 
-impl Sessions for Toys {
+impl SessionFactory for Toys {
     fn begin(&self, _: IpAddr, _: IpAddr) -> Box<dyn Session> {
         let due = if self.greets { HELLO.to_vec() } else { Vec::new() };
         let state = SessionState::Handshaking;
@@ -45,7 +45,7 @@ impl Sessions for Toys {
 }
 
 impl Session for Toy {
-    fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
+    fn receive_data(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
         self.heard.extend_from_slice(bytes);
         loop {
             if self.state == SessionState::Handshaking {
@@ -83,7 +83,7 @@ impl Session for Toy {
         }
     }
 
-    fn say(&mut self, plaintext: &[u8]) -> usize {
+    fn send_data(&mut self, plaintext: &[u8]) -> usize {
         let record = &plaintext[..plaintext.len().min(RECORD_MAX)];
         self.due.extend_from_slice(&(record.len() as u16).to_be_bytes());
         for byte in record {
@@ -111,7 +111,7 @@ impl Session for Toy {
     }
 }
 
-fn side(program: Vec<Instruction>, sessions: impl Sessions + 'static) -> Side {
+fn side(program: Vec<Instruction>, sessions: impl SessionFactory + 'static) -> Side {
     Side { program, contents: Contents::default(), sessions: Some(Arc::new(sessions)) }
 }
 
@@ -120,7 +120,7 @@ const DOWN: u64 = 90_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Both ends send a greeting, then the client sends much data and the server answers.
-fn conversation(disturbance: Disturbance, seed: u64, waits: bool, flows: u64) -> World {
+fn conversation(disturbance: Impairment, seed: u64, waits: bool, flows: u64) -> World {
     let mut buffers = Buffers::default();
     let [question, answer] =
         [UP, DOWN].map(|size| buffers.push(Buffer::new(&[], size as u32, &[])));
@@ -144,7 +144,7 @@ fn conversation(disturbance: Disturbance, seed: u64, waits: bool, flows: u64) ->
 #[test]
 fn every_byte_of_a_session_arrives_once_and_in_order() {
     for seed in 1..=25 {
-        let world = conversation(Disturbance::ROUGH, seed, seed % 2 == 0, 3);
+        let world = conversation(Impairment::ROUGH, seed, seed % 2 == 0, 3);
         for side in [&world.client, &world.server] {
             let sessions = side.sessions();
             assert_eq!(sessions.failures.iter().next(), None, "seed {seed}");
@@ -164,7 +164,7 @@ fn every_byte_of_a_session_arrives_once_and_in_order() {
 
 #[test]
 fn only_the_output_of_the_session_is_sent() {
-    let world = conversation(Disturbance::NONE, 1, true, 1);
+    let world = conversation(Impairment::NONE, 1, true, 1);
     // A record for each 1,000 bytes, the greeting, and the end marker.
     assert_eq!(world.client.tcp().sndbyte, UP + 2 * UP / 1_000 + 5 + 2);
     assert_eq!(world.client.tcp().sndrexmitpack, 0);
@@ -174,7 +174,7 @@ fn only_the_output_of_the_session_is_sent() {
 fn session_failures_are_counted_by_cause() {
     let program = || vec![Instruction::Connect, Instruction::WaitForPeerClose];
     let sides = [side(program(), Toys { greets: true }), side(program(), Toys { greets: false })];
-    let mut world = World::new(sides, &Buffers::default(), [4, 1], Disturbance::NONE, 1);
+    let mut world = World::new(sides, &Buffers::default(), [4, 1], Impairment::NONE, 1);
     world.run(MINUTE);
     // The server sends no greeting but a record, which the client does not accept.
     let causes = |side: &wirestorm_stack::endpoint::Endpoint| {
@@ -201,7 +201,7 @@ fn truncated_sessions_are_counted() {
     let buffer = buffers.push(Buffer::new(&HELLO, 0, &[]));
     let [client, mut server] = sides;
     server.program = vec![Instruction::Send { buffer }];
-    let mut world = World::new([client, server], &buffers, [2, 1], Disturbance::NONE, 1);
+    let mut world = World::new([client, server], &buffers, [2, 1], Impairment::NONE, 1);
     world.run(MINUTE);
     let sessions = world.client.sessions();
     assert_eq!((sessions.truncated, sessions.full), (2, 2));
@@ -226,7 +226,7 @@ fn reset_after_both_ends_of_a_session_is_no_failure() {
             side(vec![Instruction::WaitForPeerClose], Toys { greets: true }),
             Side { program, contents: Contents::default(), sessions: None },
         ];
-        let mut world = World::new(sides, &buffers, [1, 1], Disturbance::NONE, 1);
+        let mut world = World::new(sides, &buffers, [1, 1], Impairment::NONE, 1);
         world.run(MINUTE);
         assert_eq!(world.client.tcp().rst_received, 1);
         let counters = world.client.counters();
@@ -249,7 +249,7 @@ fn reset_of_a_failed_session_still_counts_as_failure() {
             side(vec![Instruction::Connect, Instruction::WaitForPeerClose], Toys { greets: true }),
             Side { program, contents: Contents::default(), sessions: None },
         ];
-        let mut world = World::new(sides, &buffers, [1, 1], Disturbance::NONE, 1);
+        let mut world = World::new(sides, &buffers, [1, 1], Impairment::NONE, 1);
         world.run(MINUTE);
         assert_eq!(world.client.tcp().rst_received, 1);
         assert_eq!(world.client.sessions().failures.get(cause), Some(&1));

@@ -2,14 +2,14 @@
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::{
-    Composition, Delimiter, Form, Part, Piece, Rule, TextVariable, Value,
+    Composition, Delimiter, MessageFraming, MessagePart, Piece, TextVariable, Value, ValueFormat,
 };
 use wirestorm_stack::endpoint::Endpoint;
 use wirestorm_stack::program::{
     Buffer, Buffers, Check, Contents, Extraction, Instruction, Program,
 };
 
-use crate::disturbed::{Disturbance, Side, World};
+use crate::disturbed::{Impairment, Side, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Number of bytes before and after a key, more than a segment holds.
@@ -32,22 +32,22 @@ fn side(speaks_first: bool, waits: bool) -> Side {
         ],
         ..Composition::default()
     };
-    let own = Piece::Value(Value::Text(key()), Form::Plain);
+    let own = Piece::Value(Value::Text(key()), ValueFormat::Plain);
     let contents = Contents {
         compositions: vec![
             Composition { pieces: vec![Piece::RandomText(500)], ..Composition::default() },
             around(own),
         ],
-        rules: vec![Rule::Until(Delimiter::new(b"\n").unwrap())],
+        rules: vec![MessageFraming::Until(Delimiter::new(b"\n").unwrap())],
         checks: vec![Check::Is(1)],
         extractions: vec![Extraction {
             text: key(),
-            part: Part::Between(b"<"[..].into(), b">"[..].into()),
+            part: MessagePart::Between(b"<"[..].into(), b">"[..].into()),
         }],
         ..Contents::default()
     };
-    let take = Instruction::Take { rule: 0, is_awaited: true };
-    let say = Instruction::SendOwn { composition: 1 };
+    let take = Instruction::Take { rule: 0, is_required: true };
+    let say = Instruction::SendComposed { composition: 1 };
     let first = [
         Instruction::SetText { text: key(), composition: 0 },
         say,
@@ -66,7 +66,7 @@ fn written_values_are_matched_on_any_network() {
     for seed in 1..=25 {
         let waits = seed % 2 == 0;
         let sides = [side(true, waits), side(false, waits)];
-        let mut world = World::new(sides, &Buffers::default(), [4, 4], Disturbance::ROUGH, seed);
+        let mut world = World::new(sides, &Buffers::default(), [4, 4], Impairment::ROUGH, seed);
         world.run(MINUTE);
         for (side, endpoint) in [&world.client, &world.server].into_iter().enumerate() {
             let counters = endpoint.counters();
@@ -89,11 +89,11 @@ fn kept_part_of_a_long_message_is_bounded() {
     const LENGTH: u64 = 3_000_000;
     let mut buffers = Buffers::default();
     let page = buffers.push(Buffer::new(b"", LENGTH as u32, b"x"));
-    let take = |is_awaited| Instruction::Take { rule: 0, is_awaited };
+    let take = |is_awaited| Instruction::Take { rule: 0, is_required: is_awaited };
     let looks = Side {
         program: vec![take(true), Instruction::Expect { check: 0 }],
         contents: Contents {
-            rules: vec![Rule::Count(LENGTH)],
+            rules: vec![MessageFraming::Count(LENGTH)],
             compositions: vec![Composition {
                 size: 70_000,
                 fill: b"x".to_vec(),
@@ -109,7 +109,7 @@ fn kept_part_of_a_long_message_is_bounded() {
         contents: Contents::default(),
         sessions: None,
     };
-    let mut world = World::new([looks, says], &buffers, [1, 1], Disturbance::NONE, 1);
+    let mut world = World::new([looks, says], &buffers, [1, 1], Impairment::NONE, 1);
     world.run(MINUTE);
     assert_eq!(failures(&world.client), [(1, "not what was expected", 1, 40)]);
     let (_, _, failure) = world.client.tally(0).unwrap().findings.failures().next().unwrap();
@@ -123,7 +123,7 @@ fn failed_flow_still_closes_properly_and_reports_missing_requests() {
     let [ask, leave, answer] =
         [b"GET / HTTP/1.1\r\n\r\n", &b"bye\n"[..], b"HTTP/1.0 200\r\n\r\nno"]
             .map(|text| buffers.push(Buffer::new(text, text.len() as u32, b"")));
-    let take = Instruction::Take { rule: 0, is_awaited: true };
+    let take = Instruction::Take { rule: 0, is_required: true };
     let client = Side {
         program: vec![
             Instruction::SendBlocking { waits: false },
@@ -136,7 +136,7 @@ fn failed_flow_still_closes_properly_and_reports_missing_requests() {
             Instruction::Expect { check: 0 },
         ],
         contents: Contents {
-            rules: vec![Rule::HttpHead],
+            rules: vec![MessageFraming::HttpHead],
             checks: vec![Check::KeepsConnection],
             messages: 3,
             ..Contents::default()
@@ -147,12 +147,12 @@ fn failed_flow_still_closes_properly_and_reports_missing_requests() {
     let server = Side {
         program: vec![
             Instruction::Send { buffer: answer },
-            Instruction::Take { rule: 0, is_awaited: true },
+            Instruction::Take { rule: 0, is_required: true },
         ],
-        contents: Contents { rules: vec![Rule::Until(until)], ..Contents::default() },
+        contents: Contents { rules: vec![MessageFraming::Until(until)], ..Contents::default() },
         sessions: None,
     };
-    let mut world = World::new([client, server], &buffers, [2, 2], Disturbance::NONE, 1);
+    let mut world = World::new([client, server], &buffers, [2, 2], Impairment::NONE, 1);
     world.run(MINUTE);
     let cause = "the server closes the connection before the last request";
     assert_eq!(failures(&world.client), [(3, cause, 2, 16)]);
@@ -170,13 +170,13 @@ fn programs_with_dangling_references_are_rejected() {
         ..Contents::default()
     };
     let is_program = |instruction| Program::with_contents(vec![instruction], contents()).is_some();
-    assert!(is_program(Instruction::SendOwn { composition: 0 }));
-    assert!(!is_program(Instruction::SendOwn { composition: 1 }));
+    assert!(is_program(Instruction::SendComposed { composition: 0 }));
+    assert!(!is_program(Instruction::SendComposed { composition: 1 }));
     assert!(!is_program(Instruction::SetText { text: key(), composition: 1 }));
     assert!(!is_program(Instruction::Expect { check: 0 }), "its composition is missing");
     assert!(!is_program(Instruction::Expect { check: 1 }));
     assert!(!is_program(Instruction::ExpectOr { check: 0, to: 1 }));
     assert!(!is_program(Instruction::Extract { extraction: 0 }));
-    assert!(!is_program(Instruction::Take { rule: 0, is_awaited: false }));
-    assert!(Program::new(vec![Instruction::SendOwn { composition: 0 }]).is_none());
+    assert!(!is_program(Instruction::Take { rule: 0, is_required: false }));
+    assert!(Program::new(vec![Instruction::SendComposed { composition: 0 }]).is_none());
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use wirestorm_model::tcp::Algorithm;
 use wirestorm_model::tcp::RtoBounds;
 use wirestorm_model::tcp::{EcnUse, Settings};
-use wirestorm_stack::tcp::connection::{Connection, End, Now, State};
+use wirestorm_stack::tcp::connection::{Connection, EndReason, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment, Timestamps};
@@ -49,7 +49,7 @@ const ORIGINS: [Origin; 3] = [
 
 /// A segment in the notation of dialogues; numbers are relative to the initial ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
+struct ScriptSegment {
     flags: Flags,
     start: i32,
     length: u32,
@@ -80,7 +80,7 @@ const FLAGS: [(char, Flags); 8] = [
     ('.', Flags::ACK),
 ];
 
-impl fmt::Display for Said {
+impl fmt::Display for ScriptSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (letter, _) in FLAGS.iter().filter(|(_, flag)| self.flags.contains(*flag)) {
             write!(f, "{letter}")?;
@@ -121,7 +121,7 @@ fn parse_pair<T: std::str::FromStr>(word: &str, what: &str) -> Fallible<(T, T)> 
     Ok((parse(first, what)?, parse(second, what)?))
 }
 
-impl Said {
+impl ScriptSegment {
     fn parse(text: &str) -> Fallible<Self> {
         let (head, options, tail) = match text.split_once('<') {
             None => (text, "", ""),
@@ -238,10 +238,10 @@ impl Said {
             cookie: &[],
             length: self.length,
             ecn: match (self.met_congestion, self.is_ecn_capable, self.is_capable_otherwise) {
-                (true, ..) => Ecn::MET_CONGESTION,
-                (_, true, _) => Ecn::CAPABLE_0,
-                (.., true) => Ecn::CAPABLE_1,
-                _ => Ecn::NOT_CAPABLE,
+                (true, ..) => Ecn::CE,
+                (_, true, _) => Ecn::ECT_0,
+                (.., true) => Ecn::ECT_1,
+                _ => Ecn::NOT_ECT,
             },
             segments: 1,
         })
@@ -285,8 +285,8 @@ fn set(settings: &mut Settings, text: &str) -> Fallible<()> {
             "timestamps" => settings.timestamps = is_on,
             "sack" => settings.sack = is_on,
             "rack" => (settings.sack, settings.rack) = (is_on, is_on),
-            "ecn" if value == "answer" => settings.ecn = EcnUse::Answer,
-            "ecn" => settings.ecn = if is_on { EcnUse::Ask } else { EcnUse::Never },
+            "ecn" if value == "answer" => settings.ecn = EcnUse::Accept,
+            "ecn" => settings.ecn = if is_on { EcnUse::Offer } else { EcnUse::Never },
             "cubic" => settings.congestion = Algorithm::Cubic,
             "rto" => *rto = RtoBounds { initial: millis()? * 1_000, ..*rto },
             "rto_min" => *rto = RtoBounds { min: millis()? * 1_000, ..*rto },
@@ -307,14 +307,14 @@ fn set(settings: &mut Settings, text: &str) -> Fallible<()> {
 }
 
 /// A running dialogue: one connection, and its segments that the dialogue has not checked yet.
-struct Talk {
+struct DialogueRun {
     origin: Origin,
     settings: Settings,
     connection: Option<Connection>,
     counters: TcpCounters,
     /// Time since the start of the dialogue in microseconds.
     at: u64,
-    departed: VecDeque<(u64, Said)>,
+    departed: VecDeque<(u64, ScriptSegment)>,
     received: u32,
     is_listening: bool,
     is_peer_done: bool,
@@ -323,7 +323,7 @@ struct Talk {
 /// Number of unchecked segments that indicates an endless loop.
 const DEPARTURES_MAX: usize = 1_000;
 
-impl Talk {
+impl DialogueRun {
     fn new(origin: Origin) -> Self {
         Self {
             origin,
@@ -355,7 +355,7 @@ impl Talk {
             }
             self.at = next;
             let now = Now::from_micros(u64::from(self.origin.clock) * 1_000 + next);
-            connection.expire(&self.settings, now, &mut self.counters);
+            connection.handle_timeout(&self.settings, now, &mut self.counters);
             assert_ne!(
                 connection.deadline(&self.settings, now),
                 Some(at),
@@ -369,16 +369,17 @@ impl Talk {
     fn depart(&mut self) {
         let now = self.now();
         let Some(connection) = &mut self.connection else { return };
-        while let Some(outgoing) = connection.depart(&self.settings, now, &mut self.counters) {
+        while let Some(outgoing) = connection.poll_transmit(&self.settings, now, &mut self.counters)
+        {
             let mut blocks = [SequenceRange::default(); SACK_BLOCKS_MAX];
             connection.sack_blocks(&mut blocks);
             let blocks = &blocks[..usize::from(outgoing.sack_blocks)];
-            self.departed.push_back((self.at, Said::of(&outgoing, blocks, &self.origin)));
+            self.departed.push_back((self.at, ScriptSegment::of(&outgoing, blocks, &self.origin)));
             assert!(self.departed.len() < DEPARTURES_MAX, "endless transmission");
         }
     }
 
-    fn arrive(&mut self, said: &Said) -> Fallible<()> {
+    fn arrive(&mut self, said: &ScriptSegment) -> Fallible<()> {
         let now = self.now();
         let (settings, counters) = (self.settings, &mut self.counters);
         let Some(connection) = &mut self.connection else {
@@ -392,27 +393,28 @@ impl Talk {
             self.depart();
             return Ok(());
         };
-        let arrival = said
-            .arrive(&self.origin, |segment| connection.arrive(segment, &settings, now, counters));
+        let arrival = said.arrive(&self.origin, |segment| {
+            connection.handle_segment(segment, &settings, now, counters)
+        });
         self.received += arrival.data;
         self.is_peer_done |= arrival.is_end;
         if let Some(number) = arrival.reset {
             let text = format!("R {0}:{0} win 0", number.distance_from(self.origin.ours));
-            self.departed.push_back((self.at, Said::parse(&text)?));
+            self.departed.push_back((self.at, ScriptSegment::parse(&text)?));
         }
         self.depart();
         Ok(())
     }
 
     /// Fails if the connection has sent a segment that the dialogue does not list.
-    fn be_silent(&self) -> Fallible<()> {
+    fn expect_nothing(&self) -> Fallible<()> {
         match self.departed.front() {
             Some((at, said)) => Err(format!("sent before that: {} > {said}", seconds(*at))),
             None => Ok(()),
         }
     }
 
-    fn expect(&mut self, at: u64, mut expected: Said) -> Fallible<()> {
+    fn expect(&mut self, at: u64, mut expected: ScriptSegment) -> Fallible<()> {
         if self.departed.is_empty() {
             self.pass(at + TOLERANCE);
         }
@@ -432,11 +434,11 @@ impl Talk {
     /// The handshake of most dialogues, which takes 100 ms.
     fn open(&mut self, is_active: bool, text: &str) -> Fallible<()> {
         const TOOK: u64 = 100_000;
-        let opening = |flags: &str| Said::parse(&format!("{flags} {text}"));
+        let opening = |flags: &str| ScriptSegment::parse(&format!("{flags} {text}"));
         let next = |at: u64, talk: &mut Self| {
             talk.pass(at);
             talk.departed.pop_front();
-            talk.be_silent()
+            talk.expect_nothing()
         };
         if is_active {
             self.call("connect")?;
@@ -498,15 +500,15 @@ impl Talk {
     fn look_at_end(&self, name: &str) -> Fallible<()> {
         let end = match self.connection.as_ref().and_then(Connection::end) {
             None => "none",
-            Some(End::Closed) => "closed",
-            Some(End::Reset) => "reset",
-            Some(End::ResetAfterClose) => "reset-after-close",
-            Some(End::Refused) => "refused",
-            Some(End::TimedOut) => "timed-out",
-            Some(End::Unanswered) => "unanswered",
-            Some(End::KeepaliveTimeout) => "keepalive_timeout",
-            Some(End::Aborted) => "aborted",
-            Some(End::Unreachable) => "unreachable",
+            Some(EndReason::Closed) => "closed",
+            Some(EndReason::Reset) => "reset",
+            Some(EndReason::ResetAfterClose) => "reset-after-close",
+            Some(EndReason::Refused) => "refused",
+            Some(EndReason::TimedOut) => "timed-out",
+            Some(EndReason::Unanswered) => "unanswered",
+            Some(EndReason::KeepaliveTimeout) => "keepalive_timeout",
+            Some(EndReason::Aborted) => "aborted",
+            Some(EndReason::Unreachable) => "unreachable",
         };
         same(end, name, "the end")
     }
@@ -524,19 +526,19 @@ impl Talk {
         let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
         let rest = rest.trim();
         if verb == ">" {
-            return self.expect(at, Said::parse(rest)?);
+            return self.expect(at, ScriptSegment::parse(rest)?);
         }
         if at + TOLERANCE < self.at {
             return Err(format!("notation: it is {} already", seconds(self.at)));
         }
         self.pass(at);
-        self.be_silent()?;
+        self.expect_nothing()?;
         match verb {
             "set" => set(&mut self.settings, rest),
             "opened" => self.open(true, rest),
             "accepted" => self.open(false, rest),
             "call" => self.call(rest),
-            "<" => self.arrive(&Said::parse(rest)?),
+            "<" => self.arrive(&ScriptSegment::parse(rest)?),
             "state" => self.look_at_state(rest),
             "end" => self.look_at_end(rest),
             "received" => same(self.received, parse(rest, verb)?, "what was received"),
@@ -547,7 +549,7 @@ impl Talk {
     }
 }
 
-impl Said {
+impl ScriptSegment {
     /// The flags without `flag`, but with SYN.
     fn flags_without(&self, flag: Flags) -> Flags {
         Flags((self.flags.0 & !flag.0) | Flags::SYN.0)
@@ -592,7 +594,7 @@ fn dialogues(text: &str) -> Vec<Dialogue<'_>> {
 impl Dialogue<'_> {
     /// Runs the dialogue; an error describes the first deviation.
     fn hold(&self, origin: Origin) -> Fallible<()> {
-        let mut talk = Talk::new(origin);
+        let mut talk = DialogueRun::new(origin);
         let mut at = None;
         for (number, line) in &self.lines {
             let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -605,7 +607,7 @@ impl Dialogue<'_> {
                 format!("{name} (ours from {ours})\n  line {number}: {line}\n  {fault}")
             })?;
         }
-        talk.be_silent().map_err(|fault| format!("{}\n  at the end: {fault}", self.name))
+        talk.expect_nothing().map_err(|fault| format!("{}\n  at the end: {fault}", self.name))
     }
 }
 

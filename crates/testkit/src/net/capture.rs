@@ -13,7 +13,7 @@ use crate::Scratch;
 use crate::pcap::{self, Packet};
 
 /// Timeout for the start of tcpdump, and for its last frames.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which tcpdump's counters are read.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -62,7 +62,7 @@ pub struct Capture {
 #[derive(Debug)]
 struct Tcpdump {
     child: Child,
-    said: Receiver<String>,
+    lines: Receiver<String>,
 }
 
 /// Result of a capture.
@@ -129,11 +129,11 @@ impl Capture {
             // Ends when tcpdump exits or the receiver is dropped.
             let _ended = lines.map_while(Result::ok).try_for_each(|line| say.send(line));
         });
-        let tcpdump = Tcpdump { child, said };
+        let tcpdump = Tcpdump { child, lines: said };
         tcpdump
             .wait_for("tcpdump being ready", |line| line.contains("listening on").then_some(()))?;
         let link = (namespace.clone(), interface.to_owned());
-        let sent_before = counted_sent(&link)?;
+        let sent_before = sent_packets(&link)?;
         Ok(Self { tcpdump, scratch, link, sent_before })
     }
 
@@ -146,12 +146,12 @@ impl Capture {
     /// # Errors
     /// Fails if tcpdump has died or its file cannot be read.
     pub fn finish(self, expected: u64) -> Result<Captured, NetError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            let counts = self.tcpdump.ask()?;
+            let counts = self.tcpdump.read_counts()?;
             // The kernel's count includes frames that the interface sent, even if they are not
             // captured. A removed interface sends none.
-            let sent = counted_sent(&self.link).unwrap_or(0).saturating_sub(self.sent_before);
+            let sent = sent_packets(&self.link).unwrap_or(0).saturating_sub(self.sent_before);
             let given = counts.received.saturating_sub(sent);
             if counts.captured + counts.dropped >= expected.max(given) || Instant::now() > deadline
             {
@@ -171,20 +171,24 @@ impl Capture {
 
 impl Tcpdump {
     /// Makes tcpdump print its counters.
-    fn ask(&self) -> Result<Counts, NetError> {
+    fn read_counts(&self) -> Result<Counts, NetError> {
         self.signal(Signal::USR1);
         self.wait_for("tcpdump printing its counters", parse_counts)
     }
 
     /// Waits for a line of tcpdump's output that `wanted` accepts.
     fn wait_for<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> Result<T, NetError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut heard = String::from("nothing");
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(line) = self.said.recv_timeout(left) else {
-                let seconds = PATIENCE.as_secs();
-                return Err(NetError::Timeout { what: what.to_owned(), seconds, heard });
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                let seconds = TIMEOUT.as_secs();
+                return Err(NetError::Timeout {
+                    what: what.to_owned(),
+                    seconds,
+                    last_output: heard,
+                });
             };
             if let Some(found) = wanted(&line) {
                 return Ok(found);
@@ -208,7 +212,7 @@ impl Drop for Tcpdump {
     }
 }
 
-fn counted_sent((namespace, interface): &(Namespace, String)) -> Result<u64, NetError> {
+fn sent_packets((namespace, interface): &(Namespace, String)) -> Result<u64, NetError> {
     namespace.counters(interface).map(|counters| counters.tx_packets)
 }
 

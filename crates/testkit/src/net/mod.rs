@@ -47,14 +47,14 @@ pub enum NetError {
         message: String,
     },
     /// An event did not occur in time.
-    #[error("{what} did not happen within {seconds} s; last output: {heard}")]
+    #[error("{what} did not happen within {seconds} s; last output: {last_output}")]
     Timeout {
         /// Expected event.
         what: String,
         /// Timeout in seconds.
         seconds: u64,
         /// Last line of output.
-        heard: String,
+        last_output: String,
     },
     /// The output of a program could not be parsed.
     #[error("{program} printed {found:?}; expected {expected}")]
@@ -226,7 +226,7 @@ impl End {
     ///
     /// # Errors
     /// Fails if the interface no longer exists.
-    pub fn hand_tags_over_beside(&self, is_beside: bool) -> Result<(), NetError> {
+    pub fn set_vlan_offload(&self, is_beside: bool) -> Result<(), NetError> {
         let features = ["tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"].map(|it| (it, is_beside));
         self.namespace.set_features(&self.interface, &features)
     }

@@ -62,11 +62,11 @@ struct Step {
     /// Nanoseconds since the previous step.
     gap: u64,
     from_client: bool,
-    says: Says,
+    message: Message,
 }
 
 #[derive(Clone, Debug)]
-enum Says {
+enum Message {
     Tcp { flags: Flags, payload: Payload },
     Udp(Payload),
     Echo { sequence: u16, length: usize },
@@ -150,25 +150,25 @@ impl Dialogue {
 
     /// Builds the next frame, which leaves at `time`.
     pub(super) fn frame(&mut self, time: u64) -> Option<Vec<u8>> {
-        let Step { from_client, says, .. } = self.steps.next()?;
+        let Step { from_client, message: says, .. } = self.steps.next()?;
         Some(match says {
-            Says::Tcp { flags, payload } => {
+            Message::Tcp { flags, payload } => {
                 let payload = payload.bytes(&mut self.random);
                 let header = self.tcp_header(time, from_client, flags, payload.len());
                 self.conversation.frame(from_client, Upper::Tcp(Box::new(header)), &payload)
             }
-            Says::Udp(payload) => {
+            Message::Udp(payload) => {
                 let payload = payload.bytes(&mut self.random);
                 self.conversation.frame(from_client, Upper::Udp, &payload)
             }
-            Says::Echo { sequence, length } => {
+            Message::Echo { sequence, length } => {
                 let identifier = self.conversation.client.port;
                 let upper = Upper::Echo { reply: !from_client, identifier, sequence };
                 // A reply carries the request's data (RFC 792), so the data is not random.
                 let payload: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
                 self.conversation.frame(from_client, upper, &payload)
             }
-            Says::Arp => self.conversation.arp(from_client),
+            Message::Arp => self.conversation.arp(from_client),
         })
     }
 
@@ -223,33 +223,33 @@ struct Script<'a> {
 }
 
 impl Script<'_> {
-    fn say(&mut self, gap: u64, from_client: bool, says: Says) {
-        self.steps.push(Step { gap, from_client, says });
+    fn push_step(&mut self, gap: u64, from_client: bool, says: Message) {
+        self.steps.push(Step { gap, from_client, message: says });
     }
 
     fn tcp(&mut self, gap: u64, from_client: bool, flags: Flags, payload: Payload) {
-        self.say(gap, from_client, Says::Tcp { flags, payload });
+        self.push_step(gap, from_client, Message::Tcp { flags, payload });
     }
 
     /// Time until a server's answer arrives: one round trip plus the server's work.
-    fn server_time(&mut self) -> u64 {
+    fn response_time(&mut self) -> u64 {
         self.round_trip + self.random.between(20 * MICROSECOND, 30 * MILLISECOND)
     }
 
-    fn turn_around(&mut self) -> u64 {
+    fn client_delay(&mut self) -> u64 {
         self.random.between(5 * MICROSECOND, 200 * MICROSECOND)
     }
 
     fn handshake(&mut self) {
         self.tcp(0, true, Flags::Syn, Payload::NONE);
         self.tcp(self.round_trip, false, Flags::SynAck, Payload::NONE);
-        let gap = self.turn_around();
+        let gap = self.client_delay();
         self.tcp(gap, true, Flags::Ack, Payload::NONE);
     }
 
     fn close(&mut self) {
         let (think, gap) =
-            (self.random.between(MILLISECOND, 300 * MILLISECOND), self.turn_around());
+            (self.random.between(MILLISECOND, 300 * MILLISECOND), self.client_delay());
         self.tcp(think, true, Flags::FinAck, Payload::NONE);
         self.tcp(self.round_trip, false, Flags::FinAck, Payload::NONE);
         self.tcp(gap, true, Flags::Ack, Payload::NONE);
@@ -276,7 +276,7 @@ impl Script<'_> {
             self.tcp(gap, from_client, flags, payload);
             unacknowledged += 1;
             if unacknowledged == 2 || left == 0 {
-                let answer = self.turn_around();
+                let answer = self.client_delay();
                 self.tcp(answer, !from_client, Flags::Ack, Payload::NONE);
                 unacknowledged = 0;
             }
@@ -300,7 +300,7 @@ impl Script<'_> {
                 "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\
                  Content-Length: {body}\r\n\r\n"
             );
-            let (gap, length) = (self.server_time(), answer.len() + body as usize);
+            let (gap, length) = (self.response_time(), answer.len() + body as usize);
             self.stream(gap, false, answer.into_bytes(), length);
         }
         self.close();
@@ -310,14 +310,14 @@ impl Script<'_> {
         self.handshake();
         // Typical sizes of hello, certificate and finished messages; the contents are not imitated.
         for (from_client, low, high) in [(true, 280, 620), (false, 2_400, 4_800), (true, 74, 120)] {
-            let gap = if from_client { self.turn_around() } else { self.server_time() };
+            let gap = if from_client { self.client_delay() } else { self.response_time() };
             self.records(gap, from_client, low, high);
         }
         for _ in 0..self.random.between(1, 5) {
             let think = self.random.between(100 * MICROSECOND, 400 * MILLISECOND);
             self.records(think, true, 90, 900);
             let size = self.random.heavy_tail(1_200, 400_000, 1.0);
-            let gap = self.server_time();
+            let gap = self.response_time();
             self.records(gap, false, size, size);
         }
         self.close();
@@ -363,9 +363,9 @@ impl Script<'_> {
             answer.extend_from_slice(&(address.len() as u16).to_be_bytes());
             answer.extend_from_slice(&address);
         }
-        self.say(0, true, Says::Udp(Payload::Written(query)));
-        let gap = self.server_time();
-        self.say(gap, false, Says::Udp(Payload::Written(answer)));
+        self.push_step(0, true, Message::Udp(Payload::Written(query)));
+        let gap = self.response_time();
+        self.push_step(gap, false, Message::Udp(Payload::Written(answer)));
     }
 
     /// Adds datagrams with QUIC's short header and typical sizes; the contents cannot be decrypted.
@@ -384,7 +384,7 @@ impl Script<'_> {
             // from decoding the datagram as an ISO transport protocol.
             payload[0] = 0x40 | (payload[0] & 0x3f);
             payload[1] = 0;
-            self.say(gap, from_client, Says::Udp(Payload::Written(payload)));
+            self.push_step(gap, from_client, Message::Udp(Payload::Written(payload)));
             gap = self.random.between(10 * MICROSECOND, 3 * MILLISECOND);
             if number == 0 {
                 gap += self.round_trip;
@@ -397,8 +397,8 @@ impl Script<'_> {
             *[56, 56, 56, 32, 1_400].get(self.random.between(0, 4) as usize).unwrap_or(&56);
         for sequence in 1..=self.random.between(1, 4) as u16 {
             let gap = if sequence == 1 { 0 } else { 1_000 * MILLISECOND - self.round_trip };
-            self.say(gap, true, Says::Echo { sequence, length });
-            self.say(self.round_trip, false, Says::Echo { sequence, length });
+            self.push_step(gap, true, Message::Echo { sequence, length });
+            self.push_step(self.round_trip, false, Message::Echo { sequence, length });
         }
     }
 
@@ -408,7 +408,7 @@ impl Script<'_> {
             let mut message = vec![0; 48];
             message[0] = first;
             message[40..].copy_from_slice(&self.random.bytes(8));
-            self.say(gap, from_client, Says::Udp(Payload::Written(message)));
+            self.push_step(gap, from_client, Message::Udp(Payload::Written(message)));
         }
     }
 
@@ -423,15 +423,15 @@ impl Script<'_> {
                 message.extend_from_slice(&source.to_be_bytes());
                 message.resize(12 + 160, 0xff);
                 let gap = if from_client { 17 * MILLISECOND } else { 3 * MILLISECOND };
-                self.say(gap, from_client, Says::Udp(Payload::Written(message)));
+                self.push_step(gap, from_client, Message::Udp(Payload::Written(message)));
             }
         }
     }
 
     fn arp(&mut self) {
         debug_assert!(!self.is_ipv6, "ARP is of IPv4");
-        self.say(0, true, Says::Arp);
-        let gap = self.turn_around();
-        self.say(gap, false, Says::Arp);
+        self.push_step(0, true, Message::Arp);
+        let gap = self.client_delay();
+        self.push_step(gap, false, Message::Arp);
     }
 }

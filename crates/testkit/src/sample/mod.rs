@@ -102,9 +102,9 @@ impl Default for TrafficOptions {
 pub struct Traffic {
     options: TrafficOptions,
     started: u64,
-    made: u64,
+    generated: u64,
     /// Active conversations, ordered by the time of their next packet, then by number.
-    under_way: BinaryHeap<Reverse<Pending>>,
+    active: BinaryHeap<Reverse<Pending>>,
 }
 
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Traffic {
     pub fn new(options: TrafficOptions) -> Self {
         assert!(options.conversations > 0, "{options:?}");
         assert!(options.clients.hosts > 0 && options.servers.hosts > 0, "{options:?}");
-        Self { options, started: 0, made: 0, under_way: BinaryHeap::new() }
+        Self { options, started: 0, generated: 0, active: BinaryHeap::new() }
     }
 
     /// Returns the start time of the next conversation, if any. Each one starts at a random point
@@ -194,7 +194,7 @@ impl Traffic {
     fn push(&mut self, mut pending: Pending) {
         if let Some(gap) = pending.dialogue.gap() {
             pending.time += gap;
-            self.under_way.push(Reverse(pending));
+            self.active.push(Reverse(pending));
         }
     }
 }
@@ -203,28 +203,28 @@ impl Iterator for Traffic {
     type Item = Packet;
 
     fn next(&mut self) -> Option<Packet> {
-        if self.options.packets.is_some_and(|packets| self.made >= packets) {
+        if self.options.packets.is_some_and(|packets| self.generated >= packets) {
             return None;
         }
         // Start all conversations that begin before the next packet, so that they are compared.
         while let Some(start) = self.next_start() {
-            if self.under_way.peek().is_some_and(|Reverse(next)| next.time < start) {
+            if self.active.peek().is_some_and(|Reverse(next)| next.time < start) {
                 break;
             }
             self.start_conversation(start);
         }
-        let Reverse(mut pending) = self.under_way.pop()?;
+        let Reverse(mut pending) = self.active.pop()?;
         let time = pending.time;
         let frame = pending.dialogue.frame(time)?;
         self.push(pending);
-        self.made += 1;
+        self.generated += 1;
         Some(Packet { time, frame })
     }
 }
 
 /// Size of the written capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct CaptureSize {
     /// Number of packets.
     pub packets: u64,
     /// Bytes of the frames without FCS.
@@ -241,9 +241,9 @@ pub fn write(
     packets: impl Iterator<Item = Packet>,
     resolution: Resolution,
     to: impl Write,
-) -> io::Result<Written> {
+) -> io::Result<CaptureSize> {
     let mut writer = Writer::new(to, resolution)?;
-    let mut written = Written::default();
+    let mut written = CaptureSize::default();
     let mut first = None;
     for packet in packets {
         writer.write(packet.time, &packet.frame)?;
@@ -263,6 +263,6 @@ pub fn write_file(
     packets: impl Iterator<Item = Packet>,
     resolution: Resolution,
     path: &Path,
-) -> io::Result<Written> {
+) -> io::Result<CaptureSize> {
     write(packets, resolution, BufWriter::with_capacity(1 << 20, File::create(path)?))
 }

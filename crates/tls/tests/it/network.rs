@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use wirestorm_base::time::Duration;
-use wirestorm_model::program::{Delimiter, Rule};
-use wirestorm_stack::content::{Session, SessionState, Sessions};
+use wirestorm_model::program::{Delimiter, MessageFraming};
+use wirestorm_stack::content::{Session, SessionFactory, SessionState};
 use wirestorm_stack::endpoint::Endpoint;
 use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction};
 use wirestorm_tls::{Identity, Resume, TlsClients, TlsServers, TlsSettings, Version};
 use wirestorm_wire::pattern::Pattern;
 
-use crate::disturbed::{Disturbance, Side, World};
+use crate::disturbed::{Impairment, Side, World};
 
 const UP: u64 = 40_000;
 const DOWN: u64 = 150_000;
@@ -20,7 +20,7 @@ const FLOWS: u64 = 16;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Runs clients that send one request each, and servers that respond.
-fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> World {
+fn world(settings: [&TlsSettings; 2], disturbance: Impairment, seed: u64) -> World {
     world_with(FLOWS, settings, disturbance, seed)
 }
 
@@ -28,7 +28,7 @@ fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> Wo
 fn world_with(
     flows: u64,
     settings: [&TlsSettings; 2],
-    disturbance: Disturbance,
+    disturbance: Impairment,
     seed: u64,
 ) -> World {
     let mut buffers = Buffers::default();
@@ -74,7 +74,7 @@ fn plaintext_arrives_over_a_rough_network() {
     for version in BOTH {
         let settings = of_version(version);
         for seed in 1..=8 {
-            let world = world([&settings, &settings], Disturbance::ROUGH, seed);
+            let world = world([&settings, &settings], Impairment::ROUGH, seed);
             let [client, server] = [&world.client, &world.server].map(Endpoint::sessions);
             for sessions in [&client, &server] {
                 assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
@@ -98,7 +98,7 @@ fn sessions_resume_unless_a_side_disables_it() {
         for (client, server, resumed) in
             [(&resuming, &resuming, true), (&full, &resuming, false), (&resuming, &full, false)]
         {
-            let world = world_with(30, [client, server], Disturbance::NONE, 1);
+            let world = world_with(30, [client, server], Impairment::NONE, 1);
             let sessions = world.client.sessions();
             assert_eq!(sessions.full + sessions.resumed, 30);
             // The first connection of each client has no ticket: clients do not share tickets.
@@ -115,7 +115,7 @@ fn configured_share_of_connections_resumes() {
         let resume = Resume::from_billionths(500_000_000).unwrap();
         let half = TlsSettings { resume, ..of_version(version) };
         let settings = [&half, &of_version(version)];
-        let sessions = world_with(30, settings, Disturbance::NONE, 1).client.sessions();
+        let sessions = world_with(30, settings, Impairment::NONE, 1).client.sessions();
         assert_eq!(sessions.full + sessions.resumed, 30);
         // 10 of 20 possible ones are expected, with a standard deviation of 2.2; each run is equal.
         assert!((4..=16).contains(&sessions.resumed), "{version:?} {}", sessions.resumed);
@@ -165,7 +165,7 @@ fn negotiation_failures_name_their_cause() {
         ),
     ];
     for (client, server, expected) in cases {
-        let world = world([&client, &server], Disturbance::NONE, 1);
+        let world = world([&client, &server], Impairment::NONE, 1);
         assert_eq!([cause(&world.client), cause(&world.server)], expected);
     }
 }
@@ -182,9 +182,9 @@ fn certificate_must_match_the_server_name() {
         name: Some(name.to_owned()),
         ..of_version(Version::Tls13)
     };
-    let good = world([&client("pages.test"), &server()], Disturbance::NONE, 1);
+    let good = world([&client("pages.test"), &server()], Impairment::NONE, 1);
     assert_eq!(good.client.counters().closed, FLOWS);
-    let bad = world([&client("other.test"), &server()], Disturbance::NONE, 1);
+    let bad = world([&client("other.test"), &server()], Impairment::NONE, 1);
     let causes = [cause(&bad.client), cause(&bad.server)];
     assert_eq!(causes, ["certificate is for another name", "received alert bad_certificate"]);
 }
@@ -201,17 +201,17 @@ fn servers_may_require_client_certificates() {
         let asking = TlsSettings { client_authorities: Some(chain.clone()), ..of_version(version) };
         let known = client(version, Some([&chain, &key]));
         for server in [&asking, &of_version(version)] {
-            let good = world([&known, server], Disturbance::ROUGH, 1);
+            let good = world([&known, server], Impairment::ROUGH, 1);
             for side in [&good.client, &good.server] {
                 assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
             }
             assert!(good.client.sessions().resumed > 0);
         }
-        let nobody = world([&client(version, None), &asking], Disturbance::NONE, 1);
+        let nobody = world([&client(version, None), &asking], Impairment::NONE, 1);
         let expected = ["received alert certificate_required", "peer has no certificate"];
         assert_eq!([cause(&nobody.client), cause(&nobody.server)], expected);
         let other = client(version, Some([&others_chain, &others_key]));
-        let other = world([&other, &asking], Disturbance::NONE, 1);
+        let other = world([&other, &asking], Impairment::NONE, 1);
         // Both certificates have the same distinguished name, the default of rcgen.
         let expected = ["received alert decrypt_error", "certificate's signature is wrong"];
         assert_eq!([cause(&other.client), cause(&other.server)], expected);
@@ -242,7 +242,7 @@ fn listed_ca_certificate_is_trusted_as_a_server_certificate() {
         };
         let trusting =
             |chain: &Vec<u8>| TlsSettings { authorities: Some(chain.clone()), ..usual() };
-        let good = world([&trusting(&chain), &server(&chain, &key)], Disturbance::ROUGH, 1);
+        let good = world([&trusting(&chain), &server(&chain, &key)], Impairment::ROUGH, 1);
         assert_eq!((good.client.counters().closed, good.client.counters().failed()), (FLOWS, 0));
 
         let renamed = TlsSettings { name: Some("other.test".to_owned()), ..trusting(&chain) };
@@ -251,7 +251,7 @@ fn listed_ca_certificate_is_trusted_as_a_server_certificate() {
             (trusting(&old_chain), server(&old_chain, &old_key), "certificate has expired"),
             (trusting(&another), server(&chain, &key), "untrusted CA certificate"),
         ] {
-            let world = world([&client, &server], Disturbance::NONE, 1);
+            let world = world([&client, &server], Impairment::NONE, 1);
             assert_eq!(cause(&world.client), expected, "{version:?}");
         }
     }
@@ -271,7 +271,7 @@ fn peer_without_tls_fails_with_a_cause() {
             sessions: Some(servers),
         },
     ];
-    let mut world = World::new(sides, &buffers, [FLOWS, 1], Disturbance::NONE, 1);
+    let mut world = World::new(sides, &buffers, [FLOWS, 1], Impairment::NONE, 1);
     world.run(MINUTE);
     assert_eq!(cause(&world.server), "peer's message is not TLS");
     // The client receives an alert as plain data, and the connection closes.
@@ -284,7 +284,7 @@ struct Starting {
     more: &'static str,
     unasked: &'static str,
     settings: TlsSettings,
-    disturbance: Disturbance,
+    disturbance: Impairment,
     seed: u64,
 }
 
@@ -296,10 +296,10 @@ impl Starting {
             Instruction::Send { buffer }
         };
         let take = |check| {
-            [Instruction::Take { rule: 0, is_awaited: true }, Instruction::Expect { check }]
+            [Instruction::Take { rule: 0, is_required: true }, Instruction::Expect { check }]
         };
         let contents = |lines: [&str; 2]| Contents {
-            rules: vec![Rule::Until(Delimiter::new(b"\n").unwrap())],
+            rules: vec![MessageFraming::Until(Delimiter::new(b"\n").unwrap())],
             checks: lines.map(|it| Check::Matches(Pattern::new(it).unwrap())).into(),
             ..Contents::default()
         };
@@ -332,7 +332,7 @@ impl Starting {
 
 fn starting(version: Version) -> Starting {
     let settings = of_version(version);
-    Starting { more: "", unasked: "", settings, disturbance: Disturbance::NONE, seed: 1 }
+    Starting { more: "", unasked: "", settings, disturbance: Impairment::NONE, seed: 1 }
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn tls_starts_within_a_connection_over_a_rough_network() {
     for version in BOTH {
         for seed in 1..=8 {
             let world =
-                Starting { disturbance: Disturbance::ROUGH, seed, ..starting(version) }.run();
+                Starting { disturbance: Impairment::ROUGH, seed, ..starting(version) }.run();
             for side in [&world.client, &world.server] {
                 let sessions = side.sessions();
                 assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
@@ -376,12 +376,12 @@ fn tickets_wait_until_the_server_sends_data() {
     let carry = |from: &mut dyn Session, to: &mut dyn Session| {
         let mut bytes = VecDeque::new();
         from.depart(&mut bytes);
-        to.hear(bytes.make_contiguous(), &mut |_| {});
+        to.receive_data(bytes.make_contiguous(), &mut |_| {});
         bytes.len()
     };
     carry(&mut *client, &mut *server);
     carry(&mut *server, &mut *client);
-    client.say(b"file");
+    client.send_data(b"file");
     client.close();
     carry(&mut *client, &mut *server);
     assert_eq!(server.state(), SessionState::PeerClosed);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use wirestorm_stack::content::{Session, SessionState, Sessions};
+use wirestorm_stack::content::{Session, SessionFactory, SessionState};
 use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -61,7 +61,7 @@ fn converse(sessions: [&mut dyn Session; 2], mut change: impl FnMut(usize, &mut 
         sessions[flight % 2].depart(&mut bytes);
         let mut bytes = Vec::from(bytes);
         change(flight, &mut bytes);
-        sessions[1 - flight % 2].hear(&bytes, &mut |_| {});
+        sessions[1 - flight % 2].receive_data(&bytes, &mut |_| {});
     }
 }
 

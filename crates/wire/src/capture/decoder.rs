@@ -154,7 +154,7 @@ impl Decoder {
         let step = match &mut self.state {
             State::Start => self.start(input, end_of_input)?,
             State::Pcap(pcap) => {
-                pcap.step_slowly(input, end_of_input, self.position, self.records)?
+                pcap.step_slow_path(input, end_of_input, self.position, self.records)?
             }
             State::Pcapng(pcapng) => {
                 pcapng.step(input, end_of_input, self.position, self.records)?
@@ -211,8 +211,8 @@ impl Decoder {
                 self.state = State::Erf(erf);
                 Ok(step)
             }
-            Kind::Foreign { name, remedy } => {
-                Err(CaptureError::ForeignFormat { name, magic, remedy })
+            Kind::Unsupported { name, remedy } => {
+                Err(CaptureError::UnsupportedFormat { name, magic, remedy })
             }
             Kind::Unknown => Err(CaptureError::UnknownMagic { magic }),
         }

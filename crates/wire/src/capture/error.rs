@@ -27,7 +27,7 @@ pub enum CaptureError {
 
     /// The file has a known format that this crate does not read.
     #[error("this is {name} (it begins with {magic}); expected pcap, pcapng or ERF: {remedy}")]
-    ForeignFormat {
+    UnsupportedFormat {
         /// Name of the format.
         name: &'static str,
         /// First four bytes.
@@ -69,7 +69,7 @@ pub enum CaptureError {
     /// The file ends within a packet.
     #[error(
         "packet {packet} at byte {offset}: the file ends after {found} of its {expected} \
-             bytes; {}", what_is_good(.packet.saturating_sub(1))
+             bytes; {}", recovery_advice(.packet.saturating_sub(1))
     )]
     TruncatedRecord {
         /// Packet number.
@@ -131,7 +131,7 @@ pub enum CaptureError {
     /// The file ends within a pcapng block that is not a packet.
     #[error(
         "byte {offset}: the file ends after {found} of the {expected} bytes of a block of \
-             type {block_type:#010x}, {}; {}", Place(*.packets), what_is_good(*.packets)
+             type {block_type:#010x}, {}; {}", FieldPosition(*.packets), recovery_advice(*.packets)
     )]
     TruncatedBlock {
         /// Offset of the block.
@@ -150,7 +150,7 @@ pub enum CaptureError {
     #[error(
         "byte {offset}: block of type {block_type:#010x} with a length of {length}; \
              expected a multiple of 4 from {minimum} to {BLOCK_LENGTH_MAX}, {}; the file is \
-             corrupted from here on", Place(*.packets)
+             corrupted from here on", FieldPosition(*.packets)
     )]
     BadBlockLength {
         /// Offset of the block.
@@ -169,7 +169,7 @@ pub enum CaptureError {
     #[error(
         "byte {offset}: block of type {block_type:#010x} begins with length {length} and \
              ends with length {trailing}, expected the same, {}; the file is corrupted from \
-             here on", Place(*.packets)
+             here on", FieldPosition(*.packets)
     )]
     TrailingLengthMismatch {
         /// Offset of the block.
@@ -237,7 +237,7 @@ pub enum CaptureError {
         "byte {offset}: interface {interface} counts time in units of {base}^-{exponent} s; \
              expected at most {base}^-{maximum} s"
     )]
-    AbsurdResolution {
+    UnsupportedResolution {
         /// Offset of the interface description.
         offset: u64,
         /// Interface number.
@@ -270,9 +270,9 @@ pub enum CaptureError {
 }
 
 /// Position among the packets, as the number of packets before it.
-struct Place(u64);
+struct FieldPosition(u64);
 
-impl fmt::Display for Place {
+impl fmt::Display for FieldPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => f.write_str("before the first packet"),
@@ -282,7 +282,7 @@ impl fmt::Display for Place {
 }
 
 /// Returns the advice for a file that was truncated behind `packets` complete packets.
-const fn what_is_good(packets: u64) -> &'static str {
+const fn recovery_advice(packets: u64) -> &'static str {
     match packets {
         0 => "no complete packet precedes it: capture or copy the file again",
         1 => "the packet before it is good; save it with: editcap IN OUT",

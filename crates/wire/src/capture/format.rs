@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Pcapng,
     Erf,
     /// A known format that this crate does not read, and how to convert it.
-    Foreign {
+    Unsupported {
         name: &'static str,
         remedy: &'static str,
     },
@@ -69,5 +69,5 @@ pub(super) fn recognise(start: &[u8]) -> Kind {
 }
 
 const fn foreign(name: &'static str, remedy: &'static str) -> Kind {
-    Kind::Foreign { name, remedy }
+    Kind::Unsupported { name, remedy }
 }

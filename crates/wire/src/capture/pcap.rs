@@ -162,7 +162,7 @@ impl Pcap {
     /// Handles input for which [`Self::record`] returns `None`: unusual records, errors and the
     /// end.
     #[cold]
-    pub(super) fn step_slowly(
+    pub(super) fn step_slow_path(
         &self,
         input: &[u8],
         end_of_input: bool,

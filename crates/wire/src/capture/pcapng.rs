@@ -536,7 +536,13 @@ fn unit(option: u8, offset: u64, interface: u32) -> Result<Unit, CaptureError> {
     let (base, maximum) =
         if option & 0x80 == 0 { (10, DECIMAL_EXPONENT_MAX) } else { (2, BINARY_EXPONENT_MAX) };
     if exponent > maximum {
-        return Err(CaptureError::AbsurdResolution { offset, interface, base, exponent, maximum });
+        return Err(CaptureError::UnsupportedResolution {
+            offset,
+            interface,
+            base,
+            exponent,
+            maximum,
+        });
     }
     Ok(match (base, exponent) {
         (2, _) => Unit::BinaryFraction(exponent),

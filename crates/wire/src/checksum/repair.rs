@@ -20,16 +20,16 @@ pub enum Outcome {
     /// with checksum zero.
     Absent,
     /// The checksum was correct.
-    Right,
+    Correct,
     /// The checksum was wrong and is now correct.
     Repaired,
     /// The checksum is unchanged, for this reason.
-    Left(Left),
+    Unchanged(UnchangedReason),
 }
 
 /// Reason why a checksum stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum UnchangedReason {
     /// The frame does not hold the whole packet, or its lengths contradict each other.
     Incomplete,
     /// The frame holds a fragment, but the checksum covers the whole packet.
@@ -37,7 +37,7 @@ pub enum Left {
     /// The checksum covers a final destination in a routing header.
     Routed,
     /// SCTP, UDP-Lite or DCCP, which have other kinds of checksum.
-    OtherKind,
+    UnsupportedProtocol,
 }
 
 /// Corrects the checksums of the packet that `dissection` found in `frame`.
@@ -47,7 +47,7 @@ pub enum Left {
 /// ICMP errors stay unchanged.
 pub fn repair(frame: &mut [u8], dissection: &Dissection) -> Repair {
     let absent = Repair { network: Outcome::Absent, transport: Outcome::Absent };
-    let incomplete = Outcome::Left(Left::Incomplete);
+    let incomplete = Outcome::Unchanged(UnchangedReason::Incomplete);
     let packet = frame.get_mut(usize::from(dissection.network_offset)..).unwrap_or_default();
     match (dissection.ethertype, dissection.class) {
         (_, Class::NonFlow) => absent,
@@ -59,11 +59,11 @@ pub fn repair(frame: &mut [u8], dissection: &Dissection) -> Repair {
 
 fn repair_ipv4(bytes: &mut [u8]) -> Repair {
     let Ok(mut packet) = ipv4::Packet::new(&mut *bytes) else {
-        let left = Outcome::Left(Left::Incomplete);
+        let left = Outcome::Unchanged(UnchangedReason::Incomplete);
         return Repair { network: left, transport: left };
     };
     let network = match packet.computed_checksum() {
-        computed if computed == packet.checksum() => Outcome::Right,
+        computed if computed == packet.checksum() => Outcome::Correct,
         computed => {
             packet.set_checksum(computed);
             Outcome::Repaired
@@ -72,9 +72,9 @@ fn repair_ipv4(bytes: &mut [u8]) -> Repair {
     let (start, end) = (packet.header_length(), usize::from(packet.total_length()));
     let protocol = packet.protocol();
     let transport = if packet.is_fragment() {
-        left_or_absent(protocol, Left::Fragment)
+        unchanged_or_absent(protocol, UnchangedReason::Fragment)
     } else if !packet.is_whole() {
-        left_or_absent(protocol, Left::Incomplete)
+        unchanged_or_absent(protocol, UnchangedReason::Incomplete)
     } else {
         let length = (end - start) as u16;
         let pseudo_header = packet.pseudo_header_sum(length);
@@ -85,18 +85,18 @@ fn repair_ipv4(bytes: &mut [u8]) -> Repair {
 }
 
 fn repair_ipv6(bytes: &mut [u8]) -> Outcome {
-    let incomplete = Outcome::Left(Left::Incomplete);
+    let incomplete = Outcome::Unchanged(UnchangedReason::Incomplete);
     let Ok(packet) = ipv6::Packet::new(&mut *bytes) else { return incomplete };
     let Some(extensions) = packet.extensions() else { return incomplete };
     let protocol = extensions.protocol;
     if extensions.is_fragment {
-        return left_or_absent(protocol, Left::Fragment);
+        return unchanged_or_absent(protocol, UnchangedReason::Fragment);
     }
     if extensions.is_routed {
-        return left_or_absent(protocol, Left::Routed);
+        return unchanged_or_absent(protocol, UnchangedReason::Routed);
     }
     if !packet.is_whole() {
-        return left_or_absent(protocol, Left::Incomplete);
+        return unchanged_or_absent(protocol, UnchangedReason::Incomplete);
     }
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());
     let Some(length) = end.checked_sub(extensions.end) else { return incomplete };
@@ -126,11 +126,13 @@ const fn checksum_field(protocol: u8, version: Version) -> Option<(usize, bool)>
 }
 
 /// Returns the result for a transport checksum that cannot be computed.
-const fn left_or_absent(protocol: u8, reason: Left) -> Outcome {
+const fn unchanged_or_absent(protocol: u8, reason: UnchangedReason) -> Outcome {
     match protocol {
-        protocol::SCTP | protocol::UDP_LITE | protocol::DCCP => Outcome::Left(Left::OtherKind),
+        protocol::SCTP | protocol::UDP_LITE | protocol::DCCP => {
+            Outcome::Unchanged(UnchangedReason::UnsupportedProtocol)
+        }
         protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMPV6 | protocol::IGMP => {
-            Outcome::Left(reason)
+            Outcome::Unchanged(reason)
         }
         _ => Outcome::Absent,
     }
@@ -144,11 +146,11 @@ fn repair_transport(
     version: Version,
 ) -> Outcome {
     let Some((at, covers_pseudo_header)) = checksum_field(protocol, version) else {
-        return left_or_absent(protocol, Left::OtherKind);
+        return unchanged_or_absent(protocol, UnchangedReason::UnsupportedProtocol);
     };
     if protocol == protocol::UDP {
         let Ok(datagram) = udp::Packet::new(&*transport) else {
-            return Outcome::Left(Left::Incomplete);
+            return Outcome::Unchanged(UnchangedReason::Incomplete);
         };
         // RFC 768: an all zero checksum "means that the transmitter generated no checksum". RFC
         // 8200 section 8.1 does not allow this over IPv6.
@@ -159,13 +161,13 @@ fn repair_transport(
         let (found, length) = (transport.len(), usize::from(datagram.length()));
         let Some(shorter) = transport.get_mut(..length).filter(|_| length >= udp::HEADER_LENGTH)
         else {
-            return Outcome::Left(Left::Incomplete);
+            return Outcome::Unchanged(UnchangedReason::Incomplete);
         };
         pseudo_header = !Change::NONE.word16(found as u16, length as u16).apply(!pseudo_header);
         transport = shorter;
     }
     let Some(found) = transport.get(at..at + 2).map(sum) else {
-        return Outcome::Left(Left::Incomplete);
+        return Outcome::Unchanged(UnchangedReason::Incomplete);
     };
     if let Some(field) = transport.get_mut(at..at + 2) {
         field.fill(0);
@@ -178,5 +180,5 @@ fn repair_transport(
     if let Some(field) = transport.get_mut(at..at + 2) {
         field.copy_from_slice(&computed.to_be_bytes());
     }
-    if computed == found { Outcome::Right } else { Outcome::Repaired }
+    if computed == found { Outcome::Correct } else { Outcome::Repaired }
 }

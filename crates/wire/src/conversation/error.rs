@@ -8,7 +8,7 @@ pub enum ConversationError {
         "packet {packet} starts at byte {found} of {from}'s data, but the capture has only its \
          first {has} bytes: the bytes between are missing"
     )]
-    Hole {
+    MissingData {
         /// First packet behind the gap.
         packet: u64,
         /// Sender of the stream: `the client` or `the server`.
@@ -22,7 +22,7 @@ pub enum ConversationError {
     #[error(
         "packet {packet} acknowledges {found} bytes of {from}'s data, but the capture has {has}"
     )]
-    Unseen {
+    UncapturedData {
         /// Packet with the acknowledgement.
         packet: u64,
         /// Sender of the stream: `the client` or `the server`.
@@ -34,7 +34,7 @@ pub enum ConversationError {
     },
     /// A packet was truncated by the snap length.
     #[error("packet {packet} was captured with {found} of its {expected} bytes: capture all")]
-    Cut {
+    Truncated {
         /// Packet number.
         packet: u64,
         /// Captured bytes of the IP packet.
@@ -63,7 +63,7 @@ pub enum ConversationError {
 
 /// A capture exceeds a limit of the importer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BoundError {
+pub enum LimitError {
     /// Too many flows.
     #[error("packet {packet} starts a new flow beyond the limit of {most} flows")]
     Flows {

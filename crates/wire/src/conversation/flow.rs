@@ -7,9 +7,9 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::error::ConversationError;
 use super::packet::{Body, Damage, Packet};
-use super::pauses::Pauses;
-use super::stream::{Lack, Stream};
-use super::{Act, Conversation, Side, Transport, Turn};
+use super::pauses::PauseDetector;
+use super::stream::{MissingData, Stream};
+use super::{Action, Conversation, Side, Transport, Turn};
 use crate::flow::FlowKey;
 use crate::packet::protocol;
 use crate::packet::tcp::Flags;
@@ -27,7 +27,7 @@ pub(super) struct Flow {
     key: FlowKey,
     packet: u64,
     streams: [Stream; 2],
-    pauses: [Pauses; 2],
+    pauses: [PauseDetector; 2],
     /// For each side with out-of-order segments: arrival of the first one, and whether the network
     /// caused the pause before it.
     early: [Option<(Instant, bool)>; 2],
@@ -37,7 +37,7 @@ pub(super) struct Flow {
     datagram_bytes: usize,
     /// Side of the client, if a SYN shows it.
     client: Option<usize>,
-    turns: Vec<(usize, Duration, Act)>,
+    turns: Vec<(usize, Duration, Action)>,
     /// End of the last turn, or time of the last SYN.
     last: Option<Instant>,
     closed: [bool; 2],
@@ -49,11 +49,11 @@ pub(super) struct Flow {
 
 /// Relation of a packet to a flow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum PacketRelation {
     /// The packet belongs to the flow.
     Yes,
     /// The packet opens another connection between the same ends.
-    Another,
+    NewConnection,
 }
 
 impl Flow {
@@ -83,12 +83,17 @@ impl Flow {
 
     /// Returns the bytes that the flow keeps.
     pub(super) fn kept(&self) -> usize {
-        let of_streams: usize = self.streams.iter().map(Stream::kept).sum();
-        of_streams + self.datagram_bytes + self.turns.len() * size_of::<(usize, Duration, Act)>()
+        let of_streams: usize = self.streams.iter().map(Stream::memory).sum();
+        of_streams + self.datagram_bytes + self.turns.len() * size_of::<(usize, Duration, Action)>()
     }
 
     /// Takes packet `number` between the ends of the flow.
-    pub(super) fn take(&mut self, packet: &Packet<'_>, number: u64, now: Instant) -> Taken {
+    pub(super) fn take(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        now: Instant,
+    ) -> PacketRelation {
         let side = usize::from(packet.key != self.key);
         let body = packet.body;
         let packet = number;
@@ -98,8 +103,8 @@ impl Flow {
             }
             Err(damage) => {
                 let fault = match damage {
-                    Damage::Cut { found, expected } => {
-                        ConversationError::Cut { packet, found, expected }
+                    Damage::Truncated { found, expected } => {
+                        ConversationError::Truncated { packet, found, expected }
                     }
                     Damage::Fragment => ConversationError::Fragment { packet },
                     Damage::BadHeader(reason) => ConversationError::BadHeader { packet, reason },
@@ -108,22 +113,22 @@ impl Flow {
             }
             Ok(Body::Datagram(payload)) => {
                 self.datagram_bytes += payload.len();
-                self.turn(side, now, Act::Says(payload.to_vec()));
+                self.turn(side, now, Action::Send(payload.to_vec()));
             }
             Ok(Body::Segment { flags, sequence, acknowledgement, segment_max, payload }) => {
                 if flags.contains(Flags::SYN) && !self.begin(side, flags, sequence, now) {
-                    return Taken::Another;
+                    return PacketRelation::NewConnection;
                 }
                 if self.is_reset {
-                    return Taken::Yes;
+                    return PacketRelation::Yes;
                 }
                 if flags.contains(Flags::RST) {
                     // A reset after a FIN of the same side only speeds up the end.
                     if !self.closed[side] {
-                        self.turn(side, now, Act::Resets);
+                        self.turn(side, now, Action::Reset);
                         self.is_reset = true;
                     }
-                    return Taken::Yes;
+                    return PacketRelation::Yes;
                 }
                 let is_syn = flags.contains(Flags::SYN);
                 let first = sequence.wrapping_add(u32::from(is_syn));
@@ -139,7 +144,7 @@ impl Flow {
                 self.segment(side, first, flags, payload, packet, now);
             }
         }
-        Taken::Yes
+        PacketRelation::Yes
     }
 
     /// Takes a SYN; returns `false` if it opens another connection.
@@ -181,9 +186,9 @@ impl Flow {
             stream.finish(first.wrapping_add(payload.len() as u32));
         }
         let has_new = stream.take(first, payload, packet, &mut new);
-        let is_over = stream.is_over();
+        let is_over = stream.is_complete();
         if has_new {
-            let is_of_network = self.pauses[side].are_of_network(now, &self.pauses[1 - side]);
+            let is_of_network = self.pauses[side].is_network_pause(now, &self.pauses[1 - side]);
             let full = self.segment_max.unwrap_or(USUAL_SEGMENT);
             self.pauses[side].send(now, payload.len(), full);
             self.early[side].get_or_insert((now, is_of_network));
@@ -193,22 +198,22 @@ impl Flow {
             let (since, is_of_network) = self.early[side].take().unwrap_or((now, false));
             let pause = self.last.map_or(Duration::ZERO, |last| since.saturating_since(last));
             match self.turns.last_mut() {
-                Some((last, _, Act::Says(said)))
+                Some((last, _, Action::Send(said)))
                     if *last == side && (is_of_network || pause < PAUSE) =>
                 {
                     said.append(&mut new);
                 }
-                _ => self.turns.push((side, pause, Act::Says(new))),
+                _ => self.turns.push((side, pause, Action::Send(new))),
             }
             self.last = self.last.max(Some(now));
         }
         if is_over && !self.closed[side] {
             self.closed[side] = true;
-            self.turn(side, now, Act::Closes);
+            self.turn(side, now, Action::Close);
         }
     }
 
-    fn turn(&mut self, side: usize, now: Instant, act: Act) {
+    fn turn(&mut self, side: usize, now: Instant, act: Action) {
         let gap = self.last.map_or(Duration::ZERO, |last| now.saturating_since(last));
         self.turns.push((side, gap, act));
         self.last = self.last.max(Some(now));
@@ -217,16 +222,16 @@ impl Flow {
     /// Returns the conversation or its error.
     pub(super) fn finish(self) -> Result<Conversation, ConversationError> {
         let is_tcp = self.key.protocol() == protocol::TCP;
-        let first_to_speak = || {
-            let spoken = self.turns.iter().find(|(_, _, act)| matches!(act, Act::Says(_)));
+        let first_sender = || {
+            let spoken = self.turns.iter().find(|(_, _, act)| matches!(act, Action::Send(_)));
             spoken.map_or(0, |(side, ..)| *side)
         };
-        let client = self.client.unwrap_or_else(first_to_speak);
+        let client = self.client.unwrap_or_else(first_sender);
         let side = |index: usize| if index == client { Side::Client } else { Side::Server };
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let has_all = self.streams.iter().all(|stream| stream.lack().is_none());
+        let has_all = self.streams.iter().all(|stream| stream.missing_data().is_none());
         if let Some(packet) = self.fragment
             && !(has_all && self.streams.iter().any(|stream| stream.delivered() > 0))
         {
@@ -235,12 +240,12 @@ impl Flow {
         for (index, stream) in self.streams.iter().enumerate() {
             let (from, has) =
                 (if index == client { "the client" } else { "the server" }, stream.delivered());
-            match stream.lack() {
-                Some(Lack::Hole { packet, found }) => {
-                    return Err(ConversationError::Hole { packet, from, found, has });
+            match stream.missing_data() {
+                Some(MissingData::Hole { packet, found }) => {
+                    return Err(ConversationError::MissingData { packet, from, found, has });
                 }
-                Some(Lack::Unseen { packet, found }) => {
-                    return Err(ConversationError::Unseen { packet, from, found, has });
+                Some(MissingData::Unseen { packet, found }) => {
+                    return Err(ConversationError::UncapturedData { packet, from, found, has });
                 }
                 None => {}
             }

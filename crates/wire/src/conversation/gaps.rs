@@ -15,14 +15,14 @@ pub enum Gaps {
         /// Gap before a packet from the same source as the previous one.
         within: Duration,
         /// Gap before a packet from another source.
-        turning: Duration,
+        on_source_change: Duration,
     },
     /// The captured gaps, with short ones replaced.
     AtLeast {
         /// Limit: a shorter gap is replaced by `instead`.
         least: Duration,
         /// Replacement, which also replaces all gaps that are shorter than itself.
-        instead: Duration,
+        replacement: Duration,
     },
 }
 
@@ -52,9 +52,11 @@ impl Clock {
         let turns = source.is_some() && source_before.is_some() && source != source_before;
         self.now = match self.gaps {
             Gaps::AsCaptured => captured,
-            Gaps::Fixed { turning, .. } if turns => self.now.saturating_add(turning),
+            Gaps::Fixed { on_source_change: turning, .. } if turns => {
+                self.now.saturating_add(turning)
+            }
             Gaps::Fixed { within, .. } => self.now.saturating_add(within),
-            Gaps::AtLeast { least, instead } if gap < least || gap < instead => {
+            Gaps::AtLeast { least, replacement: instead } if gap < least || gap < instead => {
                 self.now.saturating_add(instead)
             }
             Gaps::AtLeast { .. } => self.now.saturating_add(gap),
@@ -83,12 +85,12 @@ mod tests {
     fn gaps_are_captured_fixed_or_at_least_a_minimum() {
         let ms = Duration::from_millis;
         assert_eq!(times(Gaps::AsCaptured), [5, 6, 26, 27, 60]);
-        let fixed = Gaps::Fixed { within: ms(2), turning: ms(10) };
+        let fixed = Gaps::Fixed { within: ms(2), on_source_change: ms(10) };
         assert_eq!(times(fixed), [5, 15, 17, 19, 29]);
-        let least = Gaps::AtLeast { least: ms(3), instead: ms(7) };
+        let least = Gaps::AtLeast { least: ms(3), replacement: ms(7) };
         assert_eq!(times(least), [5, 12, 32, 39, 72]);
         // A gap above `least` but below `instead` is replaced too.
-        let least = Gaps::AtLeast { least: ms(3), instead: ms(25) };
+        let least = Gaps::AtLeast { least: ms(3), replacement: ms(25) };
         assert_eq!(times(least), [5, 30, 55, 80, 113]);
     }
 }

@@ -6,17 +6,17 @@ use alloc::vec::Vec;
 use wirestorm_base::time::Instant;
 
 use super::Conversation;
-use super::error::{BoundError, ConversationError};
-use super::flow::{Flow, Taken};
+use super::error::{ConversationError, LimitError};
+use super::flow::{Flow, PacketRelation};
 use super::gaps::{Clock, Gaps};
-use super::packet::{self, Damage, Found, Packet};
+use super::packet::{self, Damage, Packet, ParsedFrame};
 use crate::capture::{LinkType, RecordHeader};
 use crate::flow::FlowKey;
-use crate::fragment::{self, GivenUp, Reassembler};
+use crate::fragment::{self, DroppedPacket, Reassembler};
 
 /// Limits of the memory for a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ImportLimits {
     /// Number of flows.
     pub flows: usize,
     /// Bytes of all flows.
@@ -25,7 +25,7 @@ pub struct Bounds {
     pub segments: usize,
 }
 
-impl Default for Bounds {
+impl Default for ImportLimits {
     /// 4,096 flows, 256 MiB and 65,536 out-of-order segments.
     fn default() -> Self {
         Self { flows: 4_096, bytes: 256 << 20, segments: 65_536 }
@@ -35,7 +35,7 @@ impl Default for Bounds {
 /// Imports the packets of a capture, in order.
 #[derive(Debug)]
 pub struct Importer {
-    bounds: Bounds,
+    bounds: ImportLimits,
     clock: Clock,
     flows: Vec<Flow>,
     /// Newest flow between two ends, as an index of `flows`.
@@ -59,19 +59,19 @@ pub struct Imported {
 
 impl Importer {
     /// Creates an importer with these limits and the capture's own timing.
-    pub const fn new(bounds: Bounds) -> Self {
+    pub const fn new(bounds: ImportLimits) -> Self {
         Self::with_gaps(bounds, Gaps::AsCaptured)
     }
 
     /// Creates an importer with these limits and other gaps between packets. Packets of other
     /// protocols than TCP and UDP take no time then.
-    pub const fn with_gaps(bounds: Bounds, gaps: Gaps) -> Self {
+    pub const fn with_gaps(bounds: ImportLimits, gaps: Gaps) -> Self {
         Self {
             bounds,
             clock: Clock::new(gaps),
             flows: Vec::new(),
             newest: BTreeMap::new(),
-            fragments: Reassembler::new(fragment::Bounds::DEFAULT),
+            fragments: Reassembler::new(fragment::ReassemblyLimits::DEFAULT),
             bytes: 0,
             packets: 0,
             others: 0,
@@ -82,15 +82,15 @@ impl Importer {
     ///
     /// # Errors
     /// If the capture exceeds a limit.
-    pub fn take(&mut self, record: &RecordHeader, data: &[u8]) -> Result<(), BoundError> {
+    pub fn take(&mut self, record: &RecordHeader, data: &[u8]) -> Result<(), LimitError> {
         self.packets += 1;
         let number = self.packets;
         match packet::read(record.link_type, data) {
-            Some(Found::Packet(packet)) => {
+            Some(ParsedFrame::Packet(packet)) => {
                 let now = self.clock.next(record.timestamp, Some(packet.key.source()));
                 self.add(&packet, number, now, data.len())
             }
-            Some(Found::Fragment { bytes, key }) => {
+            Some(ParsedFrame::Fragment { bytes, key }) => {
                 let source = key.map(|it| it.source());
                 let now = self.clock.next(record.timestamp, source);
                 self.take_fragment(bytes, key, number, now)
@@ -109,18 +109,18 @@ impl Importer {
         key: Option<FlowKey>,
         number: u64,
         now: Instant,
-    ) -> Result<(), BoundError> {
+    ) -> Result<(), LimitError> {
         let mut lost = Vec::new();
         let taken = self.fragments.take(fragment, number, now, |it| lost.push(it));
-        lost.into_iter().try_for_each(|it| self.lose(&it, now))?;
+        lost.into_iter().try_for_each(|it| self.drop_incomplete(&it, now))?;
         match taken {
-            fragment::Taken::Waits => return Ok(()),
-            fragment::Taken::Whole(whole) => {
-                if let Some(Found::Packet(packet)) = packet::read(LinkType::RAW, &whole) {
+            fragment::Taken::Incomplete => return Ok(()),
+            fragment::Taken::Complete(whole) => {
+                if let Some(ParsedFrame::Packet(packet)) = packet::read(LinkType::RAW, &whole) {
                     return self.add(&packet, number, now, whole.len());
                 }
             }
-            fragment::Taken::Damaged => {
+            fragment::Taken::Invalid => {
                 if let Some(key) = key {
                     let packet = Packet { key, body: Err(Damage::Fragment) };
                     return self.add(&packet, number, now, fragment.len());
@@ -132,9 +132,9 @@ impl Importer {
     }
 
     /// Handles an IP packet whose fragments are incomplete.
-    fn lose(&mut self, lost: &GivenUp, now: Instant) -> Result<(), BoundError> {
-        let beginning = lost.beginning.as_deref().unwrap_or_default();
-        let Some(Found::Packet(packet)) = packet::read(LinkType::RAW, beginning) else {
+    fn drop_incomplete(&mut self, lost: &DroppedPacket, now: Instant) -> Result<(), LimitError> {
+        let beginning = lost.contiguous.as_deref().unwrap_or_default();
+        let Some(ParsedFrame::Packet(packet)) = packet::read(LinkType::RAW, beginning) else {
             self.others += 1;
             return Ok(());
         };
@@ -149,25 +149,25 @@ impl Importer {
         number: u64,
         now: Instant,
         length: usize,
-    ) -> Result<(), BoundError> {
+    ) -> Result<(), LimitError> {
         if length > self.bounds.bytes.saturating_sub(self.bytes) {
-            return Err(BoundError::Bytes { packet: number, most: self.bounds.bytes });
+            return Err(LimitError::Bytes { packet: number, most: self.bounds.bytes });
         }
         let conversation = packet.key.conversation();
         let newest = self.newest.get(&conversation).and_then(|&index| self.flows.get_mut(index));
         if let Some(flow) = newest {
             let before = flow.kept();
-            if flow.take(packet, number, now) == Taken::Yes {
+            if flow.take(packet, number, now) == PacketRelation::Yes {
                 self.bytes = self.bytes + flow.kept() - before;
                 let most = self.bounds.segments;
                 return match flow.early() {
-                    waiting if waiting > most => Err(BoundError::Segments { packet: number, most }),
+                    waiting if waiting > most => Err(LimitError::Segments { packet: number, most }),
                     _ => Ok(()),
                 };
             }
         }
         if self.flows.len() == self.bounds.flows {
-            return Err(BoundError::Flows { packet: number, most: self.bounds.flows });
+            return Err(LimitError::Flows { packet: number, most: self.bounds.flows });
         }
         let mut flow = Flow::new(packet.key, number);
         flow.take(packet, number, now);
@@ -183,7 +183,7 @@ impl Importer {
         core::mem::take(&mut self.fragments).finish(|it| lost.push(it));
         for it in lost {
             // A packet beyond the limits belongs to no flow that is kept.
-            if self.lose(&it, Instant::ZERO).is_err() {
+            if self.drop_incomplete(&it, Instant::ZERO).is_err() {
                 self.others += 1;
             }
         }

@@ -20,9 +20,9 @@ use core::net::SocketAddr;
 
 use wirestorm_base::time::Duration;
 
-pub use error::{BoundError, ConversationError};
+pub use error::{ConversationError, LimitError};
 pub use gaps::Gaps;
-pub use importer::{Bounds, Imported, Importer};
+pub use importer::{ImportLimits, Imported, Importer};
 
 /// A conversation: the data that the two ends of a flow exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,25 +68,25 @@ pub struct Turn {
     /// Time since the end of the previous turn; for the first turn, since the last SYN.
     pub gap: Duration,
     /// Action.
-    pub act: Act,
+    pub act: Action,
 }
 
 /// An action of an end of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// Sends these bytes. UDP: one datagram. TCP: all bytes until the other end sends data, or this
     /// end pauses for a reason other than missing acknowledgements.
-    Says(Vec<u8>),
+    Send(Vec<u8>),
     /// Closes its direction: it sends no more data.
-    Closes,
+    Close,
     /// Resets the connection, which ends it.
-    Resets,
+    Reset,
 }
 
 impl Conversation {
     /// Returns whether an end sent data.
     pub fn has_data(&self) -> bool {
-        self.turns.iter().any(|turn| matches!(turn.act, Act::Says(_)))
+        self.turns.iter().any(|turn| matches!(turn.act, Action::Send(_)))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::packet::{PacketError, ethertype, ipv4, ipv6, protocol, tcp, udp};
 
 /// Contents of a frame.
 #[derive(Clone, Copy)]
-pub(super) enum Found<'a> {
+pub(super) enum ParsedFrame<'a> {
     Packet(Packet<'a>),
     /// A fragment of a packet.
     Fragment {
@@ -43,7 +43,7 @@ pub(super) enum Body<'a> {
 /// Reason why the contents are unusable.
 #[derive(Clone, Copy)]
 pub(super) enum Damage {
-    Cut {
+    Truncated {
         found: usize,
         expected: usize,
     },
@@ -53,7 +53,7 @@ pub(super) enum Damage {
 }
 
 /// Returns the TCP or UDP packet in a frame, or its fragment; `None` for other protocols.
-pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Found<'_>> {
+pub(super) fn read(link: LinkType, data: &[u8]) -> Option<ParsedFrame<'_>> {
     let found = dissect(link, data);
     let key = found.flow().filter(|key| matches!(key.protocol(), protocol::TCP | protocol::UDP))?;
     let at = usize::from(found.network_offset);
@@ -67,23 +67,23 @@ pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Found<'_>> {
         _ => {
             let ip = ipv6::Packet::new(network).ok()?;
             let length = usize::from(ip.payload_length());
-            let said = if length == 0 { 0 } else { ipv6::HEADER_LENGTH + length };
-            (ip.extensions()?.is_fragment, said)
+            let declared_length = if length == 0 { 0 } else { ipv6::HEADER_LENGTH + length };
+            (ip.extensions()?.is_fragment, declared_length)
         }
     };
     if is_fragment {
         let has_ports = key.source_port() != 0 || key.destination_port() != 0;
         let key = has_ports.then(|| key.without_vlan());
-        return Some(Found::Fragment { bytes: network, key });
+        return Some(ParsedFrame::Fragment { bytes: network, key });
     }
     let length = if said == 0 { network.len() } else { said };
     let transport = usize::from(found.transport_offset).checked_sub(at)?;
     let body = if let Some(packet) = network.get(transport..length) {
         body(key.protocol(), packet).map_err(Damage::BadHeader)
     } else {
-        Err(Damage::Cut { found: network.len(), expected: length })
+        Err(Damage::Truncated { found: network.len(), expected: length })
     };
-    Some(Found::Packet(Packet { key: key.without_vlan(), body }))
+    Some(ParsedFrame::Packet(Packet { key: key.without_vlan(), body }))
 }
 
 fn body(protocol: u8, packet: &[u8]) -> Result<Body<'_>, PacketError> {

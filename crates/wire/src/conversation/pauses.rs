@@ -9,7 +9,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 /// Data that one side of a connection sends, as seen at the capture point.
 #[derive(Debug, Default)]
-pub(super) struct Pauses {
+pub(super) struct PauseDetector {
     /// Time of the last segment.
     last: Option<Instant>,
     /// Whether the last segment was full.
@@ -17,12 +17,12 @@ pub(super) struct Pauses {
     /// Time of the first new acknowledgement since then.
     acknowledged: Option<Instant>,
     /// Whether all data is acknowledged.
-    is_answered: bool,
+    is_acknowledged: bool,
     /// Shortest time from a segment to the acknowledgement of the other side.
-    echo: Option<Duration>,
+    ack_delay: Option<Duration>,
 }
 
-impl Pauses {
+impl PauseDetector {
     /// Takes a SYN, or a segment with new data of `length` bytes. The MSS is `full`.
     pub(super) fn send(&mut self, now: Instant, length: usize, full: u16) {
         /// Longest TCP options, which reduce the data of a segment.
@@ -30,7 +30,7 @@ impl Pauses {
         self.last = Some(now);
         self.was_full = length + OPTIONS >= usize::from(full);
         self.acknowledged = None;
-        self.is_answered = false;
+        self.is_acknowledged = false;
     }
 
     /// Takes an acknowledgement of the other side. `is_new`: it acknowledges new data; `is_all`: it
@@ -39,23 +39,23 @@ impl Pauses {
         if is_new {
             self.acknowledged.get_or_insert(now);
         }
-        if let (Some(last), true, false) = (self.last, is_all, self.is_answered) {
+        if let (Some(last), true, false) = (self.last, is_all, self.is_acknowledged) {
             let echo = now.saturating_since(last);
-            self.echo = Some(self.echo.map_or(echo, |known| known.min(echo)));
-            self.is_answered = true;
+            self.ack_delay = Some(self.ack_delay.map_or(echo, |known| known.min(echo)));
+            self.is_acknowledged = true;
         }
     }
 
     /// Returns whether the network caused the pause until now. `other` is the opposite direction.
-    pub(super) fn are_of_network(&self, now: Instant, other: &Self) -> bool {
+    pub(super) fn is_network_pause(&self, now: Instant, other: &Self) -> bool {
         /// Tolerance for times that were measured only once.
         const SLACK: Duration = Duration::from_millis(1);
         let Some(last) = self.last.filter(|_| self.was_full) else { return false };
-        let there = self.echo.unwrap_or(Duration::ZERO);
-        let back = other.echo.unwrap_or(Duration::ZERO);
+        let there = self.ack_delay.unwrap_or(Duration::ZERO);
+        let back = other.ack_delay.unwrap_or(Duration::ZERO);
         // Without an acknowledgement, full segments follow at the rate of the path.
-        let heard = self.acknowledged.unwrap_or_else(|| last.saturating_add(there));
+        let acknowledged_at = self.acknowledged.unwrap_or_else(|| last.saturating_add(there));
         let slack = Duration::from_nanos(back.as_nanos() / 4).saturating_add(SLACK);
-        now <= heard.saturating_add(back).saturating_add(slack)
+        now <= acknowledged_at.saturating_add(back).saturating_add(slack)
     }
 }

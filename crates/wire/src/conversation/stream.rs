@@ -13,9 +13,9 @@ pub(super) struct Stream {
     /// Number of bytes in order so far.
     delivered: u64,
     /// Out-of-order segments, by the offset of their first byte.
-    early: BTreeMap<u64, Early>,
+    out_of_order: BTreeMap<u64, OutOfOrderSegment>,
     /// Bytes of the out-of-order segments.
-    early_bytes: usize,
+    out_of_order_bytes: usize,
     /// End of the stream, if there is a FIN.
     end: Option<u64>,
     /// Offset that the other side has acknowledged, and the packet that did.
@@ -23,13 +23,13 @@ pub(super) struct Stream {
 }
 
 #[derive(Debug)]
-struct Early {
+struct OutOfOrderSegment {
     bytes: Vec<u8>,
     packet: u64,
 }
 
 /// Data missing in a stream.
-pub(super) enum Lack {
+pub(super) enum MissingData {
     /// A gap before a packet whose first byte has offset `found`.
     Hole { packet: u64, found: u64 },
     /// Packet `packet` acknowledges data up to `found`.
@@ -58,12 +58,14 @@ impl Stream {
 
     /// Returns the number of out-of-order segments.
     pub(super) fn early(&self) -> usize {
-        self.early.len()
+        self.out_of_order.len()
     }
 
     /// Returns the bytes that the stream keeps.
-    pub(super) fn kept(&self) -> usize {
-        self.delivered as usize + self.early_bytes + self.early.len() * size_of::<(u64, Early)>()
+    pub(super) fn memory(&self) -> usize {
+        self.delivered as usize
+            + self.out_of_order_bytes
+            + self.out_of_order.len() * size_of::<(u64, OutOfOrderSegment)>()
     }
 
     /// Returns whether everything in order is acknowledged.
@@ -72,7 +74,7 @@ impl Stream {
     }
 
     /// Returns whether there is a FIN and everything before it has arrived.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.end.is_some_and(|end| end <= self.delivered)
     }
 
@@ -85,28 +87,29 @@ impl Stream {
         packet: u64,
         to: &mut Vec<u8>,
     ) -> bool {
-        let place = self.place(sequence);
+        let place = self.offset_of(sequence);
         // Skip bytes before the first one: a keepalive repeats the number before it.
         let skipped = usize::try_from(-place).unwrap_or(0).min(bytes.len());
         let bytes = bytes.get(skipped..).unwrap_or_default();
         let place = place.max(0).cast_unsigned();
-        if bytes.is_empty() || self.is_over() {
+        if bytes.is_empty() || self.is_complete() {
             return false;
         }
         if place > self.delivered {
-            let known = self.early.get(&place).map_or(0, |it| it.bytes.len());
+            let known = self.out_of_order.get(&place).map_or(0, |it| it.bytes.len());
             if known < bytes.len() {
-                self.early_bytes += bytes.len() - known;
-                self.early.insert(place, Early { bytes: bytes.to_vec(), packet });
+                self.out_of_order_bytes += bytes.len() - known;
+                self.out_of_order
+                    .insert(place, OutOfOrderSegment { bytes: bytes.to_vec(), packet });
             }
             return known < bytes.len();
         }
         self.append(place, bytes, to);
-        while let Some(entry) = self.early.first_entry()
+        while let Some(entry) = self.out_of_order.first_entry()
             && *entry.key() <= self.delivered
         {
             let (place, early) = entry.remove_entry();
-            self.early_bytes -= early.bytes.len();
+            self.out_of_order_bytes -= early.bytes.len();
             self.append(place, &early.bytes, to);
         }
         !to.is_empty()
@@ -128,7 +131,7 @@ impl Stream {
 
     /// Ends the stream before this sequence number.
     pub(super) fn finish(&mut self, sequence: u32) {
-        let end = self.place(sequence);
+        let end = self.offset_of(sequence);
         if self.end.is_none() && end >= self.delivered.cast_signed() {
             self.end = Some(end.cast_unsigned());
         }
@@ -136,7 +139,7 @@ impl Stream {
 
     /// Takes an acknowledgement of this sequence number. Returns whether it is new.
     pub(super) fn acknowledge(&mut self, sequence: u32, packet: u64) -> bool {
-        let place = self.place(sequence);
+        let place = self.offset_of(sequence);
         let place = u64::try_from(place).ok().filter(|place| *place > self.acknowledged.0);
         if let Some(place) = place {
             self.acknowledged = (place, packet);
@@ -145,20 +148,20 @@ impl Stream {
     }
 
     /// Returns the missing data, if any.
-    pub(super) fn lack(&self) -> Option<Lack> {
-        if let Some((&found, early)) = self.early.first_key_value()
-            && !self.is_over()
+    pub(super) fn missing_data(&self) -> Option<MissingData> {
+        if let Some((&found, early)) = self.out_of_order.first_key_value()
+            && !self.is_complete()
         {
-            return Some(Lack::Hole { packet: early.packet, found });
+            return Some(MissingData::Hole { packet: early.packet, found });
         }
         let (found, packet) = self.acknowledged;
-        let with_end = self.delivered + u64::from(self.is_over());
-        (found > with_end).then_some(Lack::Unseen { packet, found })
+        let with_end = self.delivered + u64::from(self.is_complete());
+        (found > with_end).then_some(MissingData::Unseen { packet, found })
     }
 
     /// Returns the offset of a sequence number; negative before the first byte. Without a SYN, the
     /// first number seen becomes offset 0.
-    fn place(&mut self, sequence: u32) -> i64 {
+    fn offset_of(&mut self, sequence: u32) -> i64 {
         let next = *self.next.get_or_insert(sequence);
         let ahead = sequence.wrapping_sub(next).cast_signed();
         self.delivered.cast_signed() + i64::from(ahead)

@@ -14,7 +14,7 @@ pub struct Fragments<'a> {
     /// Data bytes in each fragment but the last.
     step: usize,
     /// Data bytes already written.
-    place: usize,
+    position: usize,
 }
 
 impl<'a> Fragments<'a> {
@@ -41,7 +41,7 @@ impl<'a> Fragments<'a> {
             false => !is_extension(*header.get(ipv6::field::NEXT_HEADER.start)?),
         };
         let step = Self::step(is_ipv4, mtu).filter(|_| has_one)?;
-        Some(Self { header, data, is_ipv4, identification, step, place: 0 })
+        Some(Self { header, data, is_ipv4, identification, step, position: 0 })
     }
 
     /// Returns the data bytes of each fragment but the last for this MTU. `None` if there is no
@@ -57,11 +57,11 @@ impl<'a> Fragments<'a> {
 
     /// Writes the next fragment and returns its length. `None` at the end, or if `to` is too short.
     pub fn write_next(&mut self, to: &mut [u8]) -> Option<usize> {
-        let left = self.data.get(self.place..).filter(|left| !left.is_empty())?;
+        let left = self.data.get(self.position..).filter(|left| !left.is_empty())?;
         let data = &left[..self.step.min(left.len())];
         let has_more = data.len() < left.len();
         // Cannot truncate: the data of a packet is shorter than 2^16 bytes.
-        let place = self.place as u16;
+        let place = self.position as u16;
         let header = self.header.len();
         let length = if self.is_ipv4 {
             let length = header + data.len();
@@ -93,7 +93,7 @@ impl<'a> Fragments<'a> {
             view.set_payload_length(behind as u16);
             length
         };
-        self.place += data.len();
+        self.position += data.len();
         Some(length)
     }
 }

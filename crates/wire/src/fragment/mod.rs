@@ -8,7 +8,7 @@ mod reassembly;
 use core::net::IpAddr;
 
 pub use cut::Fragments;
-pub use reassembly::{Bounds, Cause, GivenUp, Reassembler, Taken};
+pub use reassembly::{DropReason, DroppedPacket, Reassembler, ReassemblyLimits, Taken};
 
 use crate::packet::ipv6_extension::{
     EXTENSION_HEADERS_MAX, FRAGMENT_HEADER_LENGTH, extension_length, is_extension,
@@ -27,7 +27,7 @@ pub fn is_fragment(packet: &[u8]) -> bool {
 }
 
 /// Congestion experienced: both ECN bits (RFC 3168 section 5).
-const CONGESTION: u8 = 3;
+const ECN_CE: u8 = 3;
 
 /// Fields that all fragments of a packet share and that identify the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,7 @@ impl<'a> Fragment<'a> {
             next_header: (ipv4::field::PROTOCOL.start, packet.protocol()),
             start: packet.fragment_offset() as usize,
             has_more: packet.more_fragments(),
-            met_congestion: packet.type_of_service() & CONGESTION == CONGESTION,
+            met_congestion: packet.type_of_service() & ECN_CE == ECN_CE,
             data: rest.get(..usize::from(packet.total_length()) - header.len())?,
         })
     }
@@ -123,7 +123,7 @@ impl<'a> Fragment<'a> {
             next_header: (named_at, next),
             start,
             has_more,
-            met_congestion: packet.traffic_class() & CONGESTION == CONGESTION,
+            met_congestion: packet.traffic_class() & ECN_CE == ECN_CE,
             data,
         })
     }

@@ -6,12 +6,12 @@ use core::ops::Range;
 
 use wirestorm_base::time::{Duration, Instant};
 
-use super::{CONGESTION, Fragment, Key};
+use super::{ECN_CE, Fragment, Key};
 use crate::packet::{ipv4, ipv6, protocol};
 
 /// Limits of the memory and time for incomplete packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ReassemblyLimits {
     /// Packets. Above this, the oldest one is dropped.
     pub packets: usize,
     /// Bytes of data, holes included. Above this, the oldest packet is dropped.
@@ -20,14 +20,14 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-impl Bounds {
+impl ReassemblyLimits {
     /// 4,096 packets, 4 MiB and 60 s. RFC 8200 section 4.5: "within 60 seconds of the reception of
     /// the first-arriving fragment"; RFC 1122 section 3.3.2: "between 60 seconds and 120 seconds".
     pub const DEFAULT: Self =
         Self { packets: 4_096, bytes: 4 << 20, time: Duration::from_secs(60) };
 }
 
-impl Default for Bounds {
+impl Default for ReassemblyLimits {
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -37,34 +37,34 @@ impl Default for Bounds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// The packet is incomplete, or was already dropped.
-    Waits,
+    Incomplete,
     /// The fragment completed its packet: the whole packet, from its IP header on.
-    Whole(Vec<u8>),
+    Complete(Vec<u8>),
     /// Not a fragment, or one that cannot be part of a packet.
-    Damaged,
+    Invalid,
 }
 
 /// Reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum DropReason {
     /// The reassembly time was exceeded.
-    Time,
+    Timeout,
     /// The limits on packets or bytes were exceeded.
-    Room,
+    Limit,
     /// Fragments overlap with different bytes, or disagree about the end of the packet (RFC 5722).
     Overlap,
 }
 
 /// An incomplete packet that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenUp<T = u64> {
+pub struct DroppedPacket<T = u64> {
     /// Reason for the drop.
-    pub cause: Cause,
+    pub cause: DropReason,
     /// Tag of the fragment that arrived first.
     pub tag: T,
     /// Packet from its IP header up to the first missing byte; `None` if the first fragment is
     /// missing.
-    pub beginning: Option<Vec<u8>>,
+    pub contiguous: Option<Vec<u8>>,
     identification: u32,
     fragment_header: FragmentHeader,
 }
@@ -76,11 +76,11 @@ struct FragmentHeader {
     at: usize,
 }
 
-impl<T> GivenUp<T> {
+impl<T> DroppedPacket<T> {
     /// Returns the received data as one first fragment, for an ICMP error to the sender. `None` if
     /// the first fragment is missing or the result would be too long.
     pub fn first_fragment(&self) -> Option<Vec<u8>> {
-        let mut packet = self.beginning.clone()?;
+        let mut packet = self.contiguous.clone()?;
         if packet.first()? >> 4 == 4 {
             let mut view = ipv4::Packet::new(packet.as_mut_slice()).ok()?;
             view.set_fragment(MORE_FRAGMENTS);
@@ -109,7 +109,7 @@ const MORE_FRAGMENTS: u16 = 1 << 13;
 /// tag: that of the first fragment is returned if the packet is dropped.
 #[derive(Clone, Debug)]
 pub struct Reassembler<T = u64> {
-    bounds: Bounds,
+    bounds: ReassemblyLimits,
     /// Packets by age: numbers increase.
     packets: BTreeMap<u64, Partial<T>>,
     numbers: BTreeMap<Key, u64>,
@@ -120,13 +120,13 @@ pub struct Reassembler<T = u64> {
 
 impl<T: Copy> Default for Reassembler<T> {
     fn default() -> Self {
-        Self::new(Bounds::default())
+        Self::new(ReassemblyLimits::default())
     }
 }
 
 impl<T: Copy> Reassembler<T> {
     /// Creates a reassembler with these limits.
-    pub const fn new(bounds: Bounds) -> Self {
+    pub const fn new(bounds: ReassemblyLimits) -> Self {
         Self { bounds, packets: BTreeMap::new(), numbers: BTreeMap::new(), next: 0, bytes: 0 }
     }
 
@@ -136,7 +136,7 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Returns the number of incomplete packets, without dropped ones.
-    pub fn waiting(&self) -> usize {
+    pub fn incomplete_packets(&self) -> usize {
         self.packets.values().filter(|it| !it.is_given_up).count()
     }
 
@@ -152,11 +152,11 @@ impl<T: Copy> Reassembler<T> {
         packet: &[u8],
         tag: T,
         now: Instant,
-        mut given_up: impl FnMut(GivenUp<T>),
+        mut given_up: impl FnMut(DroppedPacket<T>),
     ) -> Taken {
         self.expire(now, &mut given_up);
         let Some(fragment) = Fragment::read(packet).filter(Fragment::is_possible) else {
-            return Taken::Damaged;
+            return Taken::Invalid;
         };
         let number = *self.numbers.entry(fragment.key).or_insert_with(|| {
             self.next += 1;
@@ -164,20 +164,20 @@ impl<T: Copy> Reassembler<T> {
         });
         let new = || Partial::new(fragment.key, tag, now);
         let partial = self.packets.entry(number).or_insert_with(new);
-        let before = partial.kept();
+        let before = partial.memory();
         let agrees = partial.take(&fragment);
         if !agrees {
-            given_up(partial.give_up(Cause::Overlap));
+            given_up(partial.drop_packet(DropReason::Overlap));
         }
-        self.bytes = self.bytes + partial.kept() - before;
+        self.bytes = self.bytes + partial.memory() - before;
         if let Some(whole) = partial.whole() {
-            self.forget(number);
-            return Taken::Whole(whole);
+            self.remove(number);
+            return Taken::Complete(whole);
         }
         while self.packets.len() > self.bounds.packets || self.bytes > self.bounds.bytes {
-            self.forget_oldest(Cause::Room, &mut given_up);
+            self.drop_oldest(DropReason::Limit, &mut given_up);
         }
-        Taken::Waits
+        Taken::Incomplete
     }
 
     /// Returns when to call [`Self::expire`]; `None` if it keeps no packets.
@@ -186,35 +186,35 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Drops the packets whose time is over.
-    pub fn expire(&mut self, now: Instant, mut given_up: impl FnMut(GivenUp<T>)) {
+    pub fn expire(&mut self, now: Instant, mut given_up: impl FnMut(DroppedPacket<T>)) {
         let time = self.bounds.time;
         let is_over = |it: &Partial<T>| now.saturating_since(it.since) >= time;
         while self.packets.first_key_value().is_some_and(|(_, oldest)| is_over(oldest)) {
-            self.forget_oldest(Cause::Time, &mut given_up);
+            self.drop_oldest(DropReason::Timeout, &mut given_up);
         }
     }
 
     /// Drops all packets.
-    pub fn finish(mut self, mut given_up: impl FnMut(GivenUp<T>)) {
+    pub fn finish(mut self, mut given_up: impl FnMut(DroppedPacket<T>)) {
         while !self.is_empty() {
-            self.forget_oldest(Cause::Time, &mut given_up);
+            self.drop_oldest(DropReason::Timeout, &mut given_up);
         }
     }
 
-    fn forget_oldest(&mut self, cause: Cause, given_up: &mut impl FnMut(GivenUp<T>)) {
+    fn drop_oldest(&mut self, cause: DropReason, given_up: &mut impl FnMut(DroppedPacket<T>)) {
         let Some((&number, _)) = self.packets.first_key_value() else { return };
         // A packet that was dropped for an overlap is already reported.
-        if let Some(mut partial) = self.forget(number)
+        if let Some(mut partial) = self.remove(number)
             && !partial.is_given_up
         {
-            given_up(partial.give_up(cause));
+            given_up(partial.drop_packet(cause));
         }
     }
 
-    fn forget(&mut self, number: u64) -> Option<Partial<T>> {
+    fn remove(&mut self, number: u64) -> Option<Partial<T>> {
         let partial = self.packets.remove(&number)?;
         self.numbers.remove(&partial.key);
-        self.bytes -= partial.kept();
+        self.bytes -= partial.memory();
         Some(partial)
     }
 }
@@ -258,7 +258,7 @@ impl<T: Copy> Partial<T> {
     }
 
     /// Returns the bytes that it keeps.
-    fn kept(&self) -> usize {
+    fn memory(&self) -> usize {
         self.header.len() + self.data.len() + self.arrived.len() * size_of::<Range<usize>>()
     }
 
@@ -312,28 +312,28 @@ impl<T: Copy> Partial<T> {
 
     /// Returns the whole packet if no fragment is missing.
     fn whole(&self) -> Option<Vec<u8>> {
-        let is_whole = self.length.is_some() && self.beginning_length() == self.length;
-        is_whole.then(|| self.put_together()).flatten()
+        let is_whole = self.length.is_some() && self.contiguous_length() == self.length;
+        is_whole.then(|| self.assemble()).flatten()
     }
 
-    fn give_up(&mut self, cause: Cause) -> GivenUp<T> {
-        let beginning = self.put_together();
+    fn drop_packet(&mut self, cause: DropReason) -> DroppedPacket<T> {
+        let beginning = self.assemble();
         self.is_given_up = true;
         (self.header, self.data, self.arrived) = Default::default();
         let (tag, identification) = (self.tag, self.key.identification);
         let fragment_header = self.fragment_header;
-        GivenUp { cause, tag, beginning, identification, fragment_header }
+        DroppedPacket { cause, tag, contiguous: beginning, identification, fragment_header }
     }
 
     /// Returns the length of the data from its start to the first hole.
-    fn beginning_length(&self) -> Option<usize> {
+    fn contiguous_length(&self) -> Option<usize> {
         self.arrived.first().filter(|it| it.start == 0).map(|it| it.end)
     }
 
     /// Assembles the packet up to the first hole. `None` if the first fragment is missing, or if
     /// its header has more options than those of the others and makes the packet too long.
-    fn put_together(&self) -> Option<Vec<u8>> {
-        let length = self.beginning_length()?;
+    fn assemble(&self) -> Option<Vec<u8>> {
+        let length = self.contiguous_length()?;
         let mut packet = self.header.clone();
         packet.extend_from_slice(self.data.get(..length)?);
         // RFC 8200 section 4.5 and RFC 3168 section 5.3: one fragment with CE marks the packet.
@@ -343,7 +343,7 @@ impl<T: Copy> Partial<T> {
             view.set_total_length(length);
             view.set_fragment(0);
             if self.met_congestion {
-                view.set_type_of_service(view.type_of_service() | CONGESTION);
+                view.set_type_of_service(view.type_of_service() | ECN_CE);
             }
             view.fill_checksum();
         } else {
@@ -352,7 +352,7 @@ impl<T: Copy> Partial<T> {
             let mut view = ipv6::Packet::new(packet.as_mut_slice()).ok()?;
             view.set_payload_length(length);
             if self.met_congestion {
-                view.set_traffic_class(view.traffic_class() | CONGESTION);
+                view.set_traffic_class(view.traffic_class() | ECN_CE);
             }
         }
         Some(packet)

@@ -12,7 +12,7 @@ pub struct Field {
     /// Size in bits; 0 for a variable number of bytes, only allowed for the last field.
     pub bits: usize,
     /// Format of the value.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Value if none is given and the role does not supply one.
     pub default: u128,
     /// How to compute the value if none is given.
@@ -23,7 +23,7 @@ pub struct Field {
 
 /// Format of a field value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A number.
     Uint,
     /// An Ethernet address.
@@ -61,7 +61,7 @@ pub enum Role {
         less: usize,
     },
     /// A checksum.
-    Checksum(Covered),
+    Checksum(ChecksumCoverage),
     /// The number of the next header.
     NextProtocol(Space),
     /// Nothing: the number of this header, which the header before it holds.
@@ -74,7 +74,7 @@ pub enum Role {
 
 /// Data that a checksum covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Covered {
+pub enum ChecksumCoverage {
     /// The header.
     Header,
     /// The header and everything behind it.
@@ -94,13 +94,13 @@ pub enum Presence {
     /// Always.
     Always,
     /// If a value is given for one of these fields.
-    Given(&'static [&'static str]),
+    IfSet(&'static [&'static str]),
     /// If one of these fields is not 0.
-    Flagged(&'static [&'static str]),
+    IfFlagSet(&'static [&'static str]),
 }
 
 impl Field {
-    const fn new(name: &'static str, bit_offset: usize, bits: usize, kind: Kind) -> Self {
+    const fn new(name: &'static str, bit_offset: usize, bits: usize, kind: ValueKind) -> Self {
         let (role, presence) = (Role::Plain, Presence::Always);
         Self { name, bit_offset, bits, kind, default: 0, role, presence }
     }
@@ -119,38 +119,42 @@ impl Field {
         self.role(Role::View)
     }
 
-    pub(super) const fn given(mut self, fields: &'static [&'static str]) -> Self {
-        self.presence = Presence::Given(fields);
+    pub(super) const fn if_set(mut self, fields: &'static [&'static str]) -> Self {
+        self.presence = Presence::IfSet(fields);
         self
     }
 
-    pub(super) const fn flagged(mut self, fields: &'static [&'static str]) -> Self {
-        self.presence = Presence::Flagged(fields);
+    pub(super) const fn if_flag_set(mut self, fields: &'static [&'static str]) -> Self {
+        self.presence = Presence::IfFlagSet(fields);
         self
     }
 }
 
 pub(super) const fn uint(name: &'static str, bit_offset: usize, bits: usize) -> Field {
-    Field::new(name, bit_offset, bits, Kind::Uint)
+    Field::new(name, bit_offset, bits, ValueKind::Uint)
 }
 
 pub(super) const fn mac(name: &'static str, bit_offset: usize) -> Field {
-    Field::new(name, bit_offset, 48, Kind::Mac)
+    Field::new(name, bit_offset, 48, ValueKind::Mac)
 }
 
 pub(super) const fn ipv4(name: &'static str, bit_offset: usize) -> Field {
-    Field::new(name, bit_offset, 32, Kind::Ipv4)
+    Field::new(name, bit_offset, 32, ValueKind::Ipv4)
 }
 
 pub(super) const fn ipv6(name: &'static str, bit_offset: usize) -> Field {
-    Field::new(name, bit_offset, 128, Kind::Ipv6)
+    Field::new(name, bit_offset, 128, ValueKind::Ipv6)
 }
 
 pub(super) const fn bytes(name: &'static str, bit_offset: usize) -> Field {
-    Field::new(name, bit_offset, 0, Kind::Bytes)
+    Field::new(name, bit_offset, 0, ValueKind::Bytes)
 }
 
-pub(super) const fn checksum(name: &'static str, bit_offset: usize, covered: Covered) -> Field {
+pub(super) const fn checksum(
+    name: &'static str,
+    bit_offset: usize,
+    covered: ChecksumCoverage,
+) -> Field {
     uint(name, bit_offset, 16).role(Role::Checksum(covered))
 }
 

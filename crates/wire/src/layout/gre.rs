@@ -1,7 +1,7 @@
 //! GRE, RFC 2784 section 2, with the key and sequence number of RFC 2890.
 
 use super::field::{checksum, uint};
-use super::{Covered, Layout, Number, Role, Space};
+use super::{ChecksumCoverage, Layout, Number, Role, Space};
 use crate::packet::{ethertype, protocol};
 
 /// GRE header. An optional field is present if it is given or its flag is set.
@@ -18,10 +18,10 @@ pub static GRE: Layout = Layout::new(
         uint("protocol", 16, 16)
             .default(ethertype::IPV4 as u128)
             .role(Role::NextProtocol(Space::EtherType)),
-        checksum("checksum", 32, Covered::Packet).flagged(&["checksum_present"]),
-        uint("reserved1", 48, 16).flagged(&["checksum_present"]),
-        uint("key", 64, 32).flagged(&["key_present"]),
-        uint("sequence_number", 96, 32).flagged(&["sequence_present"]),
+        checksum("checksum", 32, ChecksumCoverage::Packet).if_flag_set(&["checksum_present"]),
+        uint("reserved1", 48, 16).if_flag_set(&["checksum_present"]),
+        uint("key", 64, 32).if_flag_set(&["key_present"]),
+        uint("sequence_number", 96, 32).if_flag_set(&["sequence_present"]),
     ],
 )
 .numbers(&[Number::new(Space::IpProtocol, protocol::GRE as u16)]);

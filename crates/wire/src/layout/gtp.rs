@@ -21,9 +21,9 @@ pub static GTPV1: Layout = Layout::new(
         uint("message_type", 8, 8).default(255),
         uint("message_length", 16, 16).role(Role::LengthToEnd { from: 8 }),
         uint("teid", 32, 32),
-        uint("sequence_number", 64, 16).flagged(FLAGS),
-        uint("n_pdu_number", 80, 8).flagged(FLAGS),
-        uint("next_extension_header_type", 88, 8).flagged(FLAGS),
+        uint("sequence_number", 64, 16).if_flag_set(FLAGS),
+        uint("n_pdu_number", 80, 8).if_flag_set(FLAGS),
+        uint("next_extension_header_type", 88, 8).if_flag_set(FLAGS),
     ],
 )
 .items("extension_headers", &[&EXTENSION])

@@ -1,7 +1,7 @@
 //! ICMP, RFC 792.
 
 use super::field::{checksum, ipv4, uint};
-use super::{Covered, Layout, Number, Space};
+use super::{ChecksumCoverage, Layout, Number, Space};
 use crate::packet::{icmpv4, protocol};
 
 /// ICMP echo request or reply. Other messages have the same first four bytes.
@@ -11,7 +11,7 @@ pub static ICMP: Layout = Layout::new(
     &[
         uint("type", 0, 8).default(icmpv4::ECHO_REQUEST as u128),
         uint("code", 8, 8),
-        checksum("checksum", 16, Covered::Packet),
+        checksum("checksum", 16, ChecksumCoverage::Packet),
         uint("identifier", 32, 16),
         uint("sequence_number", 48, 16),
         // Fields of Redirect, Parameter Problem and Fragmentation Needed (RFC 1191 section 4).

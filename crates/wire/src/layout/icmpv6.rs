@@ -1,7 +1,7 @@
 //! ICMPv6, RFC 4443, and neighbor discovery, RFC 4861.
 
 use super::field::{bytes, checksum, ipv6, mac, uint};
-use super::{Covered, Field, Layout, Number, Padding, Role, Space};
+use super::{ChecksumCoverage, Field, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
 /// ICMPv6 echo request or reply, RFC 4443 section 4. Other messages have the same first four bytes.
@@ -101,7 +101,8 @@ const fn kind(kind: u128) -> Field {
 
 const CODE: Field = uint("code", 8, 8);
 
-const CHECKSUM: Field = checksum("checksum", 16, Covered::PacketAndAddresses { never_zero: false });
+const CHECKSUM: Field =
+    checksum("checksum", 16, ChecksumCoverage::PacketAndAddresses { never_zero: false });
 
 static OPTIONS: [&Layout; 5] =
     [&SOURCE_LINK_LAYER_ADDRESS, &TARGET_LINK_LAYER_ADDRESS, &PREFIX_INFORMATION, &MTU, &OTHER];

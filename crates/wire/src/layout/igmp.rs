@@ -1,7 +1,7 @@
 //! IGMP: version 1 (RFC 1112 appendix I), 2 (RFC 2236) and 3 (RFC 9776).
 
 use super::field::{bytes, checksum, ipv4, uint};
-use super::{Covered, Field, Layout, Number, Padding, Role, Space};
+use super::{ChecksumCoverage, Field, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
 /// IGMPv1 query or report, RFC 1112 appendix I.
@@ -67,7 +67,7 @@ pub static IGMPV3_REPORT: Layout = Layout::new(
 
 static NUMBERS: [Number; 1] = [Number::new(Space::IpProtocol, protocol::IGMP as u16)];
 
-const CHECKSUM: Field = checksum("checksum", 16, Covered::Packet);
+const CHECKSUM: Field = checksum("checksum", 16, ChecksumCoverage::Packet);
 
 static SOURCE: Layout = Layout::new("source", "Source address", &[ipv4("value", 0)]);
 

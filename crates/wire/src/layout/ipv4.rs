@@ -1,7 +1,7 @@
 //! IPv4, RFC 791 section 3.1, and its options.
 
 use super::field::{bytes, checksum, ipv4, option_length, uint};
-use super::{Covered, Layout, Number, Padding, Role, Space};
+use super::{ChecksumCoverage, Layout, Number, Padding, Role, Space};
 use crate::packet::{ethertype, protocol};
 
 /// IPv4 header.
@@ -32,7 +32,7 @@ pub static IPV4: Layout = Layout::new(
         uint("time_to_live", 64, 8).default(64),
         // 61: any host internal protocol.
         uint("protocol", 72, 8).default(61).role(Role::NextProtocol(Space::IpProtocol)),
-        checksum("header_checksum", 80, Covered::Header),
+        checksum("header_checksum", 80, ChecksumCoverage::Header),
         ipv4("src", 96),
         ipv4("dst", 128),
     ],

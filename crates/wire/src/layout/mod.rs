@@ -26,8 +26,8 @@ pub mod udp;
 pub mod vlan;
 pub mod vxlan;
 
-pub use field::{Covered, Field, Kind, Presence, Role};
-pub use text::{ParseValueError, Shown};
+pub use field::{ChecksumCoverage, Field, Presence, Role, ValueKind};
+pub use text::{DisplayValue, ParseValueError};
 
 /// A header, or an item of a header.
 #[derive(Debug)]
@@ -237,11 +237,11 @@ mod tests {
             for field in layout.fields {
                 let name = (layout.name, field.name);
                 let bits = match field.kind {
-                    Kind::Uint => 1..=64,
-                    Kind::Mac => 48..=48,
-                    Kind::Ipv4 => 32..=32,
-                    Kind::Ipv6 => 128..=128,
-                    Kind::Bytes => 0..=0,
+                    ValueKind::Uint => 1..=64,
+                    ValueKind::Mac => 48..=48,
+                    ValueKind::Ipv4 => 32..=32,
+                    ValueKind::Ipv6 => 128..=128,
+                    ValueKind::Bytes => 0..=0,
                 };
                 assert!(bits.contains(&field.bits), "{name:?}");
                 assert_eq!(
@@ -252,12 +252,12 @@ mod tests {
                 let is_word = field.bits == 16 && field.bit_offset % 8 == 0;
                 match field.role {
                     Role::LengthToEnd { .. } => assert!(is_word, "{name:?}"),
-                    Role::Checksum(Covered::Crc32c) => assert_eq!(field.bits, 32),
+                    Role::Checksum(ChecksumCoverage::Crc32c) => assert_eq!(field.bits, 32),
                     Role::Checksum(_) => assert!(is_word && field.bit_offset % 16 == 0, "{name:?}"),
                     _ => {}
                 }
                 let others = match (field.presence, field.role) {
-                    (Presence::Given(names) | Presence::Flagged(names), _) => names,
+                    (Presence::IfSet(names) | Presence::IfFlagSet(names), _) => names,
                     (_, Role::Flag(names)) => names,
                     _ => &[],
                 };

@@ -27,8 +27,8 @@ pub static PPP: Layout = Layout::new(
     "ppp",
     "PPP, RFC 1661 section 2",
     &[
-        uint("address", 0, 8).default(0xff).given(FRAMED),
-        uint("control", 8, 8).default(3).given(FRAMED),
+        uint("address", 0, 8).default(0xff).if_set(FRAMED),
+        uint("control", 8, 8).default(3).if_set(FRAMED),
         uint("protocol_type", 16, 16).default(0x21).role(Role::NextProtocol(Space::PppProtocol)),
     ],
 )

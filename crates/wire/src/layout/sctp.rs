@@ -1,7 +1,7 @@
 //! SCTP, RFC 9260 section 3.
 
 use super::field::{bytes, uint};
-use super::{Covered, Layout, Number, Padding, Role, Space};
+use super::{ChecksumCoverage, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
 /// SCTP common header, RFC 9260 section 3.1, with the chunks that carry no user data.
@@ -12,7 +12,7 @@ pub static SCTP: Layout = Layout::new(
         uint("src_port", 0, 16),
         uint("dst_port", 16, 16),
         uint("verification_tag", 32, 32),
-        uint("checksum", 64, 32).role(Role::Checksum(Covered::Crc32c)),
+        uint("checksum", 64, 32).role(Role::Checksum(ChecksumCoverage::Crc32c)),
     ],
 )
 .items("chunks", &[&CHUNK])

@@ -1,7 +1,7 @@
 //! TCP, RFC 9293 section 3.1, and its options.
 
 use super::field::{bytes, checksum, option_length, uint};
-use super::{Covered, Layout, Number, Padding, Role, Space};
+use super::{ChecksumCoverage, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
 /// TCP header.
@@ -27,7 +27,7 @@ pub static TCP: Layout = Layout::new(
         uint("ctl_fin", 111, 1),
         uint("flags", 104, 8).view(),
         uint("window", 112, 16),
-        checksum("checksum", 128, Covered::PacketAndAddresses { never_zero: false }),
+        checksum("checksum", 128, ChecksumCoverage::PacketAndAddresses { never_zero: false }),
         uint("urgent_pointer", 144, 16),
     ],
 )

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use super::Kind;
+use super::ValueKind;
 use crate::packet::MacAddress;
 
 /// A text that is not a value of a field.
@@ -18,7 +18,7 @@ pub struct ParseValueError {
     pub expected: &'static str,
 }
 
-impl Kind {
+impl ValueKind {
     /// Returns a description of the expected format, for messages.
     pub const fn expected(self) -> &'static str {
         match self {
@@ -74,8 +74,8 @@ impl Kind {
     }
 
     /// Formats a number as this kind of field does.
-    pub const fn shown(self, value: u128) -> Shown {
-        Shown { kind: self, value }
+    pub const fn display(self, value: u128) -> DisplayValue {
+        DisplayValue { kind: self, value }
     }
 }
 
@@ -91,22 +91,22 @@ fn number(text: &str) -> Option<u128> {
 
 /// A field value that implements `Display`.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
-    kind: Kind,
+pub struct DisplayValue {
+    kind: ValueKind,
     value: u128,
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for DisplayValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Uint => write!(f, "{}", self.value),
-            Kind::Mac => {
+            ValueKind::Uint => write!(f, "{}", self.value),
+            ValueKind::Mac => {
                 let [_, _, _, _, _, _, _, _, _, _, address @ ..] = self.value.to_be_bytes();
                 write!(f, "{}", MacAddress(address))
             }
-            Kind::Ipv4 => write!(f, "{}", Ipv4Addr::from(self.value as u32)),
-            Kind::Ipv6 => write!(f, "{}", Ipv6Addr::from(self.value)),
-            Kind::Bytes => write!(f, "{:#x}", self.value),
+            ValueKind::Ipv4 => write!(f, "{}", Ipv4Addr::from(self.value as u32)),
+            ValueKind::Ipv6 => write!(f, "{}", Ipv6Addr::from(self.value)),
+            ValueKind::Bytes => write!(f, "{:#x}", self.value),
         }
     }
 }
@@ -119,41 +119,41 @@ mod tests {
     #[test]
     fn a_value_parses_from_its_displayed_form() {
         for (kind, text, value) in [
-            (Kind::Uint, "443", 443),
-            (Kind::Mac, "02:00:00:00:01:0a", 0x0200_0000_010a),
-            (Kind::Ipv4, "10.0.0.1", 0x0a00_0001),
-            (Kind::Ipv6, "2001:db8::1", 0x2001_0db8 << 96 | 1),
+            (ValueKind::Uint, "443", 443),
+            (ValueKind::Mac, "02:00:00:00:01:0a", 0x0200_0000_010a),
+            (ValueKind::Ipv4, "10.0.0.1", 0x0a00_0001),
+            (ValueKind::Ipv6, "2001:db8::1", 0x2001_0db8 << 96 | 1),
         ] {
             assert_eq!(kind.parse(text), Ok(value));
-            assert_eq!(kind.shown(value).to_string(), text);
+            assert_eq!(kind.display(value).to_string(), text);
             assert_eq!(kind.parse("0x1F"), Ok(31));
         }
-        assert_eq!(Kind::parse_bytes("00fF:10"), Ok([0, 255, 16].into()));
-        assert_eq!(Kind::parse_bytes(""), Ok(Vec::new()));
+        assert_eq!(ValueKind::parse_bytes("00fF:10"), Ok([0, 255, 16].into()));
+        assert_eq!(ValueKind::parse_bytes(""), Ok(Vec::new()));
     }
 
     #[test]
     fn invalid_values_are_rejected() {
         for (kind, text) in [
-            (Kind::Uint, ""),
-            (Kind::Uint, "+1"),
-            (Kind::Uint, "-1"),
-            (Kind::Uint, "0x"),
-            (Kind::Uint, "1.5"),
-            (Kind::Uint, "0x1_0000_0000_0000_0000_0000_0000_0000_0000"),
-            (Kind::Uint, "340282366920938463463374607431768211456"),
-            (Kind::Mac, "02:00:00:00:01"),
-            (Kind::Ipv4, "10.0.0.256"),
-            (Kind::Ipv6, "2001:db8:::1"),
-            (Kind::Bytes, "1"),
+            (ValueKind::Uint, ""),
+            (ValueKind::Uint, "+1"),
+            (ValueKind::Uint, "-1"),
+            (ValueKind::Uint, "0x"),
+            (ValueKind::Uint, "1.5"),
+            (ValueKind::Uint, "0x1_0000_0000_0000_0000_0000_0000_0000_0000"),
+            (ValueKind::Uint, "340282366920938463463374607431768211456"),
+            (ValueKind::Mac, "02:00:00:00:01"),
+            (ValueKind::Ipv4, "10.0.0.256"),
+            (ValueKind::Ipv6, "2001:db8:::1"),
+            (ValueKind::Bytes, "1"),
         ] {
             assert!(kind.parse(text).is_err(), "{text}");
         }
         for text in ["0", "0g", "00:", ":00", "00 11", "0:0"] {
-            assert!(Kind::parse_bytes(text).is_err(), "{text}");
+            assert!(ValueKind::parse_bytes(text).is_err(), "{text}");
         }
         assert_eq!(
-            Kind::Ipv4.parse("10.0.0").unwrap_err().to_string(),
+            ValueKind::Ipv4.parse("10.0.0").unwrap_err().to_string(),
             "found \"10.0.0\", expected an IPv4 address, as in 192.0.2.1"
         );
     }

@@ -9,7 +9,7 @@ pub const PORT: u16 = 2152;
 /// Flags for GTP version 1 (not GTP') without optional fields.
 pub const PLAIN_FLAGS: u8 = 0x30;
 /// Message type of a user packet: G-PDU (section 6.1).
-pub const USER_PACKET: u8 = 255;
+pub const G_PDU: u8 = 255;
 
 const VERSION_AND_PROTOCOL: u8 = 0xf0;
 const EXTENDED: u8 = 0x04;
@@ -45,8 +45,8 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 
 impl<T: AsRef<[u8]>> Packet<T> {
     /// Returns whether this is a user packet of GTP version 1.
-    pub fn is_user_packet(&self) -> bool {
-        self.flags() & VERSION_AND_PROTOCOL == PLAIN_FLAGS && self.message_type() == USER_PACKET
+    pub fn is_g_pdu(&self) -> bool {
+        self.flags() & VERSION_AND_PROTOCOL == PLAIN_FLAGS && self.message_type() == G_PDU
     }
 
     /// Returns the user packet behind optional fields and extension headers. `None` if any of these
@@ -92,7 +92,7 @@ mod tests {
     fn a_user_packet_follows_optional_fields_and_extension_headers() {
         let plain = [0x30, 255, 0, 2, 0, 0, 0, 7, 1, 2, 99];
         let packet = Packet::new(plain).unwrap();
-        assert!(packet.is_user_packet());
+        assert!(packet.is_g_pdu());
         assert_eq!((packet.teid(), payload(&plain)), (7, Some(&[1, 2][..])));
         let sequenced = [0x32, 255, 0, 6, 0, 0, 0, 7, 0, 1, 0, 0x85, 1, 2];
         assert_eq!(payload(&sequenced), Some(&[1, 2][..]), "no extension header without its flag");
@@ -117,7 +117,7 @@ mod tests {
         for (place, other) in [(0, 0x50), (0, 0x20), (1, 1)] {
             let before = bytes[place];
             bytes[place] = other;
-            assert!(!Packet::new(bytes).unwrap().is_user_packet());
+            assert!(!Packet::new(bytes).unwrap().is_g_pdu());
             bytes[place] = before;
         }
     }

@@ -278,7 +278,7 @@ fn other_formats_are_named_in_the_error() {
         for padding in [0, 40] {
             let found = error(&[start, &vec![0; padding]].concat());
             assert!(
-                matches!(found, CaptureError::ForeignFormat { name: found, .. } if found == name),
+                matches!(found, CaptureError::UnsupportedFormat { name: found, .. } if found == name),
                 "{start:02x?}: {found:?}"
             );
         }
@@ -536,8 +536,13 @@ fn a_resolution_beyond_64_bits_is_an_error() {
     for (option, base, maximum) in [(20, 10, 19), (0x80 | 64, 2, 63), (0xff, 2, 63)] {
         let file = Blocks::new(ByteOrder::Little).interface(1, 0, &[(9, &[option])]).file;
         let exponent = option & 0x7f;
-        let expected =
-            CaptureError::AbsurdResolution { offset: 28, interface: 0, base, exponent, maximum };
+        let expected = CaptureError::UnsupportedResolution {
+            offset: 28,
+            interface: 0,
+            base,
+            exponent,
+            maximum,
+        };
         assert_eq!(error(&file), expected);
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::capture::{LinkType, RecordHeader, Records};
 use wirestorm_wire::conversation::{
-    Act, BoundError, Bounds, Conversation, Imported, Importer, Side, Transport, Turn,
+    Action, Conversation, ImportLimits, Imported, Importer, LimitError, Side, Transport, Turn,
 };
 use wirestorm_wire::fragment::Fragments;
 use wirestorm_wire::packet::tcp::Flags;
@@ -105,7 +105,7 @@ impl Capture {
         self.at(ms, segment(PLAIN, from, Flags::ACK, place, acknowledged, payload));
     }
 
-    fn import_within(&self, bounds: Bounds) -> Result<Imported, BoundError> {
+    fn import_within(&self, bounds: ImportLimits) -> Result<Imported, LimitError> {
         let mut importer = Importer::new(bounds);
         for (ms, frame) in &self.0 {
             let record = RecordHeader {
@@ -121,7 +121,7 @@ impl Capture {
     }
 
     fn import(&self) -> Imported {
-        self.import_within(Bounds::default()).unwrap()
+        self.import_within(ImportLimits::default()).unwrap()
     }
 
     /// Imports the capture, which has one conversation.
@@ -137,11 +137,11 @@ impl Capture {
 }
 
 fn says(side: Side, gap_ms: u64, bytes: &[u8]) -> Turn {
-    Turn { side, gap: Duration::from_millis(gap_ms), act: Act::Says(bytes.to_vec()) }
+    Turn { side, gap: Duration::from_millis(gap_ms), act: Action::Send(bytes.to_vec()) }
 }
 
 fn closes(side: Side, gap_ms: u64) -> Turn {
-    Turn { side, gap: Duration::from_millis(gap_ms), act: Act::Closes }
+    Turn { side, gap: Duration::from_millis(gap_ms), act: Action::Close }
 }
 
 /// Returns a capture of a request in two segments and its response; the client closes.
@@ -225,7 +225,7 @@ fn retransmitted_early_and_overlapping_segments_are_reassembled() {
 fn said_by_server(capture: &Capture) -> Vec<(u64, usize)> {
     let turns = capture.conversation().turns;
     let of = |turn: &Turn| match &turn.act {
-        Act::Says(bytes) if turn.side == SERVER => {
+        Action::Send(bytes) if turn.side == SERVER => {
             Some((turn.gap.as_nanos() / 1_000_000, bytes.len()))
         }
         _ => None,
@@ -334,7 +334,7 @@ fn closes_and_resets_are_turns() {
     reset.says(3, CLIENT, 0, 0, b"all");
     reset.at(5, segment(PLAIN, SERVER, Flags::RST | Flags::ACK, 0, 3, b""));
     reset.says(9, CLIENT, 3, 0, b"more");
-    let resets = Turn { side: SERVER, gap: Duration::from_millis(2), act: Act::Resets };
+    let resets = Turn { side: SERVER, gap: Duration::from_millis(2), act: Action::Reset };
     assert_eq!(reset.conversation().turns, [says(CLIENT, 1, b"all"), resets]);
 }
 
@@ -499,17 +499,17 @@ fn a_retransmission_replaces_a_segment_with_a_lost_fragment() {
 #[test]
 fn the_import_has_limits() {
     let capture = page(PLAIN);
-    let error = |bounds: Bounds| capture.import_within(bounds).unwrap_err().to_string();
-    let usual = Bounds::default();
-    let bytes = error(Bounds { bytes: 70, ..usual });
+    let error = |bounds: ImportLimits| capture.import_within(bounds).unwrap_err().to_string();
+    let usual = ImportLimits::default();
+    let bytes = error(ImportLimits { bytes: 70, ..usual });
     assert_eq!(bytes, "packet 5 exceeds the limit of 70 bytes of data");
-    let flows = error(Bounds { flows: 0, ..usual });
+    let flows = error(ImportLimits { flows: 0, ..usual });
     let expected = "packet 1 starts a new flow beyond the limit of 0 flows";
     assert_eq!(flows, expected);
     let mut early = Capture::connected(PLAIN);
     early.says(3, CLIENT, 4, 0, b"a");
     early.says(3, CLIENT, 6, 0, b"a");
-    let error = early.import_within(Bounds { segments: 1, ..usual }).unwrap_err().to_string();
+    let error = early.import_within(ImportLimits { segments: 1, ..usual }).unwrap_err().to_string();
     let expected = "packet 5: more than 1 segments of its flow wait for an earlier one";
     assert_eq!(error, expected);
 }
@@ -562,7 +562,7 @@ fn real_captures_have_the_data_that_tshark_follows() {
     for path in real_captures().unwrap_or_default() {
         let name = path.display().to_string();
         let file = std::fs::read(&path).unwrap();
-        let mut importer = Importer::new(Bounds::default());
+        let mut importer = Importer::new(ImportLimits::default());
         for record in Records::new(&file) {
             let (header, data) = record.unwrap();
             importer.take(&header, data).unwrap();
@@ -579,7 +579,7 @@ fn real_captures_have_the_data_that_tshark_follows() {
             let Some(expected) = followed(&name, stream) else { return };
             let mut found = [String::new(), String::new()];
             for turn in &flow.turns {
-                if let Act::Says(bytes) = &turn.act {
+                if let Action::Send(bytes) = &turn.act {
                     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
                     found[turn.side as usize].push_str(&digits);
                 }

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_wire::fragment::{Bounds, Cause, Fragments, GivenUp, Reassembler, Taken};
+use wirestorm_wire::fragment::{
+    DropReason, DroppedPacket, Fragments, Reassembler, ReassemblyLimits, Taken,
+};
 use wirestorm_wire::packet::{ipv4, ipv6, protocol};
 
 const NOW: Instant = Instant::ZERO;
@@ -59,10 +61,10 @@ fn take(reassembler: &mut Reassembler, fragment: &[u8]) -> Taken {
 }
 
 /// Takes a fragment that completes no packet, and returns the packets that are dropped.
-fn loses(reassembler: &mut Reassembler, fragment: &[u8], now: Instant) -> Vec<GivenUp> {
+fn loses(reassembler: &mut Reassembler, fragment: &[u8], now: Instant) -> Vec<DroppedPacket> {
     let mut lost = Vec::new();
     let taken = reassembler.take(fragment, 9, now, |it| lost.push(it));
-    assert_eq!(taken, Taken::Waits);
+    assert_eq!(taken, Taken::Incomplete);
     lost
 }
 
@@ -92,11 +94,11 @@ proptest! {
             arrived[place] = true;
             let taken = take(&mut reassembler, &fragments[place]);
             if is_last {
-                prop_assert_eq!(taken, Taken::Whole(expected(&packet, identification)));
+                prop_assert_eq!(taken, Taken::Complete(expected(&packet, identification)));
                 prop_assert!(reassembler.is_empty() && reassembler.bytes() == 0);
                 break;
             }
-            prop_assert_eq!(taken, Taken::Waits);
+            prop_assert_eq!(taken, Taken::Incomplete);
         }
     }
 
@@ -116,7 +118,7 @@ proptest! {
         let mut whole = Vec::new();
         while pieces.iter().any(|it| !it.is_empty()) {
             for (place, pieces) in pieces.iter_mut().enumerate().filter(|(_, it)| !it.is_empty()) {
-                if let Taken::Whole(packet) = take(&mut reassembler, &pieces.remove(0)) {
+                if let Taken::Complete(packet) = take(&mut reassembler, &pieces.remove(0)) {
                     whole.push((place, packet));
                 }
             }
@@ -133,7 +135,7 @@ proptest! {
             0..200,
         ),
     ) {
-        let bounds = Bounds { packets: 4, bytes: 200_000, ..Bounds::default() };
+        let bounds = ReassemblyLimits { packets: 4, bytes: 200_000, ..ReassemblyLimits::default() };
         let mut reassembler = Reassembler::new(bounds);
         for (bytes, kind, place) in fragments {
             // Most are fragments of a few packets, at any offset.
@@ -154,7 +156,7 @@ proptest! {
                     fragment
                 }
             };
-            if let Taken::Whole(packet) = reassembler.take(&fragment, 0, NOW, |_| {}) {
+            if let Taken::Complete(packet) = reassembler.take(&fragment, 0, NOW, |_| {}) {
                 prop_assert!(packet.len() <= 65_575);
             }
             prop_assert!(reassembler.bytes() <= bounds.bytes);
@@ -175,20 +177,20 @@ fn contradictory_fragments_drop_the_packet_and_its_later_fragments() {
         let mut other = second.clone();
         *other.last_mut().unwrap() ^= 1;
         let mut reassembler = Reassembler::default();
-        assert_eq!(take(&mut reassembler, &first), Taken::Waits);
-        assert_eq!(take(&mut reassembler, &second), Taken::Waits);
+        assert_eq!(take(&mut reassembler, &first), Taken::Incomplete);
+        assert_eq!(take(&mut reassembler, &second), Taken::Incomplete);
         let lost = loses(&mut reassembler, &other, NOW);
-        assert_eq!((lost.len(), lost[0].cause), (1, Cause::Overlap));
+        assert_eq!((lost.len(), lost[0].cause), (1, DropReason::Overlap));
         // RFC 5722 section 4: "including those not yet received".
         for fragment in [&last, &first, &second, &last] {
-            assert_eq!(take(&mut reassembler, fragment), Taken::Waits);
+            assert_eq!(take(&mut reassembler, fragment), Taken::Incomplete);
         }
         assert_eq!(reassembler.bytes(), 0);
         // After the timeout, another packet may use the identification.
         let later = NOW + Duration::from_secs(60);
         assert_eq!(loses(&mut reassembler, &first, later), []);
-        assert_eq!(reassembler.take(&second, 0, later, |_| panic!()), Taken::Waits);
-        assert!(matches!(reassembler.take(&last, 0, later, |_| panic!()), Taken::Whole(_)));
+        assert_eq!(reassembler.take(&second, 0, later, |_| panic!()), Taken::Incomplete);
+        assert!(matches!(reassembler.take(&last, 0, later, |_| panic!()), Taken::Complete(_)));
     }
 }
 
@@ -202,7 +204,7 @@ fn an_overlap_with_equal_bytes_drops_the_packet() {
     shifted[3] += 40;
     let mut reassembler = Reassembler::default();
     take(&mut reassembler, &first);
-    assert_eq!(loses(&mut reassembler, &shifted, NOW)[0].cause, Cause::Overlap);
+    assert_eq!(loses(&mut reassembler, &shifted, NOW)[0].cause, DropReason::Overlap);
 }
 
 #[test]
@@ -215,12 +217,12 @@ fn fragments_must_agree_on_the_end_of_the_packet() {
             let mut reassembler = Reassembler::default();
             take(&mut reassembler, before);
             let lost = loses(&mut reassembler, wrong, NOW);
-            assert_eq!(lost.iter().map(|it| it.cause).collect::<Vec<_>>(), [Cause::Overlap]);
+            assert_eq!(lost.iter().map(|it| it.cause).collect::<Vec<_>>(), [DropReason::Overlap]);
         }
         let mut reassembler = Reassembler::default();
-        assert_eq!(take(&mut reassembler, &last), Taken::Waits);
-        assert_eq!(take(&mut reassembler, &second), Taken::Waits);
-        assert!(matches!(take(&mut reassembler, &first), Taken::Whole(_)));
+        assert_eq!(take(&mut reassembler, &last), Taken::Incomplete);
+        assert_eq!(take(&mut reassembler, &second), Taken::Incomplete);
+        assert!(matches!(take(&mut reassembler, &first), Taken::Complete(_)));
     }
 }
 
@@ -237,17 +239,20 @@ fn an_incomplete_packet_is_dropped_after_a_minute() {
     let mut beginning = packet(4, 160);
     beginning = expected(&beginning, 5);
     let [lost] = lost.try_into().unwrap();
-    assert_eq!((lost.cause, lost.tag, &lost.beginning), (Cause::Time, 9, &Some(beginning)));
+    assert_eq!(
+        (lost.cause, lost.tag, &lost.contiguous),
+        (DropReason::Timeout, 9, &Some(beginning))
+    );
     assert!(reassembler.is_empty());
-    assert_eq!(take(&mut reassembler, &last), Taken::Waits);
-    reassembler.finish(|it| assert_eq!((it.tag, it.beginning), (0, None)));
+    assert_eq!(take(&mut reassembler, &last), Taken::Incomplete);
+    reassembler.finish(|it| assert_eq!((it.tag, it.contiguous), (0, None)));
 }
 
 #[test]
 fn the_oldest_packet_is_dropped_above_the_limits() {
     let piece = |identification| cut(&packet(4, 4_000), 2_020, identification).remove(0);
-    let by_number = Bounds { packets: 3, ..Bounds::default() };
-    let by_bytes = Bounds { bytes: 3 * 2_100, ..Bounds::default() };
+    let by_number = ReassemblyLimits { packets: 3, ..ReassemblyLimits::default() };
+    let by_bytes = ReassemblyLimits { bytes: 3 * 2_100, ..ReassemblyLimits::default() };
     for bounds in [by_number, by_bytes] {
         let mut reassembler = Reassembler::new(bounds);
         for (identification, tag) in [(0, 10), (1, 11), (2, 12)] {
@@ -255,10 +260,10 @@ fn the_oldest_packet_is_dropped_above_the_limits() {
         }
         let lost = loses(&mut reassembler, &piece(3), NOW);
         let lost: Vec<_> = lost.iter().map(|it| (it.cause, it.tag)).collect();
-        assert_eq!(lost, [(Cause::Room, 10)], "{bounds:?}");
+        assert_eq!(lost, [(DropReason::Limit, 10)], "{bounds:?}");
         // The other packets are still there.
         let rest = cut(&packet(4, 4_000), 2_020, 1).remove(1);
-        assert!(matches!(take(&mut reassembler, &rest), Taken::Whole(_)));
+        assert!(matches!(take(&mut reassembler, &rest), Taken::Complete(_)));
     }
 }
 
@@ -273,7 +278,7 @@ fn one_fragment_with_congestion_experienced_marks_the_packet() {
                     4 => fragment[1] |= if place == marked { 3 } else { 2 },
                     _ => fragment[1] |= if place == marked { 0x30 } else { 0x20 },
                 }
-                if let Taken::Whole(packet) = take(&mut reassembler, &fragment) {
+                if let Taken::Complete(packet) = take(&mut reassembler, &fragment) {
                     whole = packet;
                 }
             }
@@ -298,7 +303,7 @@ fn headers_before_the_fragment_header_are_kept() {
         longer.extend(&fragment[40..]);
         longer[6] = protocol::HOP_BY_HOP;
         longer[5] += 8;
-        if let Taken::Whole(packet) = take(&mut reassembler, &longer) {
+        if let Taken::Complete(packet) = take(&mut reassembler, &longer) {
             whole = Some(packet);
         }
     }
@@ -315,19 +320,19 @@ fn impossible_fragments_are_damaged() {
     let mut reassembler = Reassembler::default();
     let [first, _, last] = three(4);
     // Truncated, not a fragment, and beyond the longest packet.
-    assert_eq!(take(&mut reassembler, &first[..99]), Taken::Damaged);
-    assert_eq!(take(&mut reassembler, &packet(4, 100)), Taken::Damaged);
+    assert_eq!(take(&mut reassembler, &first[..99]), Taken::Invalid);
+    assert_eq!(take(&mut reassembler, &packet(4, 100)), Taken::Invalid);
     let mut beyond = last.clone();
     beyond[6..8].copy_from_slice(&0x1fff_u16.to_be_bytes());
-    assert_eq!(take(&mut reassembler, &beyond), Taken::Damaged);
+    assert_eq!(take(&mut reassembler, &beyond), Taken::Invalid);
     // More fragments follow, but the length is no multiple of 8.
     let mut odd = first.clone();
     odd[3] -= 1;
-    assert_eq!(take(&mut reassembler, &odd), Taken::Damaged);
+    assert_eq!(take(&mut reassembler, &odd), Taken::Invalid);
     // An atomic fragment is a whole packet (RFC 6946).
     let mut atomic = three(6)[0].clone();
     atomic[43] &= !1;
-    assert_eq!(take(&mut reassembler, &atomic), Taken::Damaged);
+    assert_eq!(take(&mut reassembler, &atomic), Taken::Invalid);
     assert!(reassembler.is_empty());
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::LinkType;
 use wirestorm_wire::capture::link::ethernet_conversion;
-use wirestorm_wire::checksum::{Left, Outcome, Repair, repair};
+use wirestorm_wire::checksum::{Outcome, Repair, UnchangedReason, repair};
 use wirestorm_wire::dissect::{Class, Dissection, dissect};
 use wirestorm_wire::packet::{
     arp, ethernet, icmpv4, icmpv6, ipv4, ipv6, llc, mpls, protocol, sctp, tcp, udp, vlan,
@@ -365,7 +365,7 @@ proptest! {
             protocol::ICMP | protocol::ICMPV6 => Some(2),
             _ => None,
         };
-        let expected = |changed| if changed { Outcome::Repaired } else { Outcome::Right };
+        let expected = |changed| if changed { Outcome::Repaired } else { Outcome::Correct };
         let mut network = Outcome::Absent;
         if is_ipv4 {
             let at = built.network_offset + 10;
@@ -373,14 +373,14 @@ proptest! {
             network = expected(frame[at..at + 2] != good[at..at + 2]);
         }
         let mut transport =
-            if built.protocol == protocol::SCTP { Outcome::Left(Left::OtherKind) } else { Outcome::Absent };
+            if built.protocol == protocol::SCTP { Outcome::Unchanged(UnchangedReason::UnsupportedProtocol) } else { Outcome::Absent };
         // Zero in UDP would mean no checksum.
         if let Some(field) = field.filter(|_| wrong[2..] != [0, 0]) {
             let at = built.transport_offset + field;
             frame[at..at + 2].copy_from_slice(&wrong[2..]);
             transport = expected(frame[at..at + 2] != good[at..at + 2]);
         } else if field.is_some() {
-            transport = Outcome::Right;
+            transport = Outcome::Correct;
         }
         prop_assert_eq!(repair(&mut frame, &found), Repair { network, transport });
         prop_assert_eq!(frame, good);
@@ -434,7 +434,7 @@ fn a_udp_checksum_uses_the_udp_length_if_the_ip_packet_is_longer() {
     assert_eq!(longer.frame[at..at + 2], good.frame[at..at + 2]);
     for length in [7_u16, 19] {
         longer.frame[at - 2..at].copy_from_slice(&length.to_be_bytes());
-        let left = Outcome::Left(Left::Incomplete);
+        let left = Outcome::Unchanged(UnchangedReason::Incomplete);
         assert_eq!(repair(&mut longer.frame, &found).transport, left);
     }
 }
@@ -444,25 +444,25 @@ fn incomplete_packets_keep_their_transport_checksum() {
     let left = |frame: &[u8], reason| {
         let mut repaired = frame.to_vec();
         let found = ethernet(frame);
-        assert_eq!(repair(&mut repaired, &found).transport, Outcome::Left(reason));
+        assert_eq!(repair(&mut repaired, &found).transport, Outcome::Unchanged(reason));
         assert_eq!(repaired[34..], frame[34..]);
     };
     let built = build_ipv4(&[], 0, protocol::TCP, b"payload");
-    left(&built.frame[..built.frame.len() - 1], Left::Incomplete);
+    left(&built.frame[..built.frame.len() - 1], UnchangedReason::Incomplete);
     for fragment in [[0x20, 0], [0, 1]] {
         let mut frame = built.frame.clone();
         frame[20..22].copy_from_slice(&fragment);
-        left(&frame, Left::Fragment);
+        left(&frame, UnchangedReason::Fragment);
     }
     let routed = build_ipv6(&[], &[protocol::ROUTING], protocol::TCP, b"payload");
     let mut frame = routed.frame.clone();
     frame[14 + 40 + 3] = 1;
-    left(&frame, Left::Routed);
+    left(&frame, UnchangedReason::Routed);
     let mut fragment = build_ipv6(&[], &[protocol::FRAGMENT], protocol::UDP, b"payload").frame;
     fragment[14 + 40 + 3] = 1;
-    left(&fragment, Left::Fragment);
+    left(&fragment, UnchangedReason::Fragment);
     let lite = build_ipv4(&[], 0, protocol::UDP_LITE, &[0; 8]);
-    left(&lite.frame, Left::OtherKind);
+    left(&lite.frame, UnchangedReason::UnsupportedProtocol);
 }
 
 #[test]
@@ -473,8 +473,10 @@ fn the_header_checksum_of_a_truncated_packet_is_corrected() {
     built.frame[24] ^= 0xff;
     let found = ethernet(&built.frame);
     assert_eq!(found.class, Class::Invalid);
-    let expected =
-        Repair { network: Outcome::Repaired, transport: Outcome::Left(Left::Incomplete) };
+    let expected = Repair {
+        network: Outcome::Repaired,
+        transport: Outcome::Unchanged(UnchangedReason::Incomplete),
+    };
     assert_eq!(repair(&mut built.frame, &found), expected);
     assert_eq!(built.frame, good[..14 + 28]);
 }

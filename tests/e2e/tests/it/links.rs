@@ -261,7 +261,7 @@ fn both_ends_of_one_veth_pair_are_rejected() {
     let mut command = Command::new(wirestorm());
     command.arg("impair").args([lab.a.port(), lab.b.port()]);
     run_command(command.args(["--duration", "1s"]))
-        .refused(2, &["the two ends of one veth pair", "loop between them forever"]);
+        .expect_error(2, &["the two ends of one veth pair", "loop between them forever"]);
 }
 
 #[test]
@@ -269,11 +269,11 @@ fn option_errors_are_reported() {
     let link = |arguments: &[&str]| {
         run_command(Command::new(wirestorm()).args(["impair", "lo", "lo"]).args(arguments))
     };
-    link(&["--loss", "5"]).refused(2, &["--loss: found \"5\"", "such as 1%"]);
-    link(&["--a-to-b", "los=5%"]).refused(2, &["--a-to-b: found \"los\"", "burst_loss"]);
-    link(&["--queue", "10"]).refused(2, &["a queue without a rate"]);
-    link(&["--duration", "5"]).refused(2, &["--duration", "30s"]);
-    link(&[]).refused(2, &["lo"]);
+    link(&["--loss", "5"]).expect_error(2, &["--loss: found \"5\"", "such as 1%"]);
+    link(&["--a-to-b", "los=5%"]).expect_error(2, &["--a-to-b: found \"los\"", "burst_loss"]);
+    link(&["--queue", "10"]).expect_error(2, &["a queue without a rate"]);
+    link(&["--duration", "5"]).expect_error(2, &["--duration", "30s"]);
+    link(&[]).expect_error(2, &["lo"]);
 }
 
 /// A TCP counter of a host's kernel, by name.

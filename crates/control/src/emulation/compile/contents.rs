@@ -1,6 +1,8 @@
 //! Compiles steps about the payload of each flow, and the tables that their instructions refer to.
 
-use wirestorm_model::program::{Composition, Expected, Rule, Step, Transaction, When};
+use wirestorm_model::program::{
+    Composition, Condition, JumpCondition, MessageFraming, Step, TransactionId,
+};
 
 use wirestorm_stack::program::{Check, Contents, Extraction, Instruction};
 
@@ -19,7 +21,7 @@ impl Gathered {
     pub(in crate::emulation) fn of(steps: &[Step], awaits: bool) -> Self {
         let looks = look(steps);
         let contents = Contents {
-            looks_at_datagrams: looks && receive_datagrams(steps),
+            examines_datagrams: looks && receive_datagrams(steps),
             messages: messages(steps).filter(|_| awaits).unwrap_or(0),
             ..Contents::default()
         };
@@ -28,7 +30,10 @@ impl Gathered {
 
     /// Whether the program receives HTTP messages.
     pub(in crate::emulation) fn takes_http(&self) -> bool {
-        self.contents.rules.iter().any(|rule| matches!(rule, Rule::Http | Rule::HttpHead))
+        self.contents
+            .rules
+            .iter()
+            .any(|rule| matches!(rule, MessageFraming::Http | MessageFraming::HttpHead))
     }
 
     /// Whether the program examines received data.
@@ -44,14 +49,18 @@ impl Gathered {
         is_awaited: bool,
     ) -> Option<Instruction> {
         Some(match step {
-            Step::SendOwn(it) => Instruction::SendOwn { composition: self.compose(it)? },
-            Step::SendOwnDatagram(it) => {
-                Instruction::SendOwnDatagram { composition: self.compose(it)? }
+            Step::SendComposed(it) => Instruction::SendComposed { composition: self.compose(it)? },
+            Step::SendComposedDatagram(it) => {
+                Instruction::SendComposedDatagram { composition: self.compose(it)? }
             }
-            Step::Receive(bytes) if self.looks => self.take(Rule::Count(*bytes), is_awaited)?,
-            Step::Need(bytes) if self.looks => self.take(Rule::Count(*bytes), true)?,
-            Step::ReceiveWhole(received) => self.take(received.clone(), is_awaited)?,
-            Step::NeedWhole(received) => self.take(received.clone(), true)?,
+            Step::Receive(bytes) if self.looks => {
+                self.take(MessageFraming::Count(*bytes), is_awaited)?
+            }
+            Step::ReceiveOrFail(bytes) if self.looks => {
+                self.take(MessageFraming::Count(*bytes), true)?
+            }
+            Step::ReceiveMessage(received) => self.take(received.clone(), is_awaited)?,
+            Step::ReceiveMessageOrFail(received) => self.take(received.clone(), true)?,
             Step::Expect { expected, otherwise: None } => {
                 Instruction::Expect { check: self.check(expected)? }
             }
@@ -59,8 +68,8 @@ impl Gathered {
             Step::Expect { expected, otherwise: Some(_) } => {
                 Instruction::ExpectOr { check: self.check(expected)?, to: 0 }
             }
-            Step::Jump { when: When::Received(expected), .. } => {
-                Instruction::JumpIfTaken { check: self.check(expected)?, to: 0 }
+            Step::Jump { when: JumpCondition::Received(expected), .. } => {
+                Instruction::JumpIfMatches { check: self.check(expected)?, to: 0 }
             }
             Step::StartFlow { port, client_port } => {
                 let ports = &mut self.contents.ports;
@@ -72,7 +81,7 @@ impl Gathered {
                 Instruction::StartTemplate { port, own_port }
             }
             Step::Reconnect { follows_http: true } => {
-                Instruction::Reconnect { unless: Some(self.check(&Expected::KeepsConnection)?) }
+                Instruction::Reconnect { unless: Some(self.check(&Condition::KeepsConnection)?) }
             }
             Step::Extract { text, part } => {
                 let extraction = Extraction { text: *text, part: part.clone() };
@@ -96,18 +105,21 @@ impl Gathered {
         })
     }
 
-    fn take(&mut self, rule: Rule, is_awaited: bool) -> Option<Instruction> {
-        Some(Instruction::Take { rule: push(&mut self.contents.rules, rule)?, is_awaited })
+    fn take(&mut self, rule: MessageFraming, is_awaited: bool) -> Option<Instruction> {
+        Some(Instruction::Take {
+            rule: push(&mut self.contents.rules, rule)?,
+            is_required: is_awaited,
+        })
     }
 
-    fn check(&mut self, expected: &Expected) -> Option<u16> {
+    fn check(&mut self, expected: &Condition) -> Option<u16> {
         let check = match expected {
-            Expected::Is(it) => Check::Is(self.compose(it)?),
-            Expected::Contains(it) => Check::Contains(self.compose(it)?),
-            Expected::Matches(pattern) => Check::Matches(pattern.clone()),
-            Expected::KeepsConnection => Check::KeepsConnection,
-            Expected::NoDnsAnswer(number) => Check::NoDnsAnswer(*number),
-            Expected::DnsNoError => Check::DnsNoError,
+            Condition::Equals(it) => Check::Is(self.compose(it)?),
+            Condition::Contains(it) => Check::Contains(self.compose(it)?),
+            Condition::Matches(pattern) => Check::Matches(pattern.clone()),
+            Condition::KeepsConnection => Check::KeepsConnection,
+            Condition::NotDnsAnswer(number) => Check::NoDnsAnswer(*number),
+            Condition::DnsNoError => Check::DnsNoError,
         };
         push(&mut self.contents.checks, check)
     }
@@ -118,9 +130,9 @@ impl Gathered {
 
     /// Returns the transaction with this name, and adds it if it is new. The plan limits their
     /// number.
-    fn transaction(&mut self, name: &str) -> Option<Transaction> {
+    fn transaction(&mut self, name: &str) -> Option<TransactionId> {
         let known = self.transactions.iter().position(|other| other == name);
-        Transaction::new(known.unwrap_or_else(|| {
+        TransactionId::new(known.unwrap_or_else(|| {
             self.transactions.push(name.to_owned());
             self.transactions.len() - 1
         }))
@@ -137,11 +149,11 @@ fn push<T>(all: &mut Vec<T>, one: T) -> Option<u16> {
 fn look(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => look(steps),
-        Step::ReceiveWhole(_) | Step::NeedWhole(_) => true,
+        Step::ReceiveMessage(_) | Step::ReceiveMessageOrFail(_) => true,
         Step::Expect { .. } | Step::Extract { .. } => true,
         // The program must consume earlier data, to tell it from the TLS handshake.
         Step::StartTls => true,
-        Step::Jump { when: When::Received(_), .. } => true,
+        Step::Jump { when: JumpCondition::Received(_), .. } => true,
         _ => false,
     })
 }
@@ -151,8 +163,8 @@ fn messages(steps: &[Step]) -> Option<u64> {
     steps.iter().try_fold(0_u64, |sum, step| {
         let more = match step {
             Step::Repeat { times, steps } => (*times)?.checked_mul(messages(steps)?)?,
-            Step::ReceiveWhole(Rule::Http | Rule::HttpHead)
-            | Step::NeedWhole(Rule::Http | Rule::HttpHead) => 1,
+            Step::ReceiveMessage(MessageFraming::Http | MessageFraming::HttpHead)
+            | Step::ReceiveMessageOrFail(MessageFraming::Http | MessageFraming::HttpHead) => 1,
             Step::Jump { .. } | Step::DecrementAndJump { .. } => return None,
             _ => 0,
         };

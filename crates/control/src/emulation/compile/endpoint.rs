@@ -103,7 +103,7 @@ pub(in crate::emulation) fn duties(
                 transport,
                 ip,
                 sessions,
-                meets_resets,
+                expects_resets: meets_resets,
                 role,
             });
             let (name, group) = (template.name.clone(), template.group.clone());
@@ -170,7 +170,7 @@ fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) ->
         Some(devices)
     };
     let devices = behind.iter().filter_map(by).collect();
-    let link = ClientLinks { usual, devices, servers: servers.clone() };
+    let link = ClientLinks { default_link: usual, devices, servers: servers.clone() };
     let (load, ramp, limit) = (asked.load, asked.ramp, asked.limit);
     Some(Role::Client { tuples, link, load, ramp, limit })
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use wirestorm_base::time::Duration;
-use wirestorm_model::program::{Counted, Expected, Label, Part, Step, Variable, When};
+use wirestorm_model::program::{
+    Condition, CountAmount, JumpCondition, Label, MessagePart, Step, Variable,
+};
 
 use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
@@ -44,7 +46,7 @@ pub(in crate::emulation) fn lower(
         let there = labels.get(&label).copied().unwrap_or(u16::MAX);
         if let Instruction::Jump { to }
         | Instruction::JumpIf { to, .. }
-        | Instruction::JumpIfTaken { to, .. }
+        | Instruction::JumpIfMatches { to, .. }
         | Instruction::ExpectOr { to, .. }
         | Instruction::JumpWithin { to, .. }
         | Instruction::DecrementAndJump { to, .. } = &mut instructions[place]
@@ -83,7 +85,7 @@ impl Lowering<'_> {
                 Some(
                     Step::Expect { .. }
                         | Step::Extract { .. }
-                        | Step::Jump { when: When::Received(_), .. }
+                        | Step::Jump { when: JumpCondition::Received(_), .. }
                 )
             );
             let is_awaited = self.awaits && is_looked_at;
@@ -159,26 +161,26 @@ impl Lowering<'_> {
 const fn may_fail(step: &Step) -> bool {
     matches!(
         step,
-        Step::Need(_)
+        Step::ReceiveOrFail(_)
             | Step::Listen { .. }
             | Step::AcceptFlow
             | Step::Reconnect { .. }
-            | Step::NeedOpen
+            | Step::FailIfClosed
     )
 }
 
 /// Returns the path and pattern of a step, for reports. `path` is the path of the step.
 fn told(step: &Step, path: &str) -> ToldStep {
     let (field, pattern) = match step {
-        Step::SendOwn(_) => (".send", None),
-        Step::SendOwnDatagram(_) => (".send_datagram", None),
-        Step::Receive(_) | Step::Need(_) => (".receive", None),
-        Step::ReceiveWhole(_) | Step::NeedWhole(_) => (".receive", None),
+        Step::SendComposed(_) => (".send", None),
+        Step::SendComposedDatagram(_) => (".send_datagram", None),
+        Step::Receive(_) | Step::ReceiveOrFail(_) => (".receive", None),
+        Step::ReceiveMessage(_) | Step::ReceiveMessageOrFail(_) => (".receive", None),
         Step::StartFlow { .. } => (".start_flow", None),
         Step::Listen { .. } => (".listen", None),
-        Step::Expect { expected: Expected::Matches(pattern), .. } => (".expect", Some(pattern)),
+        Step::Expect { expected: Condition::Matches(pattern), .. } => (".expect", Some(pattern)),
         Step::Expect { .. } => (".expect", None),
-        Step::Extract { part: Part::Group(pattern, _), .. } => (".extract", Some(pattern)),
+        Step::Extract { part: MessagePart::Group(pattern, _), .. } => (".extract", Some(pattern)),
         Step::Extract { .. } => (".extract", None),
         Step::SetText { .. } | Step::SetNumber { .. } => (".set", None),
         _ => ("", None),
@@ -193,12 +195,12 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
         Step::ReceiveTotal(bytes) => Instruction::Receive { bytes, clear: false },
         Step::Connect => Instruction::Connect,
-        Step::Need(bytes) => Instruction::Need { bytes },
+        Step::ReceiveOrFail(bytes) => Instruction::Need { bytes },
         Step::RunFlow => Instruction::ExecTemplate,
         Step::WaitFlow => Instruction::AwaitTemplate,
         Step::AcceptFlow => Instruction::AcceptTemplate,
         Step::ReceiveDatagrams { count, clear } => Instruction::ReceiveDatagrams { count, clear },
-        Step::Idle { time, receive_only } => {
+        Step::SetIdleTimeout { time, receive_only } => {
             Instruction::SetIdle { millis: millis(time), receive_only }
         }
         Step::Delay { min, max } if min == max => Instruction::Delay { micros: micros(min) },
@@ -206,21 +208,21 @@ fn plain(step: &Step) -> Option<Instruction> {
             Instruction::DelayUniform { min: micros(min), max: micros(max) }
         }
         Step::DelaySinceReceived { min, max } => {
-            Instruction::DelaySinceTaken { min: micros(min), max: micros(max) }
+            Instruction::DelaySinceRead { min: micros(min), max: micros(max) }
         }
-        Step::DelayAbout { mean, deviation: None } => {
+        Step::RandomDelay { mean, deviation: None } => {
             Instruction::DelayExponential { mean: micros(mean) }
         }
-        Step::DelayAbout { mean, deviation: Some(deviation) } => {
+        Step::RandomDelay { mean, deviation: Some(deviation) } => {
             Instruction::DelayNormal { mean: micros(mean), deviation: micros(deviation) }
         }
         Step::StartTls => Instruction::StartSession,
         Step::Reconnect { .. } => Instruction::Reconnect { unless: None },
-        Step::NeedOpen => Instruction::NeedOpen,
+        Step::FailIfClosed => Instruction::NeedOpen,
         Step::WaitForClose => Instruction::WaitForPeerClose,
         Step::Reset => Instruction::Reset,
-        Step::Blocking(waits) => Instruction::SendBlocking { waits },
-        Step::TrafficClass(class) => Instruction::SetTrafficClass { class },
+        Step::SetBlocking(waits) => Instruction::SendBlocking { waits },
+        Step::SetTrafficClass(class) => Instruction::SetTrafficClass { class },
         _ => return None,
     })
 }
@@ -231,15 +233,15 @@ fn control(step: &Step) -> Option<Instruction> {
     const UNKNOWN: u16 = 0;
     Some(match *step {
         Step::Jump { ref when, .. } => match *when {
-            When::Always => Instruction::Jump { to: UNKNOWN },
-            When::Compares { variable, comparison, value } => {
+            JumpCondition::Always => Instruction::Jump { to: UNKNOWN },
+            JumpCondition::Compares { variable, comparison, value } => {
                 Instruction::JumpIf { variable, comparison, value, to: UNKNOWN }
             }
-            When::Within { span, since } => {
+            JumpCondition::Within { span, since } => {
                 Instruction::JumpWithin { tick: since, millis: millis(span), to: UNKNOWN }
             }
             // `Gathered` compiles it, because it needs a check.
-            When::Received(_) => return None,
+            JumpCondition::Received(_) => return None,
         },
         Step::Listen { variable, ref ports } => {
             Instruction::Listen { variable, first: *ports.start(), last: *ports.end() }
@@ -249,12 +251,12 @@ fn control(step: &Step) -> Option<Instruction> {
         }
         Step::Set { variable, value } => Instruction::Set { variable, value },
         Step::Add { variable, value } => Instruction::Add { variable, value },
-        Step::Remember(time) => Instruction::SetTick { tick: time },
-        Step::Postpone { time, by } => Instruction::AddTick { tick: time, millis: millis(by) },
-        Step::Count { counter, what: Counted::Number(value) } => {
+        Step::StoreTime(time) => Instruction::SetTick { tick: time },
+        Step::AdvanceTime { time, by } => Instruction::AddTick { tick: time, millis: millis(by) },
+        Step::AddToCounter { counter, what: CountAmount::Number(value) } => {
             Instruction::Count { statistic: counter, value }
         }
-        Step::Count { counter, what: Counted::Since { time, unit } } => {
+        Step::AddToCounter { counter, what: CountAmount::Since { time, unit } } => {
             Instruction::CountSince { statistic: counter, tick: time, unit }
         }
         _ => return None,
@@ -272,7 +274,7 @@ fn millis(time: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wirestorm_model::program::TickVariable;
+    use wirestorm_model::program::TimeVariable;
 
     fn lowered(steps: &[Step]) -> Vec<Instruction> {
         lower(steps, &[], true, &mut Buffers::default()).instructions
@@ -302,11 +304,11 @@ mod tests {
     fn jumps_lead_to_labels_and_named_variables_differ_from_loop_counters() {
         let (again, end) = (Label(0), Label(1));
         let (counter, named) = (Variable::new(0).unwrap(), Variable::named(0));
-        let tick = TickVariable::named(1);
+        let tick = TimeVariable::named(1);
         let steps = [
             Step::Jump {
                 to: end,
-                when: When::Within { span: Duration::from_millis(7), since: tick },
+                when: JumpCondition::Within { span: Duration::from_millis(7), since: tick },
             },
             Step::Label(again),
             Step::Repeat { times: Some(2), steps: vec![Step::ReceiveTotal(9)] },

@@ -8,7 +8,7 @@ use wirestorm_plan::emulation::{
     EmulationPlan, HTTP2_STREAMS_MAX, HTTP2_WINDOW_MAX, Http2, Template, Tls, TlsFiles, TlsVersion,
 };
 use wirestorm_plan::files::{self, Files};
-use wirestorm_stack::content::Sessions;
+use wirestorm_stack::content::SessionFactory;
 use wirestorm_tls::{Identity, Resume, TlsClients, TlsError, TlsServers, TlsSettings, Version};
 
 use crate::emulation::error::EmulationError;
@@ -16,8 +16,8 @@ use crate::emulation::error::EmulationError;
 /// Session layers of both sides of a template, between programs and connections.
 #[derive(Clone, Debug, Default)]
 pub(in crate::emulation) struct TemplateSessions {
-    pub(in crate::emulation) client: Option<Arc<dyn Sessions>>,
-    pub(in crate::emulation) server: Option<Arc<dyn Sessions>>,
+    pub(in crate::emulation) client: Option<Arc<dyn SessionFactory>>,
+    pub(in crate::emulation) server: Option<Arc<dyn SessionFactory>>,
 }
 
 /// Creates the sessions of each template. Relative file names start from `folder`.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wirestorm_model::program::Transaction;
-use wirestorm_stack::program::{Findings, TransactionTimes};
+use wirestorm_model::program::TransactionId;
+use wirestorm_stack::program::{ProgramResults, TransactionTimes};
 
 use crate::result::{FailureReport, HistogramReport, TransactionReport};
 
@@ -29,17 +29,20 @@ pub(in crate::emulation) struct ToldStep {
 
 impl Told {
     /// Returns the reports of all transactions.
-    pub(in crate::emulation) fn transactions(&self, findings: &Findings) -> Vec<TransactionReport> {
+    pub(in crate::emulation) fn transactions(
+        &self,
+        findings: &ProgramResults,
+    ) -> Vec<TransactionReport> {
         let names = self.transactions.iter().enumerate();
         let all = names.filter_map(|(place, name)| {
-            let times = findings.transaction(Transaction::new(place)?)?;
+            let times = findings.transaction(TransactionId::new(place)?)?;
             Some(transaction(name, times))
         });
         all.collect()
     }
 
     /// Returns the reports of all failed steps, with bytes escaped as ASCII.
-    pub(in crate::emulation) fn failures(&self, findings: &Findings) -> Vec<FailureReport> {
+    pub(in crate::emulation) fn failures(&self, findings: &ProgramResults) -> Vec<FailureReport> {
         let all = findings.failures().map(|(place, cause, failure)| {
             let step = self.steps.get(&place).cloned().unwrap_or_default();
             let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();

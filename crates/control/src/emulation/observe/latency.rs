@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::responder::{Asks, ProbeRecord};
+use crate::responder::{ProbeRecord, ProbeTarget};
 use crate::result::LatencyReport;
 
 /// Latency probe of a port, and its shared results.
 pub(in crate::emulation) struct Probe {
     /// Name of the sending port.
     pub(in crate::emulation) port: String,
-    pub(in crate::emulation) asks: Asks,
+    pub(in crate::emulation) asks: ProbeTarget,
     pub(in crate::emulation) record: Arc<Mutex<ProbeRecord>>,
 }
 

@@ -9,7 +9,9 @@ const TOLERANCE_PERCENT: u64 = 5;
 
 /// Describes the deviation of received bytes from the target. Returns `None` if it is at most
 /// [`TOLERANCE_PERCENT`].
-fn beside(ThroughputOutcome { asked_bytes, received_bytes }: ThroughputOutcome) -> Option<String> {
+fn beside(
+    ThroughputOutcome { target_bytes: asked_bytes, received_bytes }: ThroughputOutcome,
+) -> Option<String> {
     let apart = asked_bytes.abs_diff(received_bytes);
     if u128::from(apart) * 100 <= u128::from(asked_bytes) * u128::from(TOLERANCE_PERCENT) {
         return None;
@@ -36,7 +38,7 @@ pub(in crate::emulation) fn load_notes(owners: &[Owner], endpoint: &Endpoint) ->
     let mut notes = Vec::new();
     for (template, owner) in owners.iter().enumerate() {
         let name = &owner.name;
-        if let Some(flows) = endpoint.in_vain(template) {
+        if let Some(flows) = endpoint.saturation_flows(template) {
             notes.push(format!(
                 "template {name}: its load did not reach its `throughput`, and more than {flows} \
                  concurrent flows did not increase it"
@@ -63,7 +65,8 @@ mod tests {
     #[test]
     fn deviation_above_five_percent_is_reported() {
         let told = |asked_bytes, received_bytes| {
-            beside(ThroughputOutcome { asked_bytes, received_bytes }).unwrap_or_default()
+            beside(ThroughputOutcome { target_bytes: asked_bytes, received_bytes })
+                .unwrap_or_default()
         };
         for received in [950, 1_000, 1_050] {
             assert_eq!(told(1_000, received), "");

@@ -36,11 +36,11 @@ impl Moved {
             let number = by.next_hops.get(&(it.tags.clone(), it.address)).map_or(0, |it| it.0);
             let mut flows = match number {
                 0 | LinkHeader::FIXED => 0,
-                number => endpoint.next_hop_moved(number, it.to),
+                number => endpoint.set_next_hop_mac(number, it.to),
             };
             // If several neighbours share the old address, a peer's flows cannot be identified.
             if it.was_alone {
-                flows = flows.saturating_add(endpoint.peer_moved(&it.tags, it.from, it.to));
+                flows = flows.saturating_add(endpoint.set_peer_mac(&it.tags, it.from, it.to));
             }
             if flows == 0 && matches!(number, 0 | LinkHeader::FIXED) {
                 continue;

@@ -12,8 +12,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_base::wrapper;
 use wirestorm_stack::Datagram;
 
-use crate::port::{Lasting, ReceivePort};
-use crate::responder::ProbeEar;
+use crate::port::{LinkFlapTolerant, ReceivePort};
+use crate::responder::UdpReplyReceiver;
 
 /// Maximum number of echo answers that wait for a free frame. Further requests are dropped.
 const ANSWERS_MAX: usize = 1_024;
@@ -22,7 +22,7 @@ const ANSWERS_MAX: usize = 1_024;
 #[derive(Default)]
 pub(in crate::emulation) struct Echoes {
     /// Receivers of replies to the port's own probes.
-    ears: Vec<ProbeEar>,
+    ears: Vec<UdpReplyReceiver>,
     /// Addresses and ports that echo datagrams.
     answers_at: Vec<SocketAddr>,
     /// Frames to send.
@@ -31,7 +31,7 @@ pub(in crate::emulation) struct Echoes {
 
 impl Echoes {
     /// Adds a receiver of replies to a prober.
-    pub(in crate::emulation) fn listen_for(&mut self, ear: ProbeEar) {
+    pub(in crate::emulation) fn listen_for(&mut self, ear: UdpReplyReceiver) {
         self.ears.push(ear);
     }
 
@@ -58,7 +58,7 @@ impl Echoes {
         let is_asked = self.answers_at.contains(&datagram.destination)
             && ![0, datagram.destination.port()].contains(&datagram.source.port());
         if is_asked && self.answers.len() < ANSWERS_MAX {
-            self.answers.extend(datagram.answer().frame());
+            self.answers.extend(datagram.reply().frame());
         }
         is_asked
     }
@@ -66,7 +66,7 @@ impl Echoes {
 
 /// Receive half of a port that handles UDP probes itself.
 pub(in crate::emulation) struct ProbedPort {
-    port: Lasting<ReceivePort>,
+    port: LinkFlapTolerant<ReceivePort>,
     echoes: Echoes,
     /// Whether to verify checksums that the port has not verified.
     verifies: bool,
@@ -74,11 +74,11 @@ pub(in crate::emulation) struct ProbedPort {
 
 impl ProbedPort {
     pub(in crate::emulation) fn new(port: ReceivePort, echoes: Echoes, verifies: bool) -> Self {
-        Self { port: Lasting::new(port), echoes, verifies }
+        Self { port: LinkFlapTolerant::new(port), echoes, verifies }
     }
 
     /// Returns the inner port.
-    pub(in crate::emulation) fn port_mut(&mut self) -> &mut Lasting<ReceivePort> {
+    pub(in crate::emulation) fn port_mut(&mut self) -> &mut LinkFlapTolerant<ReceivePort> {
         &mut self.port
     }
 
@@ -136,15 +136,15 @@ impl ProbedPort {
 }
 
 impl wrapper::ReceiveWrapper for ProbedPort {
-    type Port = Lasting<ReceivePort>;
+    type Port = LinkFlapTolerant<ReceivePort>;
 
     #[inline]
-    fn inner(&self) -> &Lasting<ReceivePort> {
+    fn inner(&self) -> &LinkFlapTolerant<ReceivePort> {
         &self.port
     }
 
     #[inline]
-    fn inner_mut(&mut self) -> &mut Lasting<ReceivePort> {
+    fn inner_mut(&mut self) -> &mut LinkFlapTolerant<ReceivePort> {
         &mut self.port
     }
 

@@ -1,6 +1,6 @@
 //! Notes about flows that did not start, failed, or were still open at the end.
 
-use wirestorm_base::count::counted;
+use wirestorm_base::count::pluralise;
 use wirestorm_base::time::Duration;
 
 use crate::result::{PortReport, TemplateReport};
@@ -108,7 +108,7 @@ fn unmade(template: &TemplateReport) -> Option<String> {
              TIME-WAIT: give the client more `addresses`, `ports` or `servers`, or set a shorter \
              `time_wait`",
             template.name,
-            counted(unmade, "connection was", "connections were")
+            pluralise(unmade, "connection was", "connections were")
         )
     })
 }
@@ -129,7 +129,7 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
         frames => format!(
             "{} not sent, because neither sender nor receiver has a tunnel: give each client one \
              in the port's `tunnels`",
-            counted(frames, "frame of this run was", "frames of this run were")
+            pluralise(frames, "frame of this run was", "frames of this run were")
         ),
     };
     (asking + given_up > 0).then(|| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
-use wirestorm_model::program::Statistic;
+use wirestorm_model::program::UserCounter;
 use wirestorm_stack::content::{MessageCounters, SessionCounters};
 use wirestorm_stack::endpoint::{Endpoint, Remaining, StampedTimes, Tally, Times};
 use wirestorm_stack::program::Statistics;
@@ -147,7 +147,7 @@ impl Counted<'_> {
             rx: Some(ReceiveReport {
                 packets: self.received.received,
                 bytes: self.received.received_bytes,
-                dropped: self.received.missed,
+                dropped: self.received.rx_dropped,
                 ..ReceiveReport::default()
             }),
             connections: Some(connections),
@@ -213,7 +213,7 @@ fn template(owner: &Owner, tally: &Tally, all: Option<(FlowSeries, Remaining)>) 
 }
 
 fn flow_counts(endpoint: &Endpoint, remaining: &[Remaining]) -> FlowCountsReport {
-    let (flows, strays) = (endpoint.counters(), endpoint.strays());
+    let (flows, strays) = (endpoint.counters(), endpoint.unmatched());
     FlowCountsReport {
         active: flows.active,
         syn_sent: remaining.iter().map(|it| it.syn_sent).sum(),
@@ -325,7 +325,7 @@ fn by_class(messages: &MessageCounters) -> BTreeMap<Label, u64> {
 
 /// Returns the counters that programs count, `A` to `D`.
 fn counters(statistics: &Statistics) -> BTreeMap<Label, u64> {
-    let sum = |place| Statistic::new(place).map(|it| statistics.get(it));
+    let sum = |place| UserCounter::new(place).map(|it| statistics.get(it));
     let named = ["A", "B", "C", "D"].into_iter().enumerate();
     named.filter_map(|(place, name)| Some((name.into(), sum(place)?))).collect()
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, FlowDetails, FollowOptions, FollowedFlow};
+use wirestorm_stack::endpoint::{Endpoint, FlowDetails, SampleOptions, TrackedFlow};
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::details::Details;
 
@@ -29,12 +29,12 @@ impl FlowChoice {
     pub const COUNT_MAX: usize = 1_000;
 
     /// Returns the selection for an endpoint. `owners` has the owner of each template.
-    pub(in crate::emulation) fn options(&self, owners: &[Owner]) -> FollowOptions {
+    pub(in crate::emulation) fn options(&self, owners: &[Owner]) -> SampleOptions {
         let is_asked_for =
             |owner: &Owner| self.template.as_ref().is_none_or(|name| *name == owner.name);
         let places = owners.iter().enumerate();
         let templates = places.filter(|(_, owner)| is_asked_for(owner)).map(|(place, _)| place);
-        FollowOptions {
+        SampleOptions {
             count: self.count,
             templates: templates.collect(),
             address: self.address,
@@ -56,7 +56,7 @@ pub(in crate::emulation) struct Followed {
 
 #[derive(Clone, Debug)]
 struct SeenFlow {
-    followed: FollowedFlow,
+    followed: TrackedFlow,
     samples: Vec<FlowSample>,
     last: Option<Details>,
     sums: Sums,
@@ -156,7 +156,7 @@ impl Followed {
 }
 
 impl SeenFlow {
-    fn new(followed: FollowedFlow) -> Self {
+    fn new(followed: TrackedFlow) -> Self {
         Self { followed, samples: Vec::new(), last: None, sums: Sums::default() }
     }
 
@@ -217,7 +217,7 @@ impl SeenFlow {
     }
 
     fn report(&self, owners: &[Owner], start: Instant, samples: &[FlowSample]) -> SampledFlow {
-        let FollowedFlow { template, first: (at, first), last, .. } = &self.followed;
+        let TrackedFlow { template, first: (at, first), last, .. } = &self.followed;
         let owner = owners.get(*template);
         let end = |(address, port)| SocketAddr::new(address, port).to_string();
         SampledFlow {

@@ -1,7 +1,7 @@
 //! Observation of a port during a run: time series and sampled flows.
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, FollowOptions};
+use wirestorm_stack::endpoint::{Endpoint, SampleOptions};
 
 use super::owner::Owner;
 use super::sampled_flows::{FlowChoice, Followed};
@@ -26,7 +26,7 @@ impl Default for WatchOptions {
 
 impl WatchOptions {
     /// Returns the selection of sampled flows. `owners` has the owner of each template.
-    pub(in crate::emulation) fn followed(&self, owners: &[Owner]) -> FollowOptions {
+    pub(in crate::emulation) fn followed(&self, owners: &[Owner]) -> SampleOptions {
         self.flows.options(owners)
     }
 }
@@ -122,7 +122,7 @@ impl LoadWatch {
             return;
         }
         self.due = now.saturating_add(Self::INTERVAL);
-        let begun = endpoint.flows_begun();
+        let begun = endpoint.flows_started();
         if endpoint.makes_flows() {
             self.end = now;
         } else if begun != self.begun {

@@ -19,7 +19,10 @@ use super::tunnels;
 use crate::emulation::error::EmulationError;
 use crate::emulation::observe::latency::Probe;
 use crate::emulation::observe::probes::Echoes;
-use crate::responder::{Asks, Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
+use crate::responder::{
+    HostError, PacketSocketHost, ProbeSchedule, ProbeTarget, Prober, REQUESTS_MAX,
+    ResponderThreads, UnansweredRequest,
+};
 
 /// Maximum number of addresses of one range that a port answers for. Neighbours reach further
 /// addresses only through a route.
@@ -35,7 +38,7 @@ pub(in crate::emulation) struct Neighbours {
     pub(in crate::emulation) clients: Vec<Option<Reached>>,
     /// Latency probes of the plan.
     pub(in crate::emulation) probes: Vec<Probe>,
-    pub(in crate::emulation) probe_times: Arc<ProbeTimes>,
+    pub(in crate::emulation) probe_times: Arc<ProbeSchedule>,
     /// UDP probe handler of each port of the plan.
     pub(in crate::emulation) echoes: Vec<Echoes>,
     /// Next hops of each port of the plan, and changes of its neighbours' Ethernet addresses.
@@ -48,12 +51,12 @@ pub(in crate::emulation) struct Neighbours {
 
 /// ARP responders, each with its latency probers. They answer for the addresses of the ports, and
 /// for addresses of clients and servers in the ports' networks.
-pub(in crate::emulation) struct Hosts(Vec<(Station, Vec<Prober>)>);
+pub(in crate::emulation) struct Hosts(Vec<(PacketSocketHost, Vec<Prober>)>);
 
 impl Hosts {
     /// Starts the responders, which stop when the returned value is dropped. Call it once all ports
     /// receive: a neighbour sends its queued packets as soon as it has an answer.
-    pub(in crate::emulation) fn begin(mut self) -> Result<Guests, EmulationError> {
+    pub(in crate::emulation) fn begin(mut self) -> Result<ResponderThreads, EmulationError> {
         for (station, _) in self.0.iter_mut().filter(|(station, _)| !station.is_announced()) {
             match station.announce() {
                 // Neighbours resolve the addresses when the interface is up again.
@@ -61,7 +64,7 @@ impl Hosts {
                 Err(error) => return Err(HostError::from(error).into()),
             }
         }
-        Guests::host_and_probe(self.0).map_err(EmulationError::Thread)
+        ResponderThreads::start_with_probers(self.0).map_err(EmulationError::Thread)
     }
 }
 
@@ -75,18 +78,18 @@ impl Neighbours {
         stop: &AtomicBool,
         mut waits: impl FnMut(String),
     ) -> Result<Self, EmulationError> {
-        let mut goes_on = |silence: &Silence<'_>| {
-            if silence.asked == TRIES {
+        let mut falls_through = |silence: &UnansweredRequest<'_>| {
+            if silence.asked == REQUESTS_MAX {
                 waits(waits_for(silence));
             }
             silence.asked < TRIES_MAX && !stop.load(Ordering::Relaxed)
         };
-        let mut stations: Vec<Option<Station>> = Vec::new();
+        let mut stations: Vec<Option<PacketSocketHost>> = Vec::new();
         for (index, (port, interface)) in plan.ports.iter().zip(interfaces).enumerate() {
             stations.push(match interface {
                 Some((interface, _)) if !port.addresses.is_empty() => {
                     let addresses = answered(plan, index, port);
-                    Some(Station::open(interface, addresses, port.gateways.clone())?)
+                    Some(PacketSocketHost::open(interface, addresses, port.gateways.clone())?)
                 }
                 _ => None,
             });
@@ -113,7 +116,7 @@ impl Neighbours {
                 clients.push(None);
                 continue;
             };
-            let devices = next_hops.resolve(plan, client, addresses, &mut goes_on)?;
+            let devices = next_hops.resolve(plan, client, addresses, &mut falls_through)?;
             let needs_no_other = all_go_by(&client.devices, addresses);
             let known = devices.first().and_then(|it| it.destination).filter(|_| needs_no_other);
             let server = template.server.as_ref().map(|server| server.transmit);
@@ -127,8 +130,8 @@ impl Neighbours {
                     let end = tunnels::far_end(port);
                     let way = match end.or(server.map(|_| client.servers.first)) {
                         // All frames go to the far end of the tunnel, or to the run's server port.
-                        Some(one) => Way::to_one(station, one, by, &mut goes_on)?,
-                        None => Way::to_all(station, client.servers, by, &mut goes_on)?,
+                        Some(one) => Way::to_one(station, one, by, &mut falls_through)?,
+                        None => Way::to_all(station, client.servers, by, &mut falls_through)?,
                     };
                     notes.extend(way.note.map(|note| format!("{}: {note}", template.path)));
                     (next_hop, servers) = (way.next_hop, way.servers);
@@ -154,25 +157,25 @@ impl Neighbours {
             let devices = numbered.collect();
             clients.push(Some(Reached { addresses, destination, next_hop, devices, servers }));
         }
-        let probe_times = Arc::new(ProbeTimes::default());
+        let probe_times = Arc::new(ProbeSchedule::default());
         let mut probes = Vec::new();
         let mut echoes: Vec<Echoes> = stations.iter().map(|_| Echoes::default()).collect();
         let mut probers: Vec<Vec<Prober>> = stations.iter().map(|_| Vec::new()).collect();
         for asked in &plan.latency {
             // The plan accepts probes only from used ports with addresses.
             let Some(station) = &mut stations[asked.from] else { continue };
-            let route = station.resolve_patiently(asked.to, &mut goes_on)?;
+            let route = station.resolve_patiently(asked.to, &mut falls_through)?;
             let port = match asked.protocol {
                 ProbeProtocol::Icmp => None,
                 ProbeProtocol::Udp { port } => Some(port),
             };
-            let asks = Asks { target: asked.to, port, rate: asked.rate };
+            let asks = ProbeTarget { target: asked.to, port, rate: asked.rate };
             let prober = Prober::new(station, route, &asks, &probe_times);
             let name = plan.ports[asked.from].name.clone();
             probes.push(Probe { port: name, asks, record: prober.record() });
-            if let (Some(ear), Some(port)) = (prober.ear(), port) {
+            if let (Some(ear), Some(port)) = (prober.udp_reply_receiver(), port) {
                 echoes[asked.from].listen_for(ear);
-                for place in plan.answering(asked) {
+                for place in plan.echo_ports(asked) {
                     echoes[place].answer_at(SocketAddr::new(asked.to, port));
                 }
             }
@@ -201,9 +204,9 @@ impl Neighbours {
 }
 
 /// Returns the message about a neighbour that does not answer.
-fn waits_for(silence: &Silence<'_>) -> String {
-    let Silence { interface, neighbour, protocol, .. } = silence;
-    let left = TRIES_MAX - TRIES;
+fn waits_for(silence: &UnansweredRequest<'_>) -> String {
+    let UnansweredRequest { interface, neighbour, protocol, .. } = silence;
+    let left = TRIES_MAX - REQUESTS_MAX;
     format!("{interface}: {neighbour} does not answer {protocol}; retrying for {left} s more")
 }
 

@@ -8,7 +8,7 @@ use wirestorm_stack::{Host, Route};
 use wirestorm_wire::packet::MacAddress;
 
 use super::reached::ReachedBy;
-use crate::responder::{HostError, Silence, Station};
+use crate::responder::{HostError, PacketSocketHost, UnansweredRequest};
 
 /// Maximum number of resolved servers of one template, without the default destination.
 const SERVERS_MAX: usize = 1_024;
@@ -28,10 +28,10 @@ pub(in crate::emulation) struct Way {
 impl Way {
     /// Sends all frames to the next hop of `target`.
     pub(in crate::emulation) fn to_one(
-        station: &mut Station,
+        station: &mut PacketSocketHost,
         target: IpAddr,
         by: &mut ReachedBy,
-        goes_on: &mut impl FnMut(&Silence<'_>) -> bool,
+        goes_on: &mut impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<Self, HostError> {
         let destination = station.resolve_patiently(target, goes_on)?.1;
         let route = station.host().route(target);
@@ -44,10 +44,10 @@ impl Way {
     /// Sends the frames for each server to its next hop: its gateway, or the server itself if it is
     /// on the link. Resolves at most [`SERVERS_MAX`] servers besides the default one.
     pub(in crate::emulation) fn to_all(
-        station: &mut Station,
+        station: &mut PacketSocketHost,
         servers: AddressRange,
         by: &mut ReachedBy,
-        goes_on: &mut impl FnMut(&Silence<'_>) -> bool,
+        goes_on: &mut impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<Self, HostError> {
         let usual = usual(station.host(), servers);
         let mut way = Self::to_one(station, usual, by, goes_on)?;

@@ -9,7 +9,7 @@ use wirestorm_plan::emulation::{Devices, Vlans};
 use wirestorm_stack::endpoint::{LinkHeader, ServerLink};
 use wirestorm_wire::packet::MacAddress;
 
-use crate::responder::{Moves, Station};
+use crate::responder::{NeighbourChanges, PacketSocketHost};
 
 /// Clients of a template, and destinations of their frames.
 pub(in crate::emulation) struct Reached {
@@ -29,7 +29,7 @@ pub(in crate::emulation) struct ReachedBy {
     /// Number of each next hop and source address of its requests, by VLAN tags and address.
     pub(in crate::emulation) next_hops: BTreeMap<(Vec<u8>, IpAddr), (u16, IpAddr)>,
     /// Changes of neighbours' Ethernet addresses.
-    pub(in crate::emulation) moves: Arc<Moves>,
+    pub(in crate::emulation) moves: Arc<NeighbourChanges>,
 }
 
 impl ReachedBy {
@@ -47,7 +47,7 @@ impl ReachedBy {
     }
 
     /// Makes an ARP responder probe the next hops in its VLANs, and report changes to `moves`.
-    pub(in crate::emulation) fn watch(&self, station: &mut Station) {
+    pub(in crate::emulation) fn watch(&self, station: &mut PacketSocketHost) {
         station.tell(&self.moves);
         for ((tags, next_hop), (_, source)) in &self.next_hops {
             if let Some(place) = station.place_behind(tags) {

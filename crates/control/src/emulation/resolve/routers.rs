@@ -5,16 +5,16 @@ use std::net::IpAddr;
 
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_plan::emulation::{Client, Devices, EmulationPlan, NextHop, Vlans};
-use wirestorm_stack::{Guests, Host};
+use wirestorm_stack::{Host, ProxiedAddresses};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
 use crate::emulation::error::EmulationError;
-use crate::responder::{HostError, Residence, Silence, Station};
+use crate::responder::{HostError, PacketSocketHost, UnansweredRequest, VlanHostConfig};
 
 /// ARP responders for addresses besides the ports' own, by port.
 pub(in crate::emulation) struct NextHops {
-    stations: BTreeMap<usize, Station>,
+    stations: BTreeMap<usize, PacketSocketHost>,
     /// Ethernet addresses of resolved routers, by port, VLAN and address.
     known: BTreeMap<(usize, Option<Vlans>, IpAddr), MacAddress>,
 }
@@ -33,7 +33,7 @@ impl NextHops {
                 those.push(address);
             }
         };
-        for guest in &plan.guests {
+        for guest in &plan.answered_addresses {
             add(guest.port, guest.vlan, guest.address);
         }
         for (template, client) in
@@ -49,7 +49,7 @@ impl NextHops {
                 add(client.transmit, devices.vlan, from);
             }
         }
-        let mut residences: BTreeMap<usize, Vec<Residence>> = BTreeMap::new();
+        let mut residences: BTreeMap<usize, Vec<VlanHostConfig>> = BTreeMap::new();
         let mut guests = guests(plan);
         // A VLAN may have clients or servers, but no source address for requests to a router.
         let alone = guests.keys().filter(|it| !addresses.contains_key(it));
@@ -57,12 +57,12 @@ impl NextHops {
         for ((port, vlan), addresses) in all.collect::<Vec<_>>() {
             let addresses = addresses.into_iter().map(Prefix::host).collect();
             let guests = guests.remove(&(port, vlan)).unwrap_or_default();
-            residences.entry(port).or_default().push(Residence { vlan, addresses, guests });
+            residences.entry(port).or_default().push(VlanHostConfig { vlan, addresses, guests });
         }
-        let mut stations: BTreeMap<_, Station> = BTreeMap::new();
+        let mut stations: BTreeMap<_, PacketSocketHost> = BTreeMap::new();
         for (port, residences) in residences {
             let Some(Some((interface, _))) = interfaces.get(port) else { continue };
-            stations.insert(port, Station::open_all(interface, residences)?);
+            stations.insert(port, PacketSocketHost::open_all(interface, residences)?);
         }
         // Ports do not answer requests yet, so they learn each other from announcements.
         if stations.len() > 1 {
@@ -80,7 +80,7 @@ impl NextHops {
         plan: &EmulationPlan,
         client: &Client,
         clients: AddressRange,
-        goes_on: &mut impl FnMut(&Silence<'_>) -> bool,
+        goes_on: &mut impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<Vec<Devices>, EmulationError> {
         let mut found = Vec::new();
         for devices in &client.devices {
@@ -123,14 +123,17 @@ impl NextHops {
 
     /// Returns the responders that stay. A port's own responder already answers for its addresses
     /// without VLAN tags, so hosts with only these stop.
-    pub(in crate::emulation) fn into_stations(self, plan: &EmulationPlan) -> Vec<(usize, Station)> {
+    pub(in crate::emulation) fn into_stations(
+        self,
+        plan: &EmulationPlan,
+    ) -> Vec<(usize, PacketSocketHost)> {
         let owns = |port: usize, host: &Host| {
             let own = &plan.ports[port].addresses;
             let is_own = |it: &Prefix| own.iter().any(|own| own.address == it.address);
             host.tags.is_empty() && host.addresses.iter().all(is_own)
         };
         let others = self.stations.into_iter();
-        let stays = |(port, mut station): (usize, Station)| {
+        let stays = |(port, mut station): (usize, PacketSocketHost)| {
             station.keep(|host| !owns(port, host)).then_some((port, station))
         };
         others.filter_map(stays).collect()
@@ -139,13 +142,13 @@ impl NextHops {
 
 /// Returns the clients and servers in VLANs, by port and VLAN. These are clients whose devices have
 /// a VLAN, their servers, and servers with `vlans`.
-fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<Guests>> {
-    let mut guests: BTreeMap<_, Vec<Guests>> = BTreeMap::new();
+fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedAddresses>> {
+    let mut guests: BTreeMap<_, Vec<ProxiedAddresses>> = BTreeMap::new();
     let mut add = |port: usize, vlan: Vlans, range: &AddressRange, every: u32| {
         let range = *range;
         let those = guests.entry((port, Some(vlan))).or_default();
-        if !those.contains(&Guests { range, every }) {
-            those.push(Guests { range, every });
+        if !those.contains(&ProxiedAddresses { range, every }) {
+            those.push(ProxiedAddresses { range, every });
         }
     };
     for template in &plan.templates {
@@ -215,7 +218,7 @@ pub(in crate::emulation) fn all_go_by(devices: &[Devices], clients: AddressRange
     let mut next = 0;
     while next < clients.count {
         let behind =
-            |it: &Devices| Some(it.clients.count - it.clients.place_of(clients.at(next.into()))?);
+            |it: &Devices| Some(it.clients.count - it.clients.offset_of(clients.at(next.into()))?);
         let Some(count) = all.clone().find_map(behind) else { return false };
         next = next.saturating_add(count.max(1));
     }
@@ -227,10 +230,10 @@ pub(in crate::emulation) fn all_go_by(devices: &[Devices], clients: AddressRange
 fn common(devices: &Devices, clients: AddressRange) -> Option<AddressRange> {
     let own = devices.clients;
     // Index of the first common client in the devices' range and in the template's range.
-    let (first, place) = match clients.place_of(own.first) {
+    let (first, place) = match clients.offset_of(own.first) {
         Some(place) => (0, place),
         None => {
-            let before = own.place_of(clients.first)?;
+            let before = own.offset_of(clients.first)?;
             let first = before.checked_next_multiple_of(devices.every.max(1))?;
             (first, first - before)
         }

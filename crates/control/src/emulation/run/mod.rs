@@ -13,11 +13,11 @@ use std::time::Duration as StdDuration;
 use wirestorm_base::port::{PortError, Receive, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::Impaired;
-use wirestorm_engine::tunnel::{TunnelTable, Tunnelled, Untunnelled};
-use wirestorm_io::af_packet::Fetched;
+use wirestorm_engine::tunnel::{DecapsulatingPort, EncapsulatingPort, TunnelTable};
+use wirestorm_io::af_packet::FetchExtent;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkKind};
-use wirestorm_model::impairment::{Impairment, Share};
+use wirestorm_model::impairment::{Impairment, Probability};
 use wirestorm_plan::emulation::{EmulationPlan, Template, Transport};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::Host;
@@ -27,8 +27,8 @@ use wirestorm_wire::prefix::Prefix;
 
 use self::moderation::Moderation;
 use self::outage::Outage;
-use crate::backend::{Backend, TransmitPort, open_both_ways};
-use crate::backend::{BothWays, Choice};
+use crate::backend::{Backend, TransmitPort, open_duplex};
+use crate::backend::{Choice, DuplexPort};
 use crate::emulation::compile::endpoint::{Duties, duties};
 use crate::emulation::compile::sessions::sessions;
 use crate::emulation::error::EmulationError;
@@ -47,10 +47,10 @@ use crate::emulation::resolve::tunnels;
 use crate::lifecycle::{
     ConnectionSnapshot, Context, Controls, Detail, LoadFollower, PortSnapshot, Snapshot,
 };
-use crate::port::{Interfaces, Lasting, OpenError, Usage};
-use crate::responder::ProbeTimes;
+use crate::port::{Interfaces, LinkFlapTolerant, OpenError, Usage};
+use crate::responder::ProbeSchedule;
 use crate::result::{PortReport, RunResult, Target};
-use crate::work::settled;
+use crate::work::final_counters;
 use crate::workers::Workers;
 
 /// Options of an emulation.
@@ -152,11 +152,11 @@ impl Lane<'_> {
     /// Returns the part of long frames to fetch: all of it if a template reads the data. Runs that
     /// share an interface also need all of it. To fetch only the beginning, a BPF program at the
     /// ingress consumes the frames, and other runs do not receive them.
-    fn fetched(&self, is_beside_others: bool) -> Fetched {
-        let is_looked_at = || self.duties.templates.iter().any(stack::Template::looks_at_data);
+    fn fetched(&self, is_beside_others: bool) -> FetchExtent {
+        let is_looked_at = || self.duties.templates.iter().any(stack::Template::examines_data);
         match is_beside_others || self.corrupts || is_looked_at() {
-            true => Fetched::Whole,
-            false => Fetched::Beginning,
+            true => FetchExtent::Whole,
+            false => FetchExtent::HeadersOnly,
         }
     }
 
@@ -197,7 +197,7 @@ pub(crate) fn run(
     let Neighbours { clients, probes, probe_times, mut echoes, reached_by, hosts, notes } =
         neighbours;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
-    let corrupts = impairments.any(|it| it.corruption > Share::NONE);
+    let corrupts = impairments.any(|it| it.corruption > Probability::NONE);
     let mut lanes = Vec::new();
     for &port in &used {
         let Some((interface, mac)) = known[port].clone() else { continue };
@@ -223,7 +223,7 @@ pub(crate) fn run(
         // The kernel does not segment or merge the packets inside tunnels.
         let has_long_frames = has_long_frames && lane.tunnels.is_none();
         let hears_others = !interfaces.are_joined(&lane.interface);
-        Usage::Endpoint { has_long_frames, fetched, is_visible, hears_others }
+        Usage::Endpoint { has_long_frames, fetched, is_visible, receives_external: hears_others }
     };
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
     let clients = Clients {
@@ -267,7 +267,7 @@ pub(crate) fn run(
             };
             move || {
                 let (interface, link) = &worker.interfaces.links[worker.index];
-                let port = open_both_ways(backend, interface, link, &usage);
+                let port = open_duplex(backend, interface, link, &usage);
                 let mut port = port.map_err(|reason| OpenError::Port {
                     interface: interface.to_string(),
                     reason,
@@ -369,7 +369,7 @@ pub(crate) fn run(
 
 /// Returns the host addresses of a port, without those of its clients and servers.
 fn addresses(plan: &EmulationPlan, port: usize) -> Vec<Prefix> {
-    let guests = plan.guests.iter().filter(|guest| guest.port == port);
+    let guests = plan.answered_addresses.iter().filter(|guest| guest.port == port);
     let own = plan.ports[port].addresses.iter().copied();
     own.chain(guests.map(|guest| Prefix::host(guest.address))).collect()
 }
@@ -442,8 +442,8 @@ struct Clients {
 
 /// An interface that is open for sending and receiving.
 struct OpenPort {
-    transmit: Tunnelled<Impaired<Lasting<TransmitPort>>>,
-    receive: Untunnelled<ProbedPort>,
+    transmit: EncapsulatingPort<Impaired<LinkFlapTolerant<TransmitPort>>>,
+    receive: DecapsulatingPort<ProbedPort>,
     choice: Choice,
     outage: Outage,
     /// Start of the run.
@@ -467,11 +467,11 @@ impl OpenPort {
         let (transmit, receive) = self.bare();
         let receive = receive.port_mut();
         if is_out {
-            transmit.stop_sending();
-            receive.stop_hearing();
+            transmit.suspend_transmit();
+            receive.suspend_receive();
         } else {
-            transmit.come_up();
-            receive.come_up();
+            transmit.resume();
+            receive.resume();
         }
         Ok(())
     }
@@ -514,12 +514,12 @@ impl OpenPort {
         }
     }
 
-    fn link(&self) -> &Impaired<Lasting<TransmitPort>> {
+    fn link(&self) -> &Impaired<LinkFlapTolerant<TransmitPort>> {
         self.transmit.port()
     }
 
     /// Returns the inner port halves, without tunnels and impairment.
-    fn bare(&mut self) -> (&mut Lasting<TransmitPort>, &mut ProbedPort) {
+    fn bare(&mut self) -> (&mut LinkFlapTolerant<TransmitPort>, &mut ProbedPort) {
         (self.transmit.port_mut().port_mut(), self.receive.port_mut())
     }
 }
@@ -537,23 +537,23 @@ struct WorkerContext<'a> {
     clients: &'a Clients,
     snapshot: &'a Mutex<PortSnapshot>,
     intervals_max: usize,
-    probe_times: &'a ProbeTimes,
+    probe_times: &'a ProbeSchedule,
     reached_by: &'a ReachedBy,
 }
 
 impl WorkerContext<'_> {
-    fn work(&self, port: BothWays, echoes: Echoes, link: &Link, start: Instant) -> Ended {
-        let BothWays { transmit, receive, choice } = port;
+    fn work(&self, port: DuplexPort, echoes: Echoes, link: &Link, start: Instant) -> Ended {
+        let DuplexPort { transmit, receive, choice } = port;
         // Each port has its own sequence of random numbers.
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
-        let transmit = Impaired::new(Lasting::new(transmit), self.lane.impairment, seed);
-        let transmit = Tunnelled::new(transmit, self.lane.tunnels.clone());
+        let transmit = Impaired::new(LinkFlapTolerant::new(transmit), self.lane.impairment, seed);
+        let transmit = EncapsulatingPort::new(transmit, self.lane.tunnels.clone());
         // Frames from a kernel over a veth often have no checksum yet. Packet sockets report this,
         // AF_XDP does not.
         let is_told = choice.backend.knows_partial_checksums || link.kind == LinkKind::Physical;
         let verifies = is_told || self.lane.corrupts || self.options.verify_checksums;
         let receive = ProbedPort::new(receive, echoes, verifies);
-        let receive = Untunnelled::new(receive, self.lane.tunnels.is_some(), verifies);
+        let receive = DecapsulatingPort::new(receive, self.lane.tunnels.is_some(), verifies);
         let watch = self.interfaces.watch().into_iter().nth(self.index);
         let outage = Outage::new(watch, self.options.link_down_timeout);
         let mut open = OpenPort { transmit, receive, choice, outage, start };
@@ -571,14 +571,14 @@ impl WorkerContext<'_> {
             },
             start,
         );
-        endpoint.draw_first_ports();
+        endpoint.randomize_first_ports();
         endpoint.end_at(start.saturating_add(self.options.duration));
         if let Some(mac) = link.mac {
             let Duties { aimed_at, grouped, .. } = &self.lane.duties;
-            endpoint.live_at(MacAddress(mac), aimed_at, self.lane.addresses.clone(), grouped);
+            endpoint.set_addresses(MacAddress(mac), aimed_at, self.lane.addresses.clone(), grouped);
         }
         if self.is_shared {
-            endpoint.leave_strays();
+            endpoint.ignore_unmatched();
         }
         let owners = &self.lane.duties.owners;
         endpoint.follow(self.options.watch.followed(owners));
@@ -598,7 +598,7 @@ impl WorkerContext<'_> {
         let received = open.receive.received();
         self.reset_connections(&mut endpoint, &mut open);
         self.publish(&endpoint, &open, &watch);
-        let transmitted = settled(open.bare().0, outcome.is_err());
+        let transmitted = final_counters(open.bare().0, outcome.is_err());
         let Counted { impairment, tunnels, outages, down, elapsed, cpu, .. } =
             open.counted(&endpoint, &watch);
         let error = outcome.err().map(|error| self.interfaces.settle(error));
@@ -626,7 +626,7 @@ impl WorkerContext<'_> {
     /// [`ProbeTimes::END_PATIENCE`].
     fn end_probes(&self, open: &mut OpenPort) {
         self.probe_times.stop();
-        let until = clock::now().saturating_add(ProbeTimes::END_PATIENCE);
+        let until = clock::now().saturating_add(ProbeSchedule::END_PATIENCE);
         let (transmit, receive) = open.bare();
         while receive.has_probes() && self.probe_times.are_busy() && clock::now() < until {
             if receive.serve_probes(transmit).is_err() {
@@ -681,7 +681,7 @@ impl WorkerContext<'_> {
             && !open.is_down()
         {
             open.transmit.port_mut().advance(now);
-            match endpoint.reset_late(&mut open.transmit, &mut open.receive) {
+            match endpoint.answer_after_reset(&mut open.transmit, &mut open.receive) {
                 Ok(0) => open.wait(now.saturating_add(RESET_INTERVAL), None, false),
                 Ok(_) => asked_at = now,
                 Err(_) => return,

@@ -1,6 +1,6 @@
 //! Outages of an interface during a run.
 
-use wirestorm_base::count::counted;
+use wirestorm_base::count::pluralise;
 use wirestorm_base::port::PortError;
 use wirestorm_base::time::{Duration, Instant};
 
@@ -105,7 +105,7 @@ pub(in crate::emulation) fn notes(ports: &[PortReport]) -> impl Iterator<Item = 
         format!(
             "{name}: {interface} was down {often}{long}; {} not sent, and measured times include \
              the outage",
-            counted(unsent, "frame was", "frames were")
+            pluralise(unsent, "frame was", "frames were")
         )
     })
 }

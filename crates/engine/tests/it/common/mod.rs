@@ -4,7 +4,7 @@ pub(crate) mod build;
 
 use std::path::{Path, PathBuf};
 
-use wirestorm_engine::edit::{Edited, Editor, FrameFacts};
+use wirestorm_engine::edit::{EditResult, Editor, FrameFacts};
 use wirestorm_wire::capture::{LinkType, Records};
 use wirestorm_wire::dissect::{Class, dissect};
 
@@ -79,10 +79,10 @@ pub(crate) fn edited(
     // Old bytes of the buffer must not become visible.
     buffer.resize(frame.len().max(original_length) + editor.frame_length_max_growth(), 0xa5);
     match editor.apply(&mut buffer, frame.len(), original_length, facts) {
-        Edited::Length(length) => {
+        EditResult::Length(length) => {
             buffer.truncate(length);
             Some(buffer)
         }
-        Edited::Drop => None,
+        EditResult::Drop => None,
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Ingress {
 }
 
 /// A frame in the ring.
-pub(super) struct Arrived<'a> {
+pub(super) struct RingFrame<'a> {
     item: RingBufItem<'a>,
 }
 
@@ -78,8 +78,8 @@ impl Ingress {
     }
 
     /// Returns the next frame; dropping it frees its space in the ring.
-    pub(super) fn next(&mut self) -> Option<Arrived<'_>> {
-        self.ring.next().map(|item| Arrived { item })
+    pub(super) fn next(&mut self) -> Option<RingFrame<'_>> {
+        self.ring.next().map(|item| RingFrame { item })
     }
 
     /// Returns the number of frames that did not fit. Makes one system call.
@@ -102,7 +102,7 @@ impl Ingress {
     }
 }
 
-impl Arrived<'_> {
+impl RingFrame<'_> {
     /// Size of `struct arrival` in `bpf/ingress.bpf.c`, in bytes.
     const HEADER_BYTES: usize = 16;
 
@@ -113,22 +113,22 @@ impl Arrived<'_> {
 
     /// Bytes copied from the frame: all, or only the beginning if it exceeds the interface's MTU.
     pub(super) fn bytes(&self) -> &[u8] {
-        let present = usize::from(self.half_word(4));
+        let present = usize::from(self.u16_at(4));
         self.item.get(Self::HEADER_BYTES..Self::HEADER_BYTES + present).unwrap_or_default()
     }
 
     pub(super) fn offloads(&self) -> Offloads {
         let is_verified = self.item.get(12).is_some_and(|&it| it != 0);
-        Offloads { is_verified, segment_data: self.half_word(6) }
+        Offloads { is_verified, segment_data: self.u16_at(6) }
     }
 
     /// VLAN tag that the kernel removed, as TPID and TCI.
     pub(super) fn tag(&self) -> Option<[u8; VLAN_TAG_BYTES]> {
-        let ([a, b], [c, d]) = (self.half_word(8).to_be_bytes(), self.half_word(10).to_be_bytes());
+        let ([a, b], [c, d]) = (self.u16_at(8).to_be_bytes(), self.u16_at(10).to_be_bytes());
         ([a, b] != [0, 0]).then_some([a, b, c, d])
     }
 
-    fn half_word(&self, offset: usize) -> u16 {
+    fn u16_at(&self, offset: usize) -> u16 {
         let bytes = self.item.get(offset..).and_then(|it| it.first_chunk());
         bytes.map_or(0, |bytes| u16::from_ne_bytes(*bytes))
     }

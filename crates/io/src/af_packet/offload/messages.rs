@@ -30,7 +30,7 @@ pub(super) enum Told {
     /// Frame metadata (`PACKET_AUXDATA`).
     Frame,
     /// Frame metadata and the arrival time (`SO_TIMESTAMPNS`).
-    FrameAndTime,
+    MetadataAndTime,
 }
 
 impl Told {
@@ -39,7 +39,7 @@ impl Told {
         match self {
             Self::Nothing => size_of::<Control>(),
             Self::Frame => offset_of!(Control, header),
-            Self::FrameAndTime => 0,
+            Self::MetadataAndTime => 0,
         }
     }
 }
@@ -124,7 +124,7 @@ impl Messages {
     }
 
     /// Metadata of the frame in message `place`; `None` if the kernel delivered none.
-    pub(super) fn told(&self, place: usize) -> Option<&libc::tpacket_auxdata> {
+    pub(super) fn metadata(&self, place: usize) -> Option<&libc::tpacket_auxdata> {
         const NEEDED: usize = offset_of!(Control, told) + size_of::<libc::tpacket_auxdata>();
         let Control { header, told, .. } = &self.controls[place];
         let is_there = self.told.start() + self.rows[place].msg_hdr.msg_controllen >= NEEDED
@@ -137,7 +137,7 @@ impl Messages {
     pub(super) fn time(&self, place: usize) -> Option<u64> {
         const NEEDED: usize = offset_of!(Control, header);
         let Control { time_header, time, .. } = &self.controls[place];
-        let is_there = self.told == Told::FrameAndTime
+        let is_there = self.told == Told::MetadataAndTime
             && self.rows[place].msg_hdr.msg_controllen >= NEEDED
             && (time_header.cmsg_level, time_header.cmsg_type)
                 == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);

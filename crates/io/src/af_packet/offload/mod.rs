@@ -13,7 +13,7 @@ mod messages;
 mod receive;
 mod transmit;
 
-pub use receive::{Fetched, OffloadReceive};
+pub use receive::{FetchExtent, OffloadReceive};
 pub use transmit::OffloadTransmit;
 
 use wirestorm_base::port::{Offloads, Segmentation};

@@ -10,7 +10,7 @@ use wirestorm_base::time::{Duration, Instant};
 use super::ingress::Ingress;
 use super::messages::{MESSAGES_MAX, Messages, Told};
 use super::{LONG_FRAME_MAX, VIRTIO_HEADER_BYTES, offloads};
-use crate::af_packet::hearing::Hearing;
+use crate::af_packet::hearing::BoundSocket;
 use crate::af_packet::receive::attach_filter;
 use crate::af_packet::{
     AfPacketError, AfPacketOptions, MAC_ADDRESSES_BYTES, VLAN_ETHER_TYPE, VLAN_TAG_BYTES,
@@ -49,7 +49,7 @@ impl Buffer {
 
     /// Moves the MAC addresses and writes the outermost VLAN tag, which the kernel removed, after
     /// them.
-    fn put_tag_back(&mut self, tag: [u8; VLAN_TAG_BYTES]) {
+    fn restore_tag(&mut self, tag: [u8; VLAN_TAG_BYTES]) {
         self.start = HEADROOM - VLAN_TAG_BYTES;
         self.bytes.copy_within(HEADROOM..HEADROOM + MAC_ADDRESSES_BYTES, self.start);
         self.bytes[HEADROOM + MAC_ADDRESSES_BYTES - VLAN_TAG_BYTES..][..VLAN_TAG_BYTES]
@@ -70,13 +70,13 @@ fn tag(told: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_BYTES]> {
 
 /// Part of a merged frame that the port fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub enum FetchExtent {
     /// The whole frame.
     Whole,
     /// The headers at least, and the whole of a frame that fits the interface's MTU. This is enough
     /// to count data without reading it. The buffer's remaining bytes are those of an earlier
     /// frame; the length is that of the whole frame.
-    Beginning,
+    HeadersOnly,
 }
 
 /// Source of the frames.
@@ -94,7 +94,7 @@ enum Source {
 /// The arrival time is the time of the fetch, unless [`Self::open_timed`] requests the kernel's
 /// time. The port restores VLAN tags that the kernel removed.
 pub struct OffloadReceive {
-    hearing: Hearing,
+    bound: BoundSocket,
     source: Source,
     frames: Frames,
     capabilities: Capabilities,
@@ -119,8 +119,8 @@ impl OffloadReceive {
     /// # Errors
     /// Fails if the interface does not exist, is down or is not Ethernet, if the process lacks
     /// `CAP_NET_RAW`, or if the filter is invalid.
-    pub fn open(options: &AfPacketOptions, fetched: Fetched) -> Result<Self, AfPacketError> {
-        Self::open_told(options, fetched, Told::Frame)
+    pub fn open(options: &AfPacketOptions, fetched: FetchExtent) -> Result<Self, AfPacketError> {
+        Self::open_with(options, fetched, Told::Frame)
     }
 
     /// Same as [`Self::open`] for whole frames, with the kernel's arrival time, which costs some
@@ -129,25 +129,25 @@ impl OffloadReceive {
     /// # Errors
     /// Same as [`Self::open`].
     pub fn open_timed(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
-        Self::open_told(options, Fetched::Whole, Told::FrameAndTime)
+        Self::open_with(options, FetchExtent::Whole, Told::MetadataAndTime)
     }
 
-    fn open_told(
+    fn open_with(
         options: &AfPacketOptions,
-        fetched: Fetched,
+        fetched: FetchExtent,
         told: Told,
     ) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
         attach_filter(&socket, &options.filter)
             .map_err(options.system("attaching the filter (is it a valid program?)"))?;
-        if told == Told::FrameAndTime {
+        if told == Told::MetadataAndTime {
             socket
                 .set_option(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
                 .map_err(options.system("setting SO_TIMESTAMPNS"))?;
         }
         let bytes_max = match fetched {
-            Fetched::Whole => BUFFER_BYTES - HEADROOM,
-            Fetched::Beginning => link.frame_length_max(),
+            FetchExtent::Whole => BUFFER_BYTES - HEADROOM,
+            FetchExtent::HeadersOnly => link.frame_length_max(),
         };
         for (name, what) in [
             (libc::PACKET_VNET_HDR, "setting PACKET_VNET_HDR"),
@@ -160,7 +160,7 @@ impl OffloadReceive {
             .set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room)
             .or_else(|_| socket.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, &room))
             .map_err(options.system("setting SO_RCVBUF"))?;
-        let hearing = Hearing::begin(options, socket, &link, libc::ETH_P_ALL as u16)?;
+        let hearing = BoundSocket::bind(options, socket, &link, libc::ETH_P_ALL as u16)?;
         let messages = Messages::new(told);
         Ok(Self::new(options, &link, hearing, Source::Socket { messages, bytes_max }))
     }
@@ -176,16 +176,16 @@ impl OffloadReceive {
     /// `CAP_PERFMON` or `CAP_NET_ADMIN`.
     pub fn open_ring(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
-        let hearing = Hearing::begin(options, socket, &link, RESERVED_ETHER_TYPE)?;
+        let hearing = BoundSocket::bind(options, socket, &link, RESERVED_ETHER_TYPE)?;
         let ingress = Ingress::attach(&options.interface, &link)
             .map_err(options.system("attaching a program to its ingress"))?;
         Ok(Self::new(options, &link, hearing, Source::Ring(Box::new(ingress))))
     }
 
-    fn new(options: &AfPacketOptions, link: &Link, hearing: Hearing, source: Source) -> Self {
+    fn new(options: &AfPacketOptions, link: &Link, hearing: BoundSocket, source: Source) -> Self {
         let frame_length_max = link.frame_length_max();
         Self {
-            hearing,
+            bound: hearing,
             source,
             frames: Frames {
                 free: (0..FRAMES as u32).rev().map(Buffer::new).collect(),
@@ -210,7 +210,7 @@ impl OffloadReceive {
             Source::Socket { .. } => None,
             Source::Ring(ingress) => Some(ingress.fd()),
         };
-        self.hearing.socket.wait_readable_or(ring, patience);
+        self.bound.socket.wait_readable_or(ring, patience);
     }
 
     /// CPU time of the program that fills the ring, on all CPUs. `None` without a program, or if
@@ -243,8 +243,8 @@ impl Frames {
             let arrival = messages.time(place).map_or(fetched, |time| {
                 offset.get_or_insert_with(RealtimeOffset::read).to_monotonic(time)
             });
-            let tag = messages.told(place).and_then(tag);
-            batch.push(self.hand_out(buffer, length, tag, (offloads, arrival)));
+            let tag = messages.metadata(place).and_then(tag);
+            batch.push(self.deliver(buffer, length, tag, (offloads, arrival)));
         }
         Ok(count)
     }
@@ -263,13 +263,13 @@ impl Frames {
             let present = arrived.bytes();
             buffer.bytes[HEADROOM..][..present.len()].copy_from_slice(present);
             let told = (arrived.offloads(), arrival);
-            batch.push(self.hand_out(buffer, arrived.length(), arrived.tag(), told));
+            batch.push(self.deliver(buffer, arrived.length(), arrived.tag(), told));
         }
         wanted
     }
 
     /// Delivers the frame in a buffer and restores the VLAN tag that the kernel removed.
-    fn hand_out(
+    fn deliver(
         &mut self,
         mut buffer: Buffer,
         length_on_wire: usize,
@@ -280,7 +280,7 @@ impl Frames {
         let mut length = original_length.min(BUFFER_BYTES - HEADROOM);
         buffer.start = HEADROOM;
         if let Some(tag) = tag {
-            buffer.put_tag_back(tag);
+            buffer.restore_tag(tag);
             length += VLAN_TAG_BYTES;
             original_length += VLAN_TAG_BYTES;
         }
@@ -299,7 +299,7 @@ impl Receive for OffloadReceive {
     }
 
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
-        let Self { hearing, source, frames, .. } = self;
+        let Self { bound: hearing, source, frames, .. } = self;
         let wanted = room.min(frames.free.len()).min(MESSAGES_MAX);
         if wanted == 0 {
             return Ok(0);
@@ -317,7 +317,7 @@ impl Receive for OffloadReceive {
         };
         count.or_else(|reason| match reason.raw_os_error() {
             None | Some(libc::EAGAIN | libc::EINTR) => Ok(0),
-            Some(error) => Err(hearing.failed(error)),
+            Some(error) => Err(hearing.port_error(error)),
         })
     }
 
@@ -335,10 +335,14 @@ impl Receive for OffloadReceive {
     /// Makes one system call: do not call this for every batch.
     fn received(&self) -> ReceiveCounters {
         let missed = match &self.source {
-            Source::Socket { .. } => self.hearing.missed(),
+            Source::Socket { .. } => self.bound.missed(),
             Source::Ring(ingress) => ingress.missed(),
         };
         let Frames { taken, taken_bytes, .. } = self.frames;
-        ReceiveCounters { received: taken + missed, received_bytes: taken_bytes, missed }
+        ReceiveCounters {
+            received: taken + missed,
+            received_bytes: taken_bytes,
+            rx_dropped: missed,
+        }
     }
 }

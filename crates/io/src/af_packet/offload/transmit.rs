@@ -101,7 +101,7 @@ impl OffloadTransmit {
     }
 
     /// Removes the oldest `count` frames from the queue, sent or failed; returns their bytes.
-    fn let_go(&mut self, count: usize) -> usize {
+    fn dequeue(&mut self, count: usize) -> usize {
         let mut bytes = 0;
         for queued in self.queue.drain(..count) {
             bytes += queued.length;
@@ -167,23 +167,23 @@ impl Transmit for OffloadTransmit {
                 Ok(sent) => {
                     self.refusals = Refusals::default();
                     self.counters.sent += sent as u64;
-                    self.counters.sent_bytes += self.let_go(sent) as u64;
+                    self.counters.sent_bytes += self.dequeue(sent) as u64;
                 }
                 Err(reason) => match reason.raw_os_error() {
                     Some(libc::ENOBUFS) => {
                         self.counters.retried_no_buffers += 1;
-                        return self.refusals.note(&self.interface, &self.socket);
+                        return self.refusals.count(&self.interface, &self.socket);
                     }
                     Some(libc::EAGAIN) => {
                         self.counters.retried_again += 1;
-                        return self.refusals.note(&self.interface, &self.socket);
+                        return self.refusals.count(&self.interface, &self.socket);
                     }
                     Some(libc::EINTR) => return Ok(()),
                     // Only this frame fails: the interface cannot segment it, or its MTU has
                     // shrunk.
                     Some(libc::EMSGSIZE | libc::EINVAL) => {
                         self.counters.failed += 1;
-                        self.let_go(1);
+                        self.dequeue(1);
                     }
                     _ => return Err(self.interface.port_error("sending", &reason)),
                 },
@@ -202,6 +202,6 @@ impl Transmit for OffloadTransmit {
 
     fn abort(&mut self) {
         self.counters.unsent += self.queue.len() as u64;
-        self.let_go(self.queue.len());
+        self.dequeue(self.queue.len());
     }
 }

@@ -12,7 +12,7 @@ use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 
 /// Time limit of every wait in these tests.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Two namespaces joined by a veth pair: `left` in one and `right` in the other, both up. IPv6 is
 /// off, so that only the test's frames are on the wire.
@@ -141,7 +141,7 @@ fn anonymous_namespace() -> (File, Namespace) {
 /// # Panics
 /// Panics if there is none within [`PATIENCE`].
 pub(crate) fn eventually<T>(what: &str, mut question: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(answer) = question() {
             return answer;
@@ -153,20 +153,20 @@ pub(crate) fn eventually<T>(what: &str, mut question: impl FnMut() -> Option<T>)
 
 /// Checks both halves of a port: they report an interface that is down. A frame that `send` queues
 /// stays queued and leaves once the interface is up. Returns the frame that arrives then.
-pub(crate) fn holds_while_down<T: Transmit, R: Receive>(
+pub(crate) fn check_link_down<T: Transmit, R: Receive>(
     pair: &VethPair,
     (transmit, receiver): (&mut T, &mut R),
     send: impl Fn(&mut T),
 ) -> Vec<u8> {
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     send(transmit);
-    assert_eq!(transmit.flush(), Err(pair.left.went_down()));
+    assert_eq!(transmit.flush(), Err(pair.left.down_error()));
     assert_eq!(transmit.in_flight(), 1, "the frame is kept");
     run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
     let mut batch = Vec::new();
     let error =
         eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.went_down());
+    assert_eq!(error, pair.right.down_error());
     run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
     run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
     eventually("the frame to leave", || {
@@ -186,7 +186,7 @@ pub(crate) fn holds_while_down<T: Transmit, R: Receive>(
 
 /// Checks both halves of a port: they report a removed interface, and a frame that `send` queues
 /// counts as unsent.
-pub(crate) fn tells_that_it_is_gone<T: Transmit, R: Receive>(
+pub(crate) fn check_removed_interface<T: Transmit, R: Receive>(
     pair: &VethPair,
     (transmit, receiver): (&mut T, &mut R),
     send: impl Fn(&mut T),

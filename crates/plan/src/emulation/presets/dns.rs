@@ -2,17 +2,17 @@
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::{
-    Composition, Expected, Form, Label, Part, Piece, Step, Value, When,
+    Composition, Condition, JumpCondition, Label, MessagePart, Piece, Step, Value, ValueFormat,
 };
 use wirestorm_model::program::{TextVariable, Variable};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
 use super::script::Line;
-use super::waits::{longest_wait, stay};
+use super::waits::{idle_timeout, longest_delay};
 use super::words::{wait, word};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 pub(in crate::emulation) const DNS: [&str; 5] = ["name", "type", "answers", "queries", "delay"];
 
@@ -29,19 +29,21 @@ struct Asked {
     wait: Option<Line>,
 }
 
-fn read_asked(place: &Place<'_>) -> Result<Asked, PlanError> {
+fn read_asked(place: &ValueAt<'_>) -> Result<Asked, PlanError> {
     let fields = place.fields(&DNS)?;
     let name = word(fields.get("name"), "www.example.net")?;
     let labels: Vec<_> = name.trim_end_matches('.').split('.').map(str::to_owned).collect();
     if name.len() > NAME_MAX || labels.iter().any(|it| !(1..=LABEL_MAX).contains(&it.len())) {
-        return Err(fields.need("name", "a name")?.wrong("a name such as www.example.net"));
+        return Err(fields
+            .required("name", "a name")?
+            .unexpected("a name such as www.example.net"));
     }
     let is_ipv6 = match fields.get("type") {
         None => false,
         Some(place) => match place.text("A or AAAA")? {
             "A" => false,
             "AAAA" => true,
-            _ => return Err(place.wrong("A or AAAA")),
+            _ => return Err(place.unexpected("A or AAAA")),
         },
     };
     // 40 AAAA records, the question and the headers fit an Ethernet frame.
@@ -52,7 +54,7 @@ fn read_asked(place: &Place<'_>) -> Result<Asked, PlanError> {
 }
 
 /// Returns the dialogue of Wirestorm's own clients and servers.
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
     let Asked { labels, is_ipv6, answers, queries, wait } = read_asked(place)?;
     let mut lines = Vec::new();
     for number in 1..=queries {
@@ -65,20 +67,20 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
 
 /// Returns the program of a client for other hosts' servers. It ignores answers with another ID and
 /// fails at a response code other than NOERROR.
-pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+pub(super) fn client(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     let Asked { labels, is_ipv6, queries, wait, .. } = read_asked(place)?;
     let mut steps: Vec<_> = stay_through(&steps_of(wait)).into_iter().collect();
     for number in 1..=queries {
         let text = Question { number, labels: &labels, is_ipv6 }.query();
         let again = Label(number.into());
-        let when = When::Received(Expected::NoDnsAnswer(number));
+        let when = JumpCondition::Received(Condition::NotDnsAnswer(number));
         steps.extend([
             Step::StartTransaction("dns".to_owned()),
             Step::SendDatagram { size: text.len() as u32, text, fill: Vec::new() },
             Step::Label(again),
             Step::ReceiveDatagrams { count: 1, clear: true },
             Step::Jump { to: again, when },
-            Step::Expect { expected: Expected::DnsNoError, otherwise: None },
+            Step::Expect { expected: Condition::DnsNoError, otherwise: None },
             Step::EndTransaction("dns".to_owned()),
         ]);
     }
@@ -90,7 +92,7 @@ pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
 ///
 /// A flow answers `queries` queries. The next query starts a new flow, since a client does not
 /// announce its last query.
-pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+pub(super) fn server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     /// ID and question of the query, and the flags of the answer.
     const ID: TextVariable = TextVariable::named(0);
     const QUESTION: TextVariable = TextVariable::named(1);
@@ -99,34 +101,35 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     const KNOWN: Label = Label(1);
     const END: Label = Label(2);
     let Asked { is_ipv6, answers, queries, wait, .. } = read_asked(place)?;
-    let pattern = |text: &str| Pattern::new(text).map_err(|error| place.says(error));
+    let pattern = |text: &str| Pattern::new(text).map_err(|error| place.message_error(error));
     // A query (section 4.1.1) with one question. Its name ends at the first zero byte, which holds
     // for names without zero bytes in their labels.
     let question = pattern(r"(?s)\A..[\x00\x01].\x00\x01.{6}([^\x00]{0,254}\x00....)")?;
     let kind = record_type(is_ipv6);
     let is_ours = pattern(&format!(r"(?s)\A.{{12}}[^\x00]*\x00\x00\x{kind:02x}\x00\x01"))?;
     let is_recursive = pattern(r"(?s)\A..\x01")?;
-    let received = |to, it| Step::Jump { to, when: When::Received(Expected::Matches(it)) };
+    let received =
+        |to, it| Step::Jump { to, when: JumpCondition::Received(Condition::Matches(it)) };
     let answer = |count: u16| {
         let mut records = Vec::new();
         push_records(&mut records, is_ipv6, count);
         let counts: Vec<u8> = [1, count, 0, 0].into_iter().flat_map(u16::to_be_bytes).collect();
         let pieces = vec![
-            Piece::Value(Value::Text(ID), Form::Plain),
-            Piece::Value(Value::Number(FLAGS), Form::Width(2)),
+            Piece::Value(Value::Text(ID), ValueFormat::Plain),
+            Piece::Value(Value::Number(FLAGS), ValueFormat::Width(2)),
             Piece::Bytes(counts),
-            Piece::Value(Value::Text(QUESTION), Form::Plain),
+            Piece::Value(Value::Text(QUESTION), ValueFormat::Plain),
             Piece::Bytes(records),
         ];
-        Step::SendOwnDatagram(Composition { pieces, ..Composition::default() })
+        Step::SendComposedDatagram(Composition { pieces, ..Composition::default() })
     };
     let wait = steps_of(wait);
     let stay = stay_through(&wait);
     let mut steps = vec![Step::ReceiveDatagrams { count: 1, clear: true }];
     steps.extend(wait);
     steps.extend([
-        Step::Extract { text: ID, part: Part::At { offset: 0, length: 2 } },
-        Step::Extract { text: QUESTION, part: Part::Group(question, 1) },
+        Step::Extract { text: ID, part: MessagePart::Bytes { offset: 0, length: 2 } },
+        Step::Extract { text: QUESTION, part: MessagePart::Group(question, 1) },
         // RFC 1035 section 4.1.1: whether recursion is desired "is copied into the response".
         Step::Set { variable: FLAGS, value: ANSWERS.into() },
         received(KNOWN, is_recursive),
@@ -134,7 +137,7 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
         Step::Label(KNOWN),
         received(OURS, is_ours),
         answer(0),
-        Step::Jump { to: END, when: When::Always },
+        Step::Jump { to: END, when: JumpCondition::Always },
         Step::Label(OURS),
         answer(answers),
         Step::Label(END),
@@ -154,7 +157,7 @@ fn steps_of(wait: Option<Line>) -> Vec<Step> {
 
 /// Returns the step that keeps a flow open during the server's delay, if it needs one.
 fn stay_through(wait: &[Step]) -> Option<Step> {
-    stay(longest_wait(wait), Duration::ZERO)
+    idle_timeout(longest_delay(wait), Duration::ZERO)
 }
 
 /// Flag RD, recursion desired (section 4.1.1).

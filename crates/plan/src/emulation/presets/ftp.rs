@@ -7,15 +7,15 @@
 
 use serde_json::{Value, json};
 
-use super::commands::{Commands, hear, in_text, say, steps};
-use super::script::Who;
+use super::commands::{CommandLoop, escape_values, expect_reply, send_line, steps};
+use super::script::PlayedSides;
 use super::words::word;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::range::read_ports;
 use crate::emulation::control::DYNAMIC_PORTS;
 use crate::emulation::delay::read_delay;
-use crate::emulation::dialogue::{OnDemand, Speech};
+use crate::emulation::dialogue::{Dialogue, OnDemand};
 use crate::emulation::filling::SIZE_MAX;
 use crate::emulation::types::Transport;
 
@@ -71,17 +71,17 @@ struct Transfer {
 /// Returns the programs of the control connection, then those of each kind of data connection.
 /// `name` is the template's name; `has_tls` is whether the template has TLS.
 pub(super) fn read(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     name: &str,
-    who: Who,
+    who: PlayedSides,
     has_tls: bool,
-) -> Result<Vec<Speech>, PlanError> {
+) -> Result<Vec<Dialogue>, PlanError> {
     let asked = read_asked(place, has_tls)?;
     let transfers = transfers(&asked, who);
     let group = |transfer: &Transfer| format!("{name}.{}", transfer.part);
     let speech = |client: Vec<Value>, server: Vec<Value>| {
         let (client, server) = (steps(client, place)?, steps(server, place)?);
-        Ok(Speech { client, server, ..Speech::of(Transport::Tcp, 21) })
+        Ok(Dialogue { client, server, ..Dialogue::of(Transport::Tcp, 21) })
     };
     let control = speech(client(&asked, &transfers, group), server(&asked, &transfers, group))?;
     let mut speeches = vec![control];
@@ -89,12 +89,12 @@ pub(super) fn read(
         let data = speech(transfer.client.clone(), transfer.server.clone())?;
         let part = Some(transfer.part.clone());
         let on_demand = Some(OnDemand { group: group(transfer), listen: None });
-        speeches.push(Speech { part, on_demand, ..data });
+        speeches.push(Dialogue { part, on_demand, ..data });
     }
     Ok(speeches)
 }
 
-fn read_asked<'a>(place: &Place<'a>, has_tls: bool) -> Result<Asked<'a>, PlanError> {
+fn read_asked<'a>(place: &ValueAt<'a>, has_tls: bool) -> Result<Asked<'a>, PlanError> {
     let fields = place.fields(&FTP)?;
     let files = match fields.get("files") {
         None => vec![File { name: "readme.txt".to_owned(), size: None }],
@@ -104,9 +104,9 @@ fn read_asked<'a>(place: &Place<'a>, has_tls: bool) -> Result<Asked<'a>, PlanErr
         None => Vec::new(),
         Some(list) => {
             let items = list.items("commands")?;
-            let listing = |it: &Place<'_>| {
+            let listing = |it: &ValueAt<'_>| {
                 let found = LISTINGS.into_iter().find(|known| it.value() == known);
-                found.ok_or_else(|| it.wrong(LISTINGS.join(" or ")))
+                found.ok_or_else(|| it.unexpected(LISTINGS.join(" or ")))
             };
             items.iter().map(listing).collect::<Result<_, _>>()?
         }
@@ -116,9 +116,9 @@ fn read_asked<'a>(place: &Place<'a>, has_tls: bool) -> Result<Asked<'a>, PlanErr
     let ports = fields.get("data_ports").map(|it| read_ports(&it)).transpose()?;
     let ports = ports.unwrap_or(DYNAMIC_PORTS);
     Ok(Asked {
-        host: in_text(word(fields.get("host"), "ftp.example.net")?),
-        user: in_text(word(fields.get("user"), "anonymous")?),
-        password: in_text(word(fields.get("password"), "guest@example.net")?),
+        host: escape_values(word(fields.get("host"), "ftp.example.net")?),
+        user: escape_values(word(fields.get("user"), "anonymous")?),
+        password: escape_values(word(fields.get("password"), "guest@example.net")?),
         files,
         // Without `files`, clients fetch the default file unless they have another transfer.
         fetches: ["upload", "list"].iter().all(|name| fields.get(name).is_none())
@@ -137,7 +137,7 @@ fn read_rounds(fields: &Fields<'_>) -> Result<u64, PlanError> {
 }
 
 /// Reads a list of files with unique names.
-fn read_files(place: &Place<'_>) -> Result<Vec<File>, PlanError> {
+fn read_files(place: &ValueAt<'_>) -> Result<Vec<File>, PlanError> {
     let items = place.items("files")?;
     if items.len() > FILES_MAX {
         return Err(place.error(format!("{} files", items.len()), format!("at most {FILES_MAX}")));
@@ -146,7 +146,7 @@ fn read_files(place: &Place<'_>) -> Result<Vec<File>, PlanError> {
     for item in items {
         let file = if item.value().is_object() {
             let fields = item.fields(&FILE)?;
-            let name = fields.need("name", "the name of a file")?;
+            let name = fields.required("name", "the name of a file")?;
             let size = fields.get("size").map(|it| it.integer(0, SIZE_MAX)).transpose()?;
             File { name: word(Some(name), "")?, size: size.map(|size| size as u32) }
         } else {
@@ -160,7 +160,7 @@ fn read_files(place: &Place<'_>) -> Result<Vec<File>, PlanError> {
     Ok(files)
 }
 
-fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
+fn transfers(asked: &Asked<'_>, who: PlayedSides) -> Vec<Transfer> {
     let mut transfers = Vec::new();
     // Without blocking, FIN leaves with the last data instead of after its acknowledgement.
     let say = |said: Value| vec![json!({"blocking": false}), json!({"send": said})];
@@ -174,18 +174,18 @@ fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
         needed.into_iter().chain([json!("wait_for_close")]).collect()
     };
     let usual = |file: &File| match who {
-        Who::Both => Some(file.length()),
-        Who::Client | Who::Server => file.size,
+        PlayedSides::Both => Some(file.length()),
+        PlayedSides::Client | PlayedSides::Server => file.size,
     };
-    let is_listed = |listing: &str| asked.listings.contains(&listing) || who == Who::Server;
+    let is_listed = |listing: &str| asked.listings.contains(&listing) || who == PlayedSides::Server;
     for listing in LISTINGS.into_iter().filter(|it| is_listed(it)) {
         let line = |file: &File| match listing {
             "LIST" => format!(
                 "-rw-r--r-- 1 ftp ftp {:12} Jan 01  2024 {}\r\n",
                 file.length(),
-                in_text(file.name.clone())
+                escape_values(file.name.clone())
             ),
-            _ => format!("{}\r\n", in_text(file.name.clone())),
+            _ => format!("{}\r\n", escape_values(file.name.clone())),
         };
         let text: String = asked.files.iter().map(line).collect();
         transfers.push(Transfer {
@@ -195,7 +195,7 @@ fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
             server: if text.is_empty() { vec![json!("connect")] } else { say(json!(text)) },
         });
     }
-    let is_fetched = asked.fetches || who == Who::Server;
+    let is_fetched = asked.fetches || who == PlayedSides::Server;
     for file in asked.files.iter().filter(|_| is_fetched) {
         transfers.push(Transfer {
             command: format!("RETR {}", file.name),
@@ -212,7 +212,7 @@ fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
             server: take(usual(file)),
         });
     }
-    if who == Who::Server {
+    if who == PlayedSides::Server {
         transfers.push(Transfer {
             command: STORE_ANY.to_owned(),
             part: "stor".to_owned(),
@@ -233,38 +233,38 @@ fn client(
     group: impl Fn(&Transfer) -> String,
 ) -> Vec<Value> {
     let mut steps = vec![json!({"blocking": false})];
-    hear(&mut steps, "^220");
+    expect_reply(&mut steps, "^220");
     if asked.has_tls {
-        say(&mut steps, "AUTH TLS");
-        hear(&mut steps, "^234");
+        send_line(&mut steps, "AUTH TLS");
+        expect_reply(&mut steps, "^234");
         steps.push(json!("start_tls"));
     }
-    say(&mut steps, &format!("USER {}", asked.user));
+    send_line(&mut steps, &format!("USER {}", asked.user));
     steps.extend([
         json!({"receive": {"message": "reply"}}),
         json!({"jump": {"to": "in", "received": {"pattern": "^230"}}}),
         json!({"expect": {"pattern": "^331"}}),
     ]);
-    say(&mut steps, &format!("PASS {}", asked.password));
-    hear(&mut steps, "^2");
+    send_line(&mut steps, &format!("PASS {}", asked.password));
+    expect_reply(&mut steps, "^2");
     steps.push(json!({"label": "in"}));
     if asked.has_tls {
         // RFC 4217 section 9: "the PROT command MUST be preceded by a PBSZ command". TLS needs no
         // size of protected blocks, so the size is 0.
         for command in ["PBSZ 0", "PROT P"] {
-            say(&mut steps, command);
-            hear(&mut steps, "^200");
+            send_line(&mut steps, command);
+            expect_reply(&mut steps, "^200");
         }
     }
-    say(&mut steps, "TYPE I");
-    hear(&mut steps, "^200");
+    send_line(&mut steps, "TYPE I");
+    expect_reply(&mut steps, "^200");
     let mut round = Vec::new();
     for (number, transfer) in transfers.iter().enumerate() {
         if let Some(name) = transfer.command.strip_prefix("RETR ") {
             // RFC 3659: clients send these before RETR. Any reply will do, since servers may not
             // support them.
             for question in ["SIZE", "MDTM"] {
-                say(&mut round, &format!("{question} {}", in_text(name.to_owned())));
+                send_line(&mut round, &format!("{question} {}", escape_values(name.to_owned())));
                 round.push(json!({"receive": {"message": "reply"}}));
             }
         }
@@ -272,13 +272,13 @@ fn client(
         let kind = transfer.command.split(' ').next().unwrap_or_default().to_lowercase();
         let transaction = format!("ftp.{kind}");
         round.push(json!({"transaction": {"start": transaction}}));
-        say(&mut round, "EPSV");
+        send_line(&mut round, "EPSV");
         round.extend([
             json!({"receive": {"message": "reply"}}),
             json!({"jump": {"to": extended, "received": {"pattern": "^229"}}}),
         ]);
-        say(&mut round, "PASV");
-        hear(&mut round, "^227");
+        send_line(&mut round, "PASV");
+        expect_reply(&mut round, "^227");
         round.extend([
             json!({"extract": {"port": {"pattern": r"\d+,\d+,\d+,\d+,(\d+,\d+)"}}}),
             json!({"jump": open}),
@@ -288,10 +288,10 @@ fn client(
         ]);
         let start = json!({"start_flow": {"port": "port"}});
         round.extend([json!({"select_group": group(transfer)}), start]);
-        say(&mut round, &in_text(transfer.command.clone()));
-        hear(&mut round, "^1[25]");
+        send_line(&mut round, &escape_values(transfer.command.clone()));
+        expect_reply(&mut round, "^1[25]");
         round.push(json!("wait_flow"));
-        hear(&mut round, "^2[25]");
+        expect_reply(&mut round, "^2[25]");
         round.push(json!({"transaction": {"end": transaction}}));
     }
     match asked.rounds {
@@ -299,8 +299,8 @@ fn client(
         1 => steps.append(&mut round),
         times => steps.push(json!({"repeat": {"times": times, "steps": round}})),
     }
-    say(&mut steps, "QUIT");
-    hear(&mut steps, "^221");
+    send_line(&mut steps, "QUIT");
+    expect_reply(&mut steps, "^221");
     steps.push(json!("wait_for_close"));
     steps
 }
@@ -311,7 +311,7 @@ fn server(
     transfers: &[Transfer],
     group: impl Fn(&Transfer) -> String,
 ) -> Vec<Value> {
-    let mut commands = Commands::at("next");
+    let mut commands = CommandLoop::lines("next");
     let unprotected = json!({"jump": {"to": "unprotected", "variable": "protected", "equal": 0}});
     for transfer in transfers {
         let pattern = match transfer.command.split_once(' ') {
@@ -326,21 +326,21 @@ fn server(
             json!({"select_group": group(transfer)}),
             json!({"jump": "transfer"}),
         ]);
-        commands.does(&pattern, steps);
+        commands.command(&pattern, steps);
     }
     let listen = json!({"listen": {"variable": "port", "ports": asked.data_ports}});
-    commands.answers(
+    commands.reply(
         r"^EPSV(?: [12])?\r",
         vec![listen.clone()],
         "229 Entering extended passive mode (|||${port}|)",
     );
     let passive = "227 Entering passive mode (${server:octets},${port:octets})";
-    commands.answers(r"^PASV\r", vec![listen], passive);
+    commands.reply(r"^PASV\r", vec![listen], passive);
     for file in &asked.files {
         let name = literal(&file.name);
         let size = format!("213 {}", file.length());
-        commands.answers(&format!(r"^SIZE (?:.*/)?{name}\r"), vec![], &size);
-        commands.answers(&format!(r"^MDTM (?:.*/)?{name}\r"), vec![], "213 20240101120000");
+        commands.reply(&format!(r"^SIZE (?:.*/)?{name}\r"), vec![], &size);
+        commands.reply(&format!(r"^MDTM (?:.*/)?{name}\r"), vec![], "213 20240101120000");
     }
     if asked.has_tls {
         protect(&mut commands);
@@ -355,15 +355,15 @@ fn server(
         ("^FEAT", features(asked.has_tls)),
         ("^(?:RETR|SIZE|MDTM) ", "550 No such file"),
     ] {
-        commands.answers(pattern, vec![], reply);
+        commands.reply(pattern, vec![], reply);
     }
-    commands.does(r"^QUIT\r", vec![json!({"jump": "quit"})]);
+    commands.command(r"^QUIT\r", vec![json!({"jump": "quit"})]);
 
     let wait = asked.delay.map(|delay| json!({"delay": delay}));
     // A client may delay the acknowledgement of a reply until its transfer, so do not wait for it.
     let mut steps = vec![json!({"blocking": false})];
     steps.extend(wait.clone());
-    say(&mut steps, &format!("220 {} ready", asked.host));
+    send_line(&mut steps, &format!("220 {} ready", asked.host));
     if asked.has_tls {
         steps.append(&mut before_tls(wait.clone()));
     }
@@ -372,7 +372,7 @@ fn server(
         // RFC 4217 section 10.2: "The reply to indicate that the PROT setting is incorrect is '521
         // data connection cannot be opened with this PROT setting'".
         steps.push(json!({"label": "unprotected"}));
-        say(&mut steps, "521 Data connections are opened after PROT P");
+        send_line(&mut steps, "521 Data connections are opened after PROT P");
         steps.push(json!({"jump": "next"}));
     }
     steps.extend([
@@ -406,14 +406,15 @@ const fn features(has_tls: bool) -> &'static str {
 /// password in clear text. RFC 4217 section 4.2: "'234' is the server response to an 'AUTH TLS'
 /// command that it will honour."
 fn before_tls(wait: Option<Value>) -> Vec<Value> {
-    let mut commands = Commands::at("clear");
+    let mut commands = CommandLoop::lines("clear");
     let begin = [json!({"send": "234 TLS may begin\r\n"}), json!("start_tls")];
     // Some clients send SSL for TLS.
-    commands.does(r"^AUTH (?:TLS|TLS-C|SSL)\r", [&begin[..], &[json!({"jump": "next"})]].concat());
-    commands.answers("^AUTH ", vec![], "504 TLS alone is known");
-    commands.answers("^FEAT", vec![], features(true));
-    commands.answers("^NOOP", vec![], "200 OK");
-    commands.does(r"^QUIT\r", vec![json!({"jump": "quit"})]);
+    commands
+        .command(r"^AUTH (?:TLS|TLS-C|SSL)\r", [&begin[..], &[json!({"jump": "next"})]].concat());
+    commands.reply("^AUTH ", vec![], "504 TLS alone is known");
+    commands.reply("^FEAT", vec![], features(true));
+    commands.reply("^NOOP", vec![], "200 OK");
+    commands.command(r"^QUIT\r", vec![json!({"jump": "quit"})]);
     commands.finish(wait, "530 First AUTH TLS")
 }
 
@@ -427,20 +428,20 @@ fn before_tls(wait: Option<Value>) -> Vec<Value> {
 ///   supported by mechanism".
 /// - RFC 4217 section 5: a server that "does not wish to allow the control connection to be
 ///   cleared" answers CCC with 534.
-fn protect(commands: &mut Commands) {
-    commands.answers("^PBSZ ", vec![json!({"set": {"sized": 1}})], "200 PBSZ=0");
+fn protect(commands: &mut CommandLoop) {
+    commands.reply("^PBSZ ", vec![json!({"set": {"sized": 1}})], "200 PBSZ=0");
     let mut accept = vec![
         json!({"jump": {"to": "unsized", "variable": "sized", "equal": 0}}),
         json!({"set": {"protected": 1}}),
     ];
-    say(&mut accept, "200 Data connections have TLS");
+    send_line(&mut accept, "200 Data connections have TLS");
     accept.extend([json!({"jump": "next"}), json!({"label": "unsized"})]);
-    commands.answers(r"^PROT P\r", accept, "503 First PBSZ 0");
-    commands.answers(r"^PROT C\r", vec![], "534 Data connections have TLS, or there are none");
-    commands.answers(r"^PROT [SE]\r", vec![], "536 TLS has the level P alone");
-    commands.answers("^PROT ", vec![], "504 There is no such level");
-    commands.answers("^CCC", vec![], "534 Commands stay protected");
-    commands.answers("^AUTH ", vec![], "503 TLS has begun");
+    commands.reply(r"^PROT P\r", accept, "503 First PBSZ 0");
+    commands.reply(r"^PROT C\r", vec![], "534 Data connections have TLS, or there are none");
+    commands.reply(r"^PROT [SE]\r", vec![], "536 TLS has the level P alone");
+    commands.reply("^PROT ", vec![], "504 There is no such level");
+    commands.reply("^CCC", vec![], "534 Commands stay protected");
+    commands.reply("^AUTH ", vec![], "503 TLS has begun");
 }
 
 /// Returns a pattern that matches exactly this text.

@@ -1,8 +1,8 @@
 //! Header fields of HTTP messages (RFC 9110 section 5).
 
-use super::words::Texts;
+use super::words::TextKind;
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 /// Header fields in order.
 #[derive(Clone, Debug, Default)]
@@ -13,10 +13,10 @@ impl Headers {
     /// same name, or follow the others. A field in `made` is an error, since other keys of the plan
     /// determine it.
     pub(super) fn read(
-        given: Option<Place<'_>>,
+        given: Option<ValueAt<'_>>,
         usual: &[(&str, &str)],
         made: &[&str],
-        texts: Texts<'_>,
+        texts: TextKind<'_>,
     ) -> Result<Self, PlanError> {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut headers = Self(usual.iter().map(own).collect());
@@ -26,14 +26,14 @@ impl Headers {
                 return Err(place.error("a name with other characters", "letters, digits and -"));
             }
             if made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
-                return Err(place.says(format!("{name} is set by other keys of the plan")));
+                return Err(place.message_error(format!("{name} is set by other keys of the plan")));
             }
             let value = match place.number_text() {
                 Some(value) => texts.read(&value, &place)?,
-                None => return Err(place.wrong("a text")),
+                None => return Err(place.unexpected("a text")),
             };
             if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
-                return Err(place.wrong("a text of one line"));
+                return Err(place.unexpected("a text of one line"));
             }
             headers.set(name, value);
         }

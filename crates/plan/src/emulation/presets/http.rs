@@ -1,15 +1,17 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112), and the same messages over HTTP/2 (RFC 9113).
 
 use wirestorm_model::program::Variable;
-use wirestorm_model::program::{Composition, Expected, Label, Piece, Rule, Step, When};
+use wirestorm_model::program::{
+    Composition, Condition, JumpCondition, Label, MessageFraming, Piece, Step,
+};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
 use super::headers::{Headers, is_token};
-use super::script::{Line, Who};
-use super::words::{Content, Texts, WRITTEN_MAX, wait, word, word_of};
+use super::script::{Line, PlayedSides};
+use super::words::{Content, EXPANDED_MAX, TextKind, wait, word, word_of_kind};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::emulation::composition::{may_have_values, read_text};
 use crate::emulation::control;
 use crate::emulation::names::Names;
@@ -42,12 +44,12 @@ const COUNT_MAX: u64 = 1 << 30;
 const MADE: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
 
 /// Returns whether the version is HTTP/2.
-pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
+pub(super) fn is_version_2(place: &ValueAt<'_>) -> Result<bool, PlanError> {
     let Some(version) = place.fields(&HTTP)?.get("version") else { return Ok(false) };
     match version.number_text().as_deref() {
         Some("1.1") => Ok(false),
         Some("2") => Ok(true),
-        _ => Err(version.wrong("1.1 or 2")),
+        _ => Err(version.unexpected("1.1 or 2")),
     }
 }
 
@@ -57,8 +59,8 @@ pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
 /// `is_told_apart` is whether `first_bytes` selects the server among several at its port. Such a
 /// server cannot parse messages.
 pub(super) fn follows_messages(
-    place: &Place<'_>,
-    who: Who,
+    place: &ValueAt<'_>,
+    who: PlayedSides,
     is_told_apart: bool,
 ) -> Result<bool, PlanError> {
     let fields = place.fields(&HTTP)?;
@@ -66,9 +68,9 @@ pub(super) fn follows_messages(
     Ok(match who {
         _ if is_version_2(place)? => true,
         // The length of a request with values is not known in advance.
-        Who::Both => may_differ(&fields) && !is_told_apart && !is_told,
-        Who::Client => !is_told,
-        Who::Server => !is_told_apart,
+        PlayedSides::Both => may_differ(&fields) && !is_told_apart && !is_told,
+        PlayedSides::Client => !is_told,
+        PlayedSides::Server => !is_told_apart,
     })
 }
 
@@ -82,7 +84,7 @@ fn may_differ(fields: &Fields<'_>) -> bool {
 }
 
 /// Returns the dialogue of HTTP/1.1 without parsing of messages.
-pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>, who: PlayedSides) -> Result<Vec<Line>, PlanError> {
     let Said { exchange, request, response, think, .. } = read_said(place, who, false)?;
     let count = exchange.pipeline;
     let request = match request {
@@ -91,7 +93,7 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     };
     let mut lines = vec![times(place, Side::Client, request, count)?];
     match exchange.response_bytes {
-        Some(bytes) => lines.push(Line::Hears { side: Side::Client, bytes: bytes * count }),
+        Some(bytes) => lines.push(Line::Receives { side: Side::Client, bytes: bytes * count }),
         None => {
             lines.extend(response.wait);
             lines.push(times(place, Side::Server, response.content, count)?);
@@ -105,7 +107,7 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
         lines.push(Line::Closes(if is_whole { Side::Client } else { Side::Server }));
         return Ok(lines);
     }
-    if who == Who::Server {
+    if who == PlayedSides::Server {
         return Ok(vec![Line::Repeat { times: None, lines }]);
     }
     let rounds = exchange.requests / count;
@@ -121,10 +123,10 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
 }
 
 /// Returns the error for requests with values in programs that do not parse messages.
-fn no_values(place: &Place<'_>) -> PlanError {
+fn no_values(place: &ValueAt<'_>) -> PlanError {
     let told = place.fields(&HTTP).ok().and_then(|it| it.get("response_bytes"));
     match told {
-        Some(told) => told.says("cannot be set if requests have values; remove it"),
+        Some(told) => told.message_error("cannot be set if requests have values; remove it"),
         None => place.error("requests with values", "none, since `first_bytes` selects the server"),
     }
 }
@@ -134,8 +136,8 @@ fn no_values(place: &Place<'_>) -> PlanError {
 ///
 /// `streams` is the maximum number of concurrent HTTP/2 streams; `None`: HTTP/1.1.
 pub(super) fn read_messages(
-    place: &Place<'_>,
-    who: Who,
+    place: &ValueAt<'_>,
+    who: PlayedSides,
     streams: Option<u32>,
 ) -> Result<[Vec<Step>; 2], PlanError> {
     let Said { exchange, request, response, think, is_head } =
@@ -147,7 +149,7 @@ pub(super) fn read_messages(
         && count > streams.into()
         && let Some(pipeline) = place.fields(&HTTP)?.get("pipeline")
     {
-        return Err(pipeline.wrong(format!("at most {streams}, the streams of http2")));
+        return Err(pipeline.unexpected(format!("at most {streams}, the streams of http2")));
     }
     let wait = |line| match line {
         Some(Line::Waits { step, .. }) => Some(step),
@@ -162,21 +164,21 @@ pub(super) fn read_messages(
         1 => steps,
         count => vec![Step::Repeat { times: Some(count), steps }],
     };
-    let response_to = if is_head { Rule::HttpHead } else { Rule::Http };
+    let response_to = if is_head { MessageFraming::HttpHead } else { MessageFraming::Http };
     let hear = match streams {
-        Some(_) => Step::ReceiveWhole(Rule::Http),
-        None => Step::NeedWhole(response_to),
+        Some(_) => Step::ReceiveMessage(MessageFraming::Http),
+        None => Step::ReceiveMessageOrFail(response_to),
     };
     // RFC 9112 section 9.6: "A client that receives a "close" connection option MUST cease sending
     // requests on that connection". A connection of HTTP/2 has no such option.
-    let keeps = Step::Expect { expected: Expected::KeepsConnection, otherwise: None };
+    let keeps = Step::Expect { expected: Condition::KeepsConnection, otherwise: None };
     let keeps = streams.is_none().then_some(keeps);
     let (say, counter) = match request {
         Request::Same(content) => (vec![send(content)?], None),
         Request::Own { mut set, head, counter } => {
-            set.push(Step::SendOwn(head));
+            set.push(Step::SendComposed(head));
             // Pipelined requests do not wait for acknowledgements.
-            let pipelined = (count > 1).then_some(Step::Blocking(false));
+            let pipelined = (count > 1).then_some(Step::SetBlocking(false));
             (pipelined.into_iter().chain(several(count, set)).collect(), Some(counter))
         }
     };
@@ -200,11 +202,11 @@ pub(super) fn read_messages(
     if streams.is_none() {
         return Ok([client, server(place, &exchange, response)?]);
     }
-    let mut answers = several(count, vec![Step::ReceiveWhole(Rule::Http)]);
+    let mut answers = several(count, vec![Step::ReceiveMessage(MessageFraming::Http)]);
     answers.extend(since_received(response.wait));
     answers.push(send(response.content)?);
     // Pipelined responses do not wait for acknowledgements.
-    Ok([client, vec![Step::Blocking(false), Step::Repeat { times: None, steps: answers }]])
+    Ok([client, vec![Step::SetBlocking(false), Step::Repeat { times: None, steps: answers }]])
 }
 
 /// Returns `times` rounds with the steps `between` them.
@@ -227,7 +229,7 @@ fn rounds(
         let steps = [round.clone(), between].concat();
         return [vec![Step::Repeat { times: Some(times - 1), steps }], round].concat();
     };
-    let jump = |to| Step::Jump { to, when: When::Always };
+    let jump = |to| Step::Jump { to, when: JumpCondition::Always };
     let mut steps = vec![Step::Set { variable, value: times }, Step::Label(NEXT)];
     steps.extend(round);
     steps.extend([
@@ -243,7 +245,7 @@ fn rounds(
 /// Returns the server's program for HTTP/1.1: one response to each request. Requests may be of any
 /// length and pipelined.
 fn server(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     exchange: &Exchange,
     response: Response,
 ) -> Result<Vec<Step>, PlanError> {
@@ -252,27 +254,31 @@ fn server(
     const END: Label = Label(2);
     const OLD: Label = Label(3);
     let Response { head, content, whole, wait } = response;
-    let is_head = Pattern::new(r"\AHEAD ").map_err(|error| place.says(error))?;
-    let received = |to, it| Step::Jump { to, when: When::Received(it) };
+    let is_head = Pattern::new(r"\AHEAD ").map_err(|error| place.message_error(error))?;
+    let received = |to, it| Step::Jump { to, when: JumpCondition::Received(it) };
     // RFC 9112 section 9.6: "A server that receives a "close" connection option MUST initiate
     // closure of the connection [...] after it sends the final response".
-    let next = (!exchange.closes()).then(|| received(NEXT, Expected::KeepsConnection));
-    let mut steps = vec![Step::Blocking(false), Step::Label(NEXT), Step::ReceiveWhole(Rule::Http)];
+    let next = (!exchange.closes()).then(|| received(NEXT, Condition::KeepsConnection));
+    let mut steps = vec![
+        Step::SetBlocking(false),
+        Step::Label(NEXT),
+        Step::ReceiveMessage(MessageFraming::Http),
+    ];
     steps.extend(since_received(wait));
-    steps.push(received(HEAD, Expected::Matches(is_head)));
+    steps.push(received(HEAD, Condition::Matches(is_head)));
     if whole.is_some() {
-        let is_old =
-            Pattern::new(r"\A\S+ \S+ HTTP/1\.0\r?\n").map_err(|error| place.says(error))?;
-        steps.push(received(OLD, Expected::Matches(is_old)));
+        let is_old = Pattern::new(r"\A\S+ \S+ HTTP/1\.0\r?\n")
+            .map_err(|error| place.message_error(error))?;
+        steps.push(received(OLD, Condition::Matches(is_old)));
     }
     steps.push(Step::Send { text: content.text, size: content.size, fill: content.fill });
     steps.extend(next.clone());
-    steps.extend([Step::Jump { to: END, when: When::Always }, Step::Label(HEAD)]);
+    steps.extend([Step::Jump { to: END, when: JumpCondition::Always }, Step::Label(HEAD)]);
     // RFC 9110 section 9.3.2: "the server MUST NOT send content in the response" to HEAD.
     steps.push(Step::Send { size: head.len() as u32, text: head, fill: Vec::new() });
     steps.extend(next);
     if let Some(Content { text, size, fill }) = whole {
-        let end = Step::Jump { to: END, when: When::Always };
+        let end = Step::Jump { to: END, when: JumpCondition::Always };
         steps.extend([end, Step::Label(OLD), Step::Send { text, size, fill }]);
     }
     steps.push(Step::Label(END));
@@ -302,11 +308,11 @@ struct Said {
     is_head: bool,
 }
 
-fn read_said(place: &Place<'_>, who: Who, is_version_2: bool) -> Result<Said, PlanError> {
+fn read_said(place: &ValueAt<'_>, who: PlayedSides, is_version_2: bool) -> Result<Said, PlanError> {
     let fields = place.fields(&HTTP)?;
     let method = word(fields.get("method"), "GET")?;
     if !is_token(&method) {
-        return Err(fields.need("method", "a method")?.wrong("a method such as GET"));
+        return Err(fields.required("method", "a method")?.unexpected("a method such as GET"));
     }
     let exchange = read_exchange(&fields, who, is_version_2)?;
     Ok(Said {
@@ -345,12 +351,16 @@ impl Exchange {
     const fn look_for_close(&self, follows_http: bool) -> Step {
         match self.reconnects {
             true => Step::Reconnect { follows_http },
-            false => Step::NeedOpen,
+            false => Step::FailIfClosed,
         }
     }
 }
 
-fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Exchange, PlanError> {
+fn read_exchange(
+    fields: &Fields<'_>,
+    who: PlayedSides,
+    is_version_2: bool,
+) -> Result<Exchange, PlanError> {
     let number = |name: &str, most: u64| {
         fields.get(name).map(|it| it.integer(1, most).map(|number| (it, number))).transpose()
     };
@@ -361,23 +371,23 @@ fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Ex
     if let Some((place, _)) = &response_bytes
         && is_version_2
     {
-        return Err(place.says("is for HTTP/1.1: HTTP/2 messages carry their length"));
+        return Err(place.message_error("is for HTTP/1.1: HTTP/2 messages carry their length"));
     }
     if let Some((place, _)) = &response_bytes
-        && who != Who::Client
+        && who != PlayedSides::Client
     {
-        return Err(place.says("is for other hosts' servers: this template has one"));
+        return Err(place.message_error("is for other hosts' servers: this template has one"));
     }
     let reconnect = fields.get("reconnect");
-    if let Some(place) = reconnect.as_ref().filter(|_| who == Who::Server) {
-        return Err(place.says("is for clients: this template has none"));
+    if let Some(place) = reconnect.as_ref().filter(|_| who == PlayedSides::Server) {
+        return Err(place.message_error("is for clients: this template has none"));
     }
     if let Some((place, pipeline)) = &pipeline {
-        if who == Who::Server && *pipeline > 1 {
-            return Err(place.says("is for clients: this template has none"));
+        if who == PlayedSides::Server && *pipeline > 1 {
+            return Err(place.message_error("is for clients: this template has none"));
         }
         if !count.is_multiple_of(*pipeline) {
-            return Err(place.wrong(format!("a divisor of the {count} requests")));
+            return Err(place.unexpected(format!("a divisor of the {count} requests")));
         }
     }
     Ok(Exchange {
@@ -404,7 +414,7 @@ enum Request {
 }
 
 fn read_request(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     fields: &Fields<'_>,
     method: &str,
     exchange: &Exchange,
@@ -416,11 +426,11 @@ fn read_request(
             set.push(control::read_setting(name, &value, &mut names)?);
         }
         // The loop over pipelined requests, or over their responses.
-        names.note_loop(1);
+        names.record_loop_depth(1);
     }
-    let texts = Texts::WithValues(&names);
-    let path = word_of(fields.get("path"), "/", texts)?;
-    let host = word_of(fields.get("host"), "www.example.net", texts)?;
+    let texts = TextKind::WithValues(&names);
+    let path = word_of_kind(fields.get("path"), "/", texts)?;
+    let host = word_of_kind(fields.get("host"), "www.example.net", texts)?;
     let usual = [("Host", host.as_str()), ("User-Agent", "wirestorm"), ("Accept", "*/*")];
     let made = [&MADE[..], &["Host"]].concat();
     let mut headers = Headers::read(fields.get("headers"), &usual, &made, texts)?;
@@ -434,7 +444,7 @@ fn read_request(
     let head = headers.behind(&format!("{method} {path} HTTP/1.1"));
     let mut head =
         Composition { pieces: read_text(&head, place, &names)?, ..Composition::default() };
-    let counter = names.unnamed();
+    let counter = names.anonymous_variable();
     names.finish(place)?;
     if let Some(bytes) = head.fixed_bytes().filter(|_| set.is_empty()) {
         return Ok(Request::Same(behind(bytes, body.unwrap_or_default())));
@@ -442,9 +452,9 @@ fn read_request(
     if let (Some(body), Some(place)) = (body, fields.get("body")) {
         if u64::from(body.size) > Composition::LENGTH_MAX as u64 {
             let expected = format!("at most {} bytes with values", Composition::LENGTH_MAX as u64);
-            return Err(place.wrong(expected));
+            return Err(place.unexpected(expected));
         }
-        head.pieces.push(Piece::Bytes(body.written(&place)?));
+        head.pieces.push(Piece::Bytes(body.expanded(&place)?));
     }
     Ok(Request::Own { set, head, counter })
 }
@@ -462,7 +472,7 @@ struct Response {
 }
 
 fn read_response(
-    place: Option<Place<'_>>,
+    place: Option<ValueAt<'_>>,
     method: &str,
     exchange: &Exchange,
 ) -> Result<Response, PlanError> {
@@ -473,19 +483,19 @@ fn read_response(
     // RFC 9110 sections 15.3.5 and 15.4.5: these responses have no content.
     let is_empty = matches!(status, 204 | 304);
     if is_empty && let Some(part) = body.as_ref().or(chunk.as_ref()) {
-        return Err(part.says(format!("a response of status {status} has no body")));
+        return Err(part.message_error(format!("a response of status {status} has no body")));
     }
     let is_text =
         body.as_ref().is_some_and(|it| !it.value()["text"].is_null() || it.value().is_string());
     let kind = if is_text { "text/html" } else { "application/octet-stream" };
     let usual = [("Server", "wirestorm"), ("Content-Type", kind)];
     let usual = if is_empty { &usual[..1] } else { &usual };
-    let mut headers = Headers::read(get("headers"), usual, &MADE, Texts::Same)?;
+    let mut headers = Headers::read(get("headers"), usual, &MADE, TextKind::Same)?;
     if exchange.closes() {
         headers.push("Connection", "close");
     }
     if let Some(chunk) = chunk.as_ref().filter(|_| exchange.is_version_2) {
-        return Err(chunk.says("is for HTTP/1.1: HTTP/2 has no chunks"));
+        return Err(chunk.message_error("is for HTTP/1.1: HTTP/2 has no chunks"));
     }
     let mut content = body.map_or_else(|| Ok(Content::default()), |it| Content::read(&it))?;
     let status_line = format!("HTTP/1.1 {status} {}", reason(status));
@@ -497,7 +507,7 @@ fn read_response(
             of_old.push("Content-Length", content.size);
             whole = Some(behind(of_old.behind(&status_line).into_bytes(), content.clone()));
             headers.push("Transfer-Encoding", "chunked");
-            content = chunked(&content.written(&place)?, place.integer(1, WRITTEN_MAX)? as usize);
+            content = chunked(&content.expanded(&place)?, place.integer(1, EXPANDED_MAX)? as usize);
         }
         None if is_empty => {}
         None => headers.push("Content-Length", content.size),
@@ -530,22 +540,22 @@ fn behind(head: Vec<u8>, body: Content) -> Content {
 }
 
 /// Returns a line in which a side sends the content `count` times at once.
-fn times(place: &Place<'_>, side: Side, content: Content, count: u64) -> Result<Line, PlanError> {
+fn times(place: &ValueAt<'_>, side: Side, content: Content, count: u64) -> Result<Line, PlanError> {
     let Content { text, size, fill } = several(place, content, count)?;
-    Ok(Line::Says { side, text, size, fill })
+    Ok(Line::Sends { side, text, size, fill })
 }
 
 /// Repeats the content `count` times, up to [`WRITTEN_MAX`] bytes.
-fn several(place: &Place<'_>, content: Content, count: u64) -> Result<Content, PlanError> {
+fn several(place: &ValueAt<'_>, content: Content, count: u64) -> Result<Content, PlanError> {
     if count == 1 {
         return Ok(content);
     }
     let Content { text, size, fill } = content;
-    if u64::from(size).saturating_mul(count) > WRITTEN_MAX {
+    if u64::from(size).saturating_mul(count) > EXPANDED_MAX {
         let found = format!("{count} times {size} bytes at once");
-        return Err(place.error(found, format!("at most {WRITTEN_MAX} bytes")));
+        return Err(place.error(found, format!("at most {EXPANDED_MAX} bytes")));
     }
-    let text = Content { text, size, fill }.written(place)?.repeat(count as usize);
+    let text = Content { text, size, fill }.expanded(place)?.repeat(count as usize);
     let size = text.len() as u32;
     Ok(Content { text, size, fill: Vec::new() })
 }

@@ -18,11 +18,11 @@ pub(super) use ftp::{FILE, FTP, LISTINGS};
 pub(super) use http::{HTTP, RESPONSE};
 pub(super) use rtp::RTP;
 pub(super) use rtsp::RTSP;
-pub(super) use script::Who;
+pub(super) use script::PlayedSides;
 pub(super) use sip::SIP;
 pub(super) use smtp::SMTP;
 
-use super::dialogue::Speech;
+use super::dialogue::Dialogue;
 use super::types::Transport;
 use super::{Tcp, http2};
 use crate::document::error::PlanError;
@@ -36,7 +36,7 @@ const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"
 /// Presets send each message at once. With the Nagle algorithm the end of a message, and a message
 /// without a request, would wait for acknowledgements, which peers delay. Browsers, curl and nginx
 /// disable it as well.
-pub(super) fn usual_tcp() -> Tcp {
+pub(super) fn default_tcp() -> Tcp {
     Tcp { no_delay: Some(true), ..Tcp::default() }
 }
 
@@ -47,9 +47,9 @@ pub(super) fn usual_tcp() -> Tcp {
 /// server among several at its port.
 pub(super) fn read(
     fields: &Fields<'_>,
-    who: Who,
+    who: PlayedSides,
     is_told_apart: bool,
-) -> Result<Vec<Speech>, PlanError> {
+) -> Result<Vec<Dialogue>, PlanError> {
     let has_tls = fields.get("tls").is_some_and(|it| it.value() != false);
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
@@ -57,35 +57,35 @@ pub(super) fn read(
         let follows_messages =
             protocol == "http" && http::follows_messages(&place, who, is_told_apart)?;
         if protocol == "ftp" {
-            let name = fields.need("name", "a name")?;
-            return ftp::read(&place, name.free_text("a name")?, who, has_tls);
+            let name = fields.required("name", "a name")?;
+            return ftp::read(&place, name.string("a name")?, who, has_tls);
         }
         if protocol == "sip" {
-            let name = fields.need("name", "a name")?;
-            return sip::read(&place, name.free_text("a name")?, who, has_ipv6_clients(fields));
+            let name = fields.required("name", "a name")?;
+            return sip::read(&place, name.string("a name")?, who, has_ipv6_clients(fields));
         }
         if protocol == "smtp" && smtp::starts_tls(&place, has_tls)? {
             let [client, server] = smtp::read_with_tls(&place)?;
-            return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
+            return Ok(vec![Dialogue { client, server, ..Dialogue::of(Transport::Tcp, 25) }]);
         }
         // Programs for other hosts parse the data of the peer.
         let alone = match (protocol, who) {
-            ("smtp", Who::Server) => Some(smtp::read_server(&place)?),
-            ("smtp", Who::Client) => Some(smtp::read_client(&place)?),
-            ("dns", Who::Server) => Some(dns::server(&place)?),
-            ("dns", Who::Client) => Some(dns::client(&place)?),
-            ("rtsp", Who::Client) => Some(rtsp::client(&place)?),
+            ("smtp", PlayedSides::Server) => Some(smtp::read_server(&place)?),
+            ("smtp", PlayedSides::Client) => Some(smtp::read_client(&place)?),
+            ("dns", PlayedSides::Server) => Some(dns::server(&place)?),
+            ("dns", PlayedSides::Client) => Some(dns::client(&place)?),
+            ("rtsp", PlayedSides::Client) => Some(rtsp::client(&place)?),
             _ => None,
         };
         if let Some(steps) = alone {
             let speech = match protocol {
-                "smtp" => Speech::of(Transport::Tcp, 25),
-                "dns" => Speech::of(Transport::Udp, 53),
-                _ => Speech::of(Transport::Tcp, 554),
+                "smtp" => Dialogue::of(Transport::Tcp, 25),
+                "dns" => Dialogue::of(Transport::Udp, 53),
+                _ => Dialogue::of(Transport::Tcp, 554),
             };
             return Ok(vec![match who {
-                Who::Client => Speech { client: steps, ..speech },
-                _ => Speech { server: steps, ..speech },
+                PlayedSides::Client => Dialogue { client: steps, ..speech },
+                _ => Dialogue { server: steps, ..speech },
             }]);
         }
         let (transport, port, lines) = match protocol {
@@ -106,7 +106,7 @@ pub(super) fn read(
             }
             _ => script::programs(&lines, who, transport),
         };
-        return Ok(vec![Speech { client, server, is_http2, ..Speech::of(transport, port) }]);
+        return Ok(vec![Dialogue { client, server, is_http2, ..Dialogue::of(transport, port) }]);
     }
     Ok(Vec::new())
 }

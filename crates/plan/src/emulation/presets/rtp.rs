@@ -6,7 +6,7 @@ use wirestorm_model::program::Step;
 
 use super::commands::steps;
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 pub(in crate::emulation) const RTP: [&str; 1] = ["packets"];
 
@@ -22,7 +22,7 @@ pub(super) const PACKET: usize = HEADER + FRAME;
 const HEADER: usize = 12;
 
 /// Returns the programs of client and server.
-pub(super) fn read(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     let fields = place.fields(&RTP)?;
     let packets = fields.get("packets").map_or(Ok(50), |it| it.integer(1, PACKETS_MAX))?;
     let server = vec![Step::ReceiveDatagrams { count: packets, clear: true }];
@@ -30,7 +30,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
 }
 
 /// Returns the programs of client and server for a call: `packets` packets each way.
-pub(super) fn both_ways(packets: u64, place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
+pub(super) fn both_ways(packets: u64, place: &ValueAt<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     /// Time that a side still receives after its last packet.
     const LATE: &str = "200ms";
     let mut client = source(packets);

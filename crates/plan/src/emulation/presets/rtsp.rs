@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
-use super::commands::{Commands, in_text, steps};
+use super::commands::{CommandLoop, escape_values, steps};
 use super::rtp::{self, PACKETS_MAX};
 use super::script::Line;
 use super::words::{wait, word};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::emulation::delay::read_delay;
 
 pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "delay"];
@@ -28,7 +28,7 @@ const METHODS: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN";
 
 /// Returns the dialogue of Wirestorm's own client and server. The server's lines only give the
 /// lengths of what its program sends.
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
     let fields = place.fields(&RTSP)?;
     let host = word(fields.get("host"), "media.example.net")?;
     let path = word(fields.get("path"), "/stream")?;
@@ -63,13 +63,13 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
 
 /// Returns the program of a client for other hosts' servers. It requires status 200, sets up the
 /// first media of the description, and uses the session of the response to SETUP.
-pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+pub(super) fn client(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     /// Interval of OPTIONS requests in packets (5 s). Between two requests up to 1 MiB of media is
     /// buffered.
     const QUIET: u64 = 250;
     let fields = place.fields(&RTSP)?;
-    let host = in_text(word(fields.get("host"), "media.example.net")?);
-    let path = in_text(word(fields.get("path"), "/stream")?);
+    let host = escape_values(word(fields.get("host"), "media.example.net")?);
+    let path = escape_values(word(fields.get("path"), "/stream")?);
     wait(fields.get("delay"), Side::Server)?;
     let packets = read_packets(place)?;
     let url = format!("rtsp://{host}{path}");
@@ -145,7 +145,7 @@ fn finds_track(url: &str) -> Vec<Value> {
     ]
 }
 
-fn read_packets(place: &Place<'_>) -> Result<u64, PlanError> {
+fn read_packets(place: &ValueAt<'_>) -> Result<u64, PlanError> {
     let packets = place.fields(&RTSP)?.get("packets");
     packets.map_or(Ok(50), |it| it.integer(0, PACKETS_MAX))
 }
@@ -184,11 +184,11 @@ fn teardown(number: &str, _: &str) -> String {
 
 /// Returns the server's program, for Wirestorm's and other hosts' clients. It answers each request
 /// by its method, with the CSeq number and URL of the request.
-pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+pub(super) fn server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     let delay = place.fields(&RTSP)?.get("delay");
     delay.as_ref().map(read_delay).transpose()?;
     let packets = read_packets(place)?;
-    let mut commands = Commands::up_to("next", "\r\n\r\n");
+    let mut commands = CommandLoop::with_delimiter("next", "\r\n\r\n");
     let next = || json!({"jump": "next"});
     let say = |answer: Answer| json!({"send": answer("${number}", "${url}")});
     // Interleaved data of the client may precede the request, so the pattern has no anchor.
@@ -196,7 +196,7 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     for (name, answer) in
         [("OPTIONS", options as Answer), ("DESCRIBE", describe), ("TEARDOWN", teardown)]
     {
-        commands.does(&method(name), vec![say(answer), next()]);
+        commands.command(&method(name), vec![say(answer), next()]);
     }
     let is_interleaved = json!({"pattern": r"(?im)^Transport[ \t]*:[^\r\n]*RTP/AVP/TCP"});
     let set_up = vec![
@@ -207,11 +207,11 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
         say(setup),
         next(),
     ];
-    commands.does(&method("SETUP"), set_up);
-    commands.does(&method("PLAY"), [vec![say(play)], media(packets), vec![next()]].concat());
+    commands.command(&method("SETUP"), set_up);
+    commands.command(&method("PLAY"), [vec![say(play)], media(packets), vec![next()]].concat());
     // Clients use GET_PARAMETER as keepalive, and PAUSE to stop.
     let other = method("(?:GET_PARAMETER|PAUSE)");
-    commands.does(&other, vec![say(teardown), next()]);
+    commands.command(&other, vec![say(teardown), next()]);
 
     let request = json!({"pattern": r"(?is) \S+ RTSP/1\.\d\r\n(?:.*\n)?CSeq[ \t]*:[ \t]*\d"});
     let mut first = vec![

@@ -4,24 +4,24 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
-use super::waits::{longest_wait, stay};
+use super::waits::{idle_timeout, longest_delay};
 use crate::emulation::types::Transport;
 
 /// Action of one side or both.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
     /// Sends `text`, then repeats `fill` up to `size` bytes.
-    Says { side: Side, text: Vec<u8>, size: u32, fill: Vec<u8> },
+    Sends { side: Side, text: Vec<u8>, size: u32, fill: Vec<u8> },
     /// Receives this many bytes from another host; fewer are a failure.
-    Hears { side: Side, bytes: u64 },
+    Receives { side: Side, bytes: u64 },
     /// Waits by this delay step.
     Waits { side: Side, step: Step },
     /// Closes the connection; the other side waits for that.
     Closes(Side),
     /// Starts a transaction of the client.
-    Begins(&'static str),
+    StartsTransaction(&'static str),
     /// Ends a transaction of the client, after all earlier data of the server has arrived.
-    Ends(&'static str),
+    EndsTransaction(&'static str),
     /// Repeats lines of both sides; `None`: until the client closes.
     Repeat { times: Option<u64>, lines: Vec<Self> },
 }
@@ -29,29 +29,33 @@ pub(super) enum Line {
 impl Line {
     /// Returns the lines within a transaction of this name.
     pub(super) fn timed(name: &'static str, lines: impl IntoIterator<Item = Self>) -> Vec<Self> {
-        [Self::Begins(name)].into_iter().chain(lines).chain([Self::Ends(name)]).collect()
+        [Self::StartsTransaction(name)]
+            .into_iter()
+            .chain(lines)
+            .chain([Self::EndsTransaction(name)])
+            .collect()
     }
 
     /// Creates a line in which the client sends a text.
     pub(super) fn client(text: impl Into<Vec<u8>>) -> Self {
-        Self::says(Side::Client, text)
+        Self::sends(Side::Client, text)
     }
 
     /// Creates a line in which the server sends a text.
     pub(super) fn server(text: impl Into<Vec<u8>>) -> Self {
-        Self::says(Side::Server, text)
+        Self::sends(Side::Server, text)
     }
 
-    fn says(side: Side, text: impl Into<Vec<u8>>) -> Self {
+    fn sends(side: Side, text: impl Into<Vec<u8>>) -> Self {
         let text = text.into();
         let size = text.len() as u32;
-        Self::Says { side, text, size, fill: Vec::new() }
+        Self::Sends { side, text, size, fill: Vec::new() }
     }
 }
 
 /// Sides that Wirestorm plays. The data of another host is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::emulation) enum Who {
+pub(in crate::emulation) enum PlayedSides {
     /// Client and server.
     Both,
     /// Only the client.
@@ -61,82 +65,82 @@ pub(in crate::emulation) enum Who {
 }
 
 /// Compiles a dialogue into the programs of client and server.
-pub(super) fn programs(lines: &[Line], who: Who, transport: Transport) -> [Vec<Step>; 2] {
+pub(super) fn programs(lines: &[Line], who: PlayedSides, transport: Transport) -> [Vec<Step>; 2] {
     let mut programs = [Side::Client, Side::Server].map(|side| {
-        let mut own = Own::new(side, who, transport);
-        own.follow(lines);
-        own.listen();
+        let mut own = SideCompiler::new(side, who, transport);
+        own.compile(lines);
+        own.receive_pending();
         own.steps
     });
     if transport == Transport::Udp {
-        let longest = programs.iter().map(|steps| longest_wait(steps)).max();
-        let stay = stay(longest.unwrap_or(Duration::ZERO), Duration::ZERO);
+        let longest = programs.iter().map(|steps| longest_delay(steps)).max();
+        let stay = idle_timeout(longest.unwrap_or(Duration::ZERO), Duration::ZERO);
         programs.iter_mut().for_each(|steps| drop(steps.splice(..0, stay.clone())));
     }
     programs
 }
 
 /// Compiler of one side's steps from the lines of both sides.
-struct Own {
+struct SideCompiler {
     side: Side,
-    who: Who,
+    who: PlayedSides,
     transport: Transport,
     steps: Vec<Step>,
     /// Bytes (TCP) or datagrams (UDP) of the other side that no step has received yet.
-    awaited: u64,
+    pending: u64,
 }
 
-impl Own {
-    const fn new(side: Side, who: Who, transport: Transport) -> Self {
-        Self { side, who, transport, steps: Vec::new(), awaited: 0 }
+impl SideCompiler {
+    const fn new(side: Side, who: PlayedSides, transport: Transport) -> Self {
+        Self { side, who, transport, steps: Vec::new(), pending: 0 }
     }
 
-    fn follow(&mut self, lines: &[Line]) {
+    fn compile(&mut self, lines: &[Line]) {
         for line in lines {
             match line {
-                Line::Says { side, text, size, fill } if *side == self.side => {
-                    self.listen();
+                Line::Sends { side, text, size, fill } if *side == self.side => {
+                    self.receive_pending();
                     let (text, size, fill) = (text.clone(), *size, fill.clone());
                     self.steps.push(match self.transport {
                         Transport::Tcp => Step::Send { text, size, fill },
                         Transport::Udp => Step::SendDatagram { text, size, fill },
                     });
                 }
-                Line::Says { size, .. } if self.transport == Transport::Tcp => {
-                    self.awaited += u64::from(*size);
+                Line::Sends { size, .. } if self.transport == Transport::Tcp => {
+                    self.pending += u64::from(*size);
                 }
-                Line::Says { .. } => self.awaited += 1,
+                Line::Sends { .. } => self.pending += 1,
                 Line::Waits { side, step } if *side == self.side => {
-                    self.listen();
+                    self.receive_pending();
                     self.steps.push(step.clone());
                 }
-                Line::Hears { side, bytes } if *side == self.side => {
-                    self.listen();
-                    self.steps.push(Step::Need(*bytes));
+                Line::Receives { side, bytes } if *side == self.side => {
+                    self.receive_pending();
+                    self.steps.push(Step::ReceiveOrFail(*bytes));
                 }
-                Line::Waits { .. } | Line::Hears { .. } => {}
-                Line::Begins(name) if self.side == Side::Client => {
-                    self.listen();
+                Line::Waits { .. } | Line::Receives { .. } => {}
+                Line::StartsTransaction(name) if self.side == Side::Client => {
+                    self.receive_pending();
                     self.steps.push(Step::StartTransaction((*name).to_owned()));
                 }
-                Line::Ends(name) if self.side == Side::Client => {
-                    self.listen();
+                Line::EndsTransaction(name) if self.side == Side::Client => {
+                    self.receive_pending();
                     self.steps.push(Step::EndTransaction((*name).to_owned()));
                 }
-                Line::Begins(_) | Line::Ends(_) => {}
+                Line::StartsTransaction(_) | Line::EndsTransaction(_) => {}
                 Line::Closes(side) if *side == self.side => {
-                    self.listen();
+                    self.receive_pending();
                     self.close();
                 }
                 Line::Closes(_) => {
-                    self.listen();
+                    self.receive_pending();
                     self.steps.push(Step::WaitForClose);
                 }
                 Line::Repeat { times, lines } => {
-                    self.listen();
+                    self.receive_pending();
                     let mut inner = Self::new(self.side, self.who, self.transport);
-                    inner.follow(lines);
-                    inner.listen();
+                    inner.compile(lines);
+                    inner.receive_pending();
                     self.steps.push(Step::Repeat { times: *times, steps: inner.steps });
                 }
             }
@@ -149,25 +153,25 @@ impl Own {
         if let Some(last @ Step::Send { .. }) =
             self.steps.pop_if(|it| matches!(it, Step::Send { .. }))
         {
-            self.steps.extend([Step::Blocking(false), last]);
+            self.steps.extend([Step::SetBlocking(false), last]);
         }
     }
 
     /// Appends a step that receives the pending data of the other side. If its length is unknown,
     /// the step waits for the first byte only.
-    fn listen(&mut self) {
-        if self.awaited > 0 {
+    fn receive_pending(&mut self) {
+        if self.pending > 0 {
             self.steps.push(match (self.transport, self.who) {
-                (Transport::Udp, _) => Step::ReceiveDatagrams { count: self.awaited, clear: true },
-                (Transport::Tcp, _) if self.hears_beginnings() => Step::Receive(1),
-                (Transport::Tcp, _) => Step::Receive(self.awaited),
+                (Transport::Udp, _) => Step::ReceiveDatagrams { count: self.pending, clear: true },
+                (Transport::Tcp, _) if self.has_unknown_length() => Step::Receive(1),
+                (Transport::Tcp, _) => Step::Receive(self.pending),
             });
-            self.awaited = 0;
+            self.pending = 0;
         }
     }
 
     /// Returns whether the length of the other side's data is unknown.
-    fn hears_beginnings(&self) -> bool {
-        self.transport == Transport::Tcp && self.who != Who::Both
+    fn has_unknown_length(&self) -> bool {
+        self.transport == Transport::Tcp && self.who != PlayedSides::Both
     }
 }

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 
-use super::commands::{in_text, steps};
+use super::commands::{escape_values, steps};
 use super::rtp;
-use super::script::Who;
-use super::waits::{longest_wait, stay};
+use super::script::PlayedSides;
+use super::waits::{idle_timeout, longest_delay};
 use super::words::word;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::emulation::delay::read_delay;
-use crate::emulation::dialogue::{OnDemand, Speech};
+use crate::emulation::dialogue::{Dialogue, OnDemand};
 use crate::emulation::types::Transport;
 
 pub(in crate::emulation) const SIP: [&str; 7] =
@@ -32,7 +32,7 @@ struct Asked<'a> {
     media: Option<Media>,
     /// Step that sets the idle timeout; `None`: the default timeout.
     stay: Option<Step>,
-    place: &'a Place<'a>,
+    place: &'a ValueAt<'a>,
 }
 
 /// Media of a call.
@@ -46,7 +46,7 @@ struct Media {
 }
 
 fn read_asked<'a>(
-    place: &'a Place<'a>,
+    place: &'a ValueAt<'a>,
     name: &str,
     least: Duration,
 ) -> Result<Asked<'a>, PlanError> {
@@ -60,16 +60,16 @@ fn read_asked<'a>(
     let (ring, talk) = (wait(&fields, "ring")?, wait(&fields, "talk")?);
     let wait = wait(&fields, "delay")?;
     let media = read_media(&fields, name)?;
-    let longest = longest_wait(&waits)
+    let longest = longest_delay(&waits)
         .max(media.as_ref().map_or(Duration::ZERO, |it| rtp::lasts(it.packets)));
     Ok(Asked {
-        from: in_text(word(fields.get("from"), "caller@example.net")?),
-        to: in_text(word(fields.get("to"), "callee@example.net")?),
+        from: escape_values(word(fields.get("from"), "caller@example.net")?),
+        to: escape_values(word(fields.get("to"), "callee@example.net")?),
         ring,
         talk,
         wait,
         media,
-        stay: stay(longest, least),
+        stay: idle_timeout(longest, least),
         place,
     })
 }
@@ -77,10 +77,10 @@ fn read_asked<'a>(
 fn read_media(fields: &Fields<'_>, name: &str) -> Result<Option<Media>, PlanError> {
     let port = fields.get("media_port");
     let Some(packets) = fields.get("packets") else {
-        return port.map_or(Ok(None), |it| Err(it.says("needs `packets`, their number")));
+        return port.map_or(Ok(None), |it| Err(it.message_error("needs `packets`, their number")));
     };
     if let Some(talk) = fields.get("talk") {
-        return Err(talk.says("follows from `packets` (20 ms each): remove one"));
+        return Err(talk.message_error("follows from `packets` (20 ms each): remove one"));
     }
     let packets = packets.integer(1, rtp::PACKETS_MAX)?;
     let port = port.map_or(Ok(rtp::PORT.into()), |it| it.integer(1, u16::MAX.into()))? as u16;
@@ -92,32 +92,32 @@ const MEDIA: &str = "media";
 
 /// Returns the programs of calls, then those of their media. `is_ipv6` is whether clients use IPv6.
 pub(super) fn read(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     name: &str,
-    who: Who,
+    who: PlayedSides,
     is_ipv6: bool,
-) -> Result<Vec<Speech>, PlanError> {
+) -> Result<Vec<Dialogue>, PlanError> {
     /// Time without datagrams after which a client drops a call to another host. Section
     /// 17.1.1.2 sets "64*T1 seconds" for the first answer, and T1 is 500 ms.
     const ANSWERED: Duration = Duration::from_secs(32);
     /// Time without datagrams after which a server drops another host's call.
     const TALK: Duration = Duration::from_secs(300);
     let least = match who {
-        Who::Both => Duration::ZERO,
-        Who::Client => ANSWERED,
-        Who::Server => TALK,
+        PlayedSides::Both => Duration::ZERO,
+        PlayedSides::Client => ANSWERED,
+        PlayedSides::Server => TALK,
     };
     let asked = read_asked(place, name, least)?;
     let (client, server) = (asked.of(client(&asked, is_ipv6))?, asked.of(server(&asked))?);
-    let mut speeches = vec![Speech { client, server, ..Speech::of(Transport::Udp, 5060) }];
+    let mut speeches = vec![Dialogue { client, server, ..Dialogue::of(Transport::Udp, 5060) }];
     if let Some(Media { packets, port, group }) = asked.media {
         let [client, server] = rtp::both_ways(packets, place)?;
-        speeches.push(Speech {
+        speeches.push(Dialogue {
             part: Some(MEDIA.to_owned()),
             on_demand: Some(OnDemand { group, listen: Some(port) }),
             client,
             server,
-            ..Speech::of(Transport::Udp, port)
+            ..Dialogue::of(Transport::Udp, port)
         });
     }
     Ok(speeches)

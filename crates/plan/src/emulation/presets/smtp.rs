@@ -1,15 +1,15 @@
 //! SMTP (RFC 5321): a client submits messages to a server.
 
 use serde_json::{Value, json};
-use wirestorm_model::program::{Expected, Label, Rule, Step};
+use wirestorm_model::program::{Condition, Label, MessageFraming, Step};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
-use super::commands::{Commands, in_text, say, steps};
+use super::commands::{CommandLoop, escape_values, send_line, steps};
 use super::script::Line;
 use super::words::{Content, wait, word};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::emulation::delay::read_delay;
 
 pub(in crate::emulation) const SMTP: [&str; 8] =
@@ -28,10 +28,10 @@ struct Asked<'a> {
     message: Vec<u8>,
     messages: u64,
     /// Delay before each of the server's replies.
-    delay: Option<Place<'a>>,
+    delay: Option<ValueAt<'a>>,
 }
 
-fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
+fn read_asked<'a>(place: &ValueAt<'a>) -> Result<Asked<'a>, PlanError> {
     let fields = place.fields(&SMTP)?;
     let from = word(fields.get("from"), "sender@example.net")?;
     let to = word(fields.get("to"), "reader@example.net")?;
@@ -41,7 +41,7 @@ fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
         Some(size) if size.value().is_number() => {
             letter(&from, &to, &text_of(size.integer(0, 64 << 20)? as usize))
         }
-        Some(message) => Content::read(&message)?.written(&message)?,
+        Some(message) => Content::read(&message)?.expanded(&message)?,
     };
     Ok(Asked {
         host: word(fields.get("host"), "mail.example.net")?,
@@ -55,7 +55,7 @@ fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
 }
 
 /// Returns whether TLS starts with STARTTLS. `has_tls` is whether the template has TLS.
-pub(super) fn starts_tls(place: &Place<'_>, has_tls: bool) -> Result<bool, PlanError> {
+pub(super) fn starts_tls(place: &ValueAt<'_>, has_tls: bool) -> Result<bool, PlanError> {
     let Some(start) = place.fields(&SMTP)?.get("start_tls") else { return Ok(false) };
     match start.boolean()? {
         true if !has_tls => {
@@ -65,7 +65,7 @@ pub(super) fn starts_tls(place: &Place<'_>, has_tls: bool) -> Result<bool, PlanE
     }
 }
 
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
     let asked = read_asked(place)?;
     let Asked { host, client_host, from, to, .. } = &asked;
     let wait = wait(asked.delay.clone(), Side::Server)?;
@@ -95,37 +95,41 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
 
 /// Returns the programs of client and server with STARTTLS (RFC 3207). Both parse the data of the
 /// peer even if Wirestorm plays both sides: bytes that no step receives would belong to TLS.
-pub(super) fn read_with_tls(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
+pub(super) fn read_with_tls(place: &ValueAt<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     let asked = read_asked(place)?;
     let server = steps(server(&asked, true)?, place)?;
     Ok([client(asked, place, true)?, server])
 }
 
 /// Returns the program of a client for other hosts' servers, with replies of any length.
-pub(super) fn read_client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+pub(super) fn read_client(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     client(read_asked(place)?, place, false)
 }
 
 /// Returns the program of a server for other hosts' clients. It accepts several recipients and
 /// messages of any length.
-pub(super) fn read_server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+pub(super) fn read_server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     steps(server(&read_asked(place)?, false)?, place)
 }
 
 /// Returns the program of a client that parses each reply. On an unexpected reply it fails and
 /// sends QUIT. `starts_tls` is whether it uses STARTTLS.
-fn client(asked: Asked<'_>, place: &Place<'_>, starts_tls: bool) -> Result<Vec<Step>, PlanError> {
+fn client(asked: Asked<'_>, place: &ValueAt<'_>, starts_tls: bool) -> Result<Vec<Step>, PlanError> {
     const LEAVE: Label = Label(0);
     let send = |text: Vec<u8>| Step::Send { size: text.len() as u32, text, fill: Vec::new() };
     let say = |line: &str| send(format!("{line}\r\n").into_bytes());
     let hear = |pattern: &str, otherwise| {
-        let expected = Expected::Matches(Pattern::new(pattern).map_err(|it| place.says(it))?);
-        Ok::<_, PlanError>([Step::ReceiveWhole(Rule::Reply), Step::Expect { expected, otherwise }])
+        let expected =
+            Condition::Matches(Pattern::new(pattern).map_err(|it| place.message_error(it))?);
+        Ok::<_, PlanError>([
+            Step::ReceiveMessage(MessageFraming::Reply),
+            Step::Expect { expected, otherwise },
+        ])
     };
     let need = |pattern| hear(pattern, Some(LEAVE));
 
     let hello = format!("EHLO {}", asked.client_host);
-    let mut steps = vec![Step::Blocking(false)];
+    let mut steps = vec![Step::SetBlocking(false)];
     steps.extend(need("^220")?);
     if starts_tls {
         steps.push(say(&hello));
@@ -166,34 +170,34 @@ fn client(asked: Asked<'_>, place: &Place<'_>, starts_tls: bool) -> Result<Vec<S
 fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> {
     asked.delay.as_ref().map(read_delay).transpose()?;
     let wait = asked.delay.as_ref().map(|delay| json!({"delay": delay.value()}));
-    let host = in_text(asked.host.clone());
+    let host = escape_values(asked.host.clone());
     let quit = || vec![json!({"jump": "quit"})];
     let greets = |more: &str| format!("250-{host} greets you\r\n250{more}");
-    let mut clear = Commands::at("clear");
+    let mut clear = CommandLoop::lines("clear");
     let start = json!({"send": "220 Ready to start TLS\r\n"});
-    clear.does(r"^STARTTLS *\r", vec![start, json!("start_tls"), json!({"jump": "next"})]);
-    clear.answers("^STARTTLS", vec![], "501 STARTTLS stands alone");
-    clear.answers("^EHLO ", vec![], &greets("-8BITMIME\r\n250 STARTTLS"));
-    clear.answers("^HELO ", vec![], &format!("250 {host} greets you"));
-    clear.answers(r"^(?:NOOP|RSET)\b", vec![], "250 OK");
-    clear.does(r"^QUIT\r", quit());
+    clear.command(r"^STARTTLS *\r", vec![start, json!("start_tls"), json!({"jump": "next"})]);
+    clear.reply("^STARTTLS", vec![], "501 STARTTLS stands alone");
+    clear.reply("^EHLO ", vec![], &greets("-8BITMIME\r\n250 STARTTLS"));
+    clear.reply("^HELO ", vec![], &format!("250 {host} greets you"));
+    clear.reply(r"^(?:NOOP|RSET)\b", vec![], "250 OK");
+    clear.command(r"^QUIT\r", quit());
 
-    let mut commands = Commands::at("next");
+    let mut commands = CommandLoop::lines("next");
     // RFC 3207 section 4.2: "A server MUST NOT return the STARTTLS extension in response to an EHLO
     // command received after a TLS handshake has completed."
-    commands.answers("^EHLO ", vec![], &greets(" 8BITMIME"));
-    commands.answers("^HELO ", vec![], &format!("250 {host} greets you"));
-    commands.answers(r"^(?:MAIL FROM|RCPT TO): ?<", vec![], "250 OK");
-    commands.answers(r"^(?:NOOP|RSET)\b", vec![], "250 OK");
+    commands.reply("^EHLO ", vec![], &greets(" 8BITMIME"));
+    commands.reply("^HELO ", vec![], &format!("250 {host} greets you"));
+    commands.reply(r"^(?:MAIL FROM|RCPT TO): ?<", vec![], "250 OK");
+    commands.reply(r"^(?:NOOP|RSET)\b", vec![], "250 OK");
     if starts_tls {
-        commands.answers("^STARTTLS", vec![], "503 TLS has begun");
+        commands.reply("^STARTTLS", vec![], "503 TLS has begun");
     }
-    commands.does(r"^DATA\r", vec![json!({"jump": "data"})]);
-    commands.does(r"^QUIT\r", quit());
+    commands.command(r"^DATA\r", vec![json!({"jump": "data"})]);
+    commands.command(r"^QUIT\r", quit());
 
     let mut steps = vec![json!({"blocking": false})];
     steps.extend(wait.clone());
-    say(&mut steps, &format!("220 {host} ESMTP ready"));
+    send_line(&mut steps, &format!("220 {host} ESMTP ready"));
     // A server may require TLS. RFC 3207 section 4: it then answers "every command other than NOOP,
     // EHLO, STARTTLS, or QUIT" with "530 Must issue a STARTTLS command first". This server answers
     // HELO and RSET as well.
@@ -202,7 +206,7 @@ fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> 
     }
     steps.append(&mut commands.finish(wait.clone(), "502 Not known here"));
     steps.push(json!({"label": "data"}));
-    say(&mut steps, "354 End with a line that is a dot");
+    send_line(&mut steps, "354 End with a line that is a dot");
     steps.extend([
         json!({"label": "line"}),
         json!({"receive": {"until": "\n"}}),
@@ -211,9 +215,9 @@ fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> 
         json!({"label": "queued"}),
     ]);
     steps.extend(wait);
-    say(&mut steps, "250 OK, queued");
+    send_line(&mut steps, "250 OK, queued");
     steps.extend([json!({"jump": "next"}), json!({"label": "quit"})]);
-    say(&mut steps, &format!("221 {host} closes"));
+    send_line(&mut steps, &format!("221 {host} closes"));
     Ok(steps)
 }
 

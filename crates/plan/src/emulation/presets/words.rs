@@ -6,27 +6,27 @@ use wirestorm_wire::conversation::Side;
 
 use super::script::Line;
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::emulation::composition::{read_literal, read_text};
 use crate::emulation::delay::read_delay;
 use crate::emulation::names::Names;
 use crate::emulation::program::read_send;
 
 /// Maximum number of bytes that a preset writes out in full.
-pub(super) const WRITTEN_MAX: u64 = 64 << 20;
+pub(super) const EXPANDED_MAX: u64 = 64 << 20;
 
 /// Kind of the texts of a preset.
 #[derive(Clone, Copy)]
-pub(super) enum Texts<'a> {
+pub(super) enum TextKind<'a> {
     /// The same for all flows.
     Same,
     /// With references to values of these names, which stay as written (`${name}`).
     WithValues(&'a Names),
 }
 
-impl Texts<'_> {
+impl TextKind<'_> {
     /// Reads a text; `place` locates errors.
-    pub(super) fn read(self, text: &str, place: &Place<'_>) -> Result<String, PlanError> {
+    pub(super) fn read(self, text: &str, place: &ValueAt<'_>) -> Result<String, PlanError> {
         match self {
             Self::Same => read_literal(text, place),
             Self::WithValues(names) => read_text(text, place, names).map(|_| text.to_owned()),
@@ -36,21 +36,21 @@ impl Texts<'_> {
 
 /// Reads a text without spaces and control characters that is the same for all flows. The default
 /// is `usual`.
-pub(super) fn word(place: Option<Place<'_>>, usual: &str) -> Result<String, PlanError> {
-    word_of(place, usual, Texts::Same)
+pub(super) fn word(place: Option<ValueAt<'_>>, usual: &str) -> Result<String, PlanError> {
+    word_of_kind(place, usual, TextKind::Same)
 }
 
 /// Reads a text without spaces and control characters, of any kind. The default is `usual`.
-pub(super) fn word_of(
-    place: Option<Place<'_>>,
+pub(super) fn word_of_kind(
+    place: Option<ValueAt<'_>>,
     usual: &str,
-    texts: Texts<'_>,
+    texts: TextKind<'_>,
 ) -> Result<String, PlanError> {
     const EXPECTED: &str = "a word without spaces and control characters";
     let Some(place) = place else { return Ok(usual.to_owned()) };
-    let text = place.free_text(EXPECTED)?;
+    let text = place.string(EXPECTED)?;
     let is_word = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
-    if is_word { texts.read(text, &place) } else { Err(place.wrong(EXPECTED)) }
+    if is_word { texts.read(text, &place) } else { Err(place.unexpected(EXPECTED)) }
 }
 
 /// Bytes and a fill that extends them to a size.
@@ -63,7 +63,7 @@ pub(super) struct Content {
 
 impl Content {
     /// Reads a number of bytes, a text, or an object as in `send`.
-    pub(super) fn read(place: &Place<'_>) -> Result<Self, PlanError> {
+    pub(super) fn read(place: &ValueAt<'_>) -> Result<Self, PlanError> {
         /// Maximum size, as in `send`.
         const SIZE_MAX: u64 = 1 << 30;
         if place.value().is_number() {
@@ -75,9 +75,9 @@ impl Content {
     }
 
     /// Returns all bytes, at most [`WRITTEN_MAX`].
-    pub(super) fn written(&self, place: &Place<'_>) -> Result<Vec<u8>, PlanError> {
-        if u64::from(self.size) > WRITTEN_MAX {
-            return Err(place.wrong(format!("at most {WRITTEN_MAX} bytes here")));
+    pub(super) fn expanded(&self, place: &ValueAt<'_>) -> Result<Vec<u8>, PlanError> {
+        if u64::from(self.size) > EXPANDED_MAX {
+            return Err(place.unexpected(format!("at most {EXPANDED_MAX} bytes here")));
         }
         let counted: Vec<u8> = (0..=u8::MAX).collect();
         let fill = if self.fill.is_empty() { &counted } else { &self.fill };
@@ -88,7 +88,7 @@ impl Content {
 }
 
 /// Reads a delay in the forms of the step `delay`. Returns `None` if it is absent or zero.
-pub(super) fn wait(place: Option<Place<'_>>, side: Side) -> Result<Option<Line>, PlanError> {
+pub(super) fn wait(place: Option<ValueAt<'_>>, side: Side) -> Result<Option<Line>, PlanError> {
     let Some(place) = place else { return Ok(None) };
     Ok(match read_delay(&place)? {
         Step::Delay { max: Duration::ZERO, .. } => None,

@@ -19,9 +19,10 @@ use super::first_bytes::BYTE;
 use super::latency::LATENCY;
 use super::{PLAN, SERVER, TEMPLATE};
 use crate::document::schema::{
-    any_of, choice, described, integer, list, number, object, pattern, port, text, time, unknown,
+    any_of, choice, described, integer, list, matches_nothing, number, object, pattern, port, text,
+    time,
 };
-use crate::impairment::AskedImpairment;
+use crate::impairment::ImpairmentSettings;
 use crate::tunnels::TUNNEL;
 
 /// Returns the schema, without `title` and `$id`.
@@ -40,7 +41,7 @@ pub fn schema() -> Value {
             )
         }
         "latency" => described("Latency probes that run beside the load.", list(latency())),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     schema["$defs"] = json!({"steps": steps(), "content": content(), "sending": sending()});
     schema
@@ -53,7 +54,7 @@ fn hosts_port() -> Value {
         "Impairment of the frames that the port sends, except ARP, neighbour discovery, pings and \
         `latency` probes. It applies to the outer frames of tunnels. Each port derives its own \
         seed from `--seed`. Default: none.",
-        object(&AskedImpairment::WORDS, &[], |word| match word {
+        object(&ImpairmentSettings::KEYS, &[], |word| match word {
             "loss" => described(
                 "Share of frames lost at random, such as `1%`. Not with `burst_loss`. Default: \
                 none.",
@@ -99,7 +100,7 @@ fn hosts_port() -> Value {
                 frames overtake them. Default: none.",
                 text(),
             ),
-            _ => unknown(),
+            _ => matches_nothing(),
         }),
     );
     port["properties"]["blackhole"] = described(
@@ -142,7 +143,7 @@ fn tunnels() -> Value {
             inner packet.",
             port_number(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -249,7 +250,7 @@ fn template() -> Value {
             Default: true.",
             boolean(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     template["anyOf"] = json!([{"required": ["client"]}, {"required": ["server"]}]);
     template
@@ -270,7 +271,7 @@ fn latency() -> Value {
             port_number(),
         ),
         "rate" => described("Probes a second, up to 10,000. Default: 100.", number()),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -347,7 +348,7 @@ fn client() -> Value {
                 `addresses`, frames go to the other side's port. Default: auto.",
                 text(),
             ),
-            _ => unknown(),
+            _ => matches_nothing(),
         }),
         "load" => described("Load: when connections start, and how many.", load()),
         "ramp" => described(
@@ -368,7 +369,7 @@ fn client() -> Value {
             described("TCP settings of the clients. They override those of the template.", tcp())
         }
         "ip" => described("IP settings of the clients. They override those of the template.", ip()),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -413,7 +414,7 @@ fn devices() -> Value {
             neighbour discovery for it. Default: the port's address.",
             text(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -428,7 +429,7 @@ fn labels() -> Value {
         "label" => described("Value of the label.", integer(0, LABEL_MAX)),
         "tc" => described("Traffic class. Default: 0.", integer(0, 7)),
         "ttl" => described("Time to live. Default: 64.", integer(0, 255)),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     let mut labels = list(any_of([integer(0, LABEL_MAX), label]));
     labels["minItems"] = 1.into();
@@ -454,7 +455,7 @@ fn load() -> Value {
                 start and count as `skipped`. Default: no limit.",
                 integer(1, u32::MAX.into()),
             ),
-            _ => unknown(),
+            _ => matches_nothing(),
         })
     };
     let forms = choice(&LOADS[2..4], |name| match name {
@@ -471,7 +472,7 @@ fn load() -> Value {
             and tries again after 1 s, up to 8 s.",
             number(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     let demand = json!({"const": "on_demand", "description": "Only when a program opens them."});
     let users = object(&USERS, &USERS[..1], |name| match name {
@@ -481,7 +482,7 @@ fn load() -> Value {
             integer(1, u32::MAX.into()),
         ),
         "think" => described("Think time between two connections. Default: none.", delay()),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([demand, rate(&RATE), rate(&POISSON), forms, users])
 }
@@ -525,7 +526,7 @@ fn server() -> Value {
             described("TCP settings of the servers. They override those of the template.", tcp())
         }
         "ip" => described("IP settings of the servers. They override those of the template.", ip()),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -536,7 +537,7 @@ fn first_bytes() -> Value {
         "value" => {
             described("Value of the masked bits. Bits outside `mask` are 0.", integer(0, 255))
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     let mut bytes = list(byte);
     bytes["minItems"] = 1.into();
@@ -547,7 +548,7 @@ fn first_bytes() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::place::Place;
+    use crate::document::place::ValueAt;
     use crate::document::schema::closed_objects;
     use crate::emulation::program::{self, LONE_STEPS};
 
@@ -561,7 +562,7 @@ mod tests {
     fn parser_accepts_every_step_without_fields() {
         for step in LONE_STEPS {
             let steps = json!([step]);
-            assert!(program::read(&Place::root(&steps)).is_ok(), "{step}");
+            assert!(program::read(&ValueAt::root(&steps)).is_ok(), "{step}");
         }
     }
 }

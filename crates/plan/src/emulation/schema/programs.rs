@@ -6,17 +6,17 @@ use wirestorm_model::program::Composition;
 
 use super::{boolean, defined, ports};
 use crate::document::schema::{
-    any_of, choice, described, integer, list, object, pattern, text, time, unknown,
+    any_of, choice, described, integer, list, matches_nothing, object, pattern, text, time,
 };
-use crate::emulation::composition::{COUNTER, FIELD, RANDOM, RANDOM_MAX, SENDING, SET};
+use crate::emulation::composition::{COUNTER, FIELD, PAYLOAD_FIELDS, RANDOM, RANDOM_MAX, SET};
 use crate::emulation::control::{
-    COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, LISTEN, SINCE, START_NEXT,
+    COMPARISONS, COUNTERS, DECREMENT_AND_JUMP, JUMP, LISTEN, SINCE, START_FLOW,
 };
 use crate::emulation::delay::DELAY;
 use crate::emulation::expect::{
-    EXPECT, LOOKED_AT_MAX, MESSAGES, OTHERWISE, PART, RECEIVE, TEXT_MAX,
+    CHECKED_BYTES_MAX, EXPECT, MESSAGES, OTHERWISE, PART, RECEIVE, TEXT_MAX,
 };
-use crate::emulation::filling::{SENT_MAX, SIZE_MAX};
+use crate::emulation::filling::{SEND_BYTES_MAX, SIZE_MAX};
 use crate::emulation::program::{
     IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, STEPS, TRANSACTION,
 };
@@ -27,7 +27,7 @@ pub(super) fn content() -> Value {
         "text" => described("Text at the start.", text()),
         "size" => described("Size in bytes, filled up with `fill`.", integer(0, SIZE_MAX)),
         "fill" => described("Text that repeats up to `size`. Default: the bytes 0 to 255.", text()),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([text(), fields])
 }
@@ -43,20 +43,20 @@ pub(super) fn sending() -> Value {
             described("Width of the field in bytes, big-endian.", integer(1, u16::MAX.into()))
         }
         "value" => described("Name of the value.", text()),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
-    let fields = object(&SENDING, &[], |name| match name {
+    let fields = object(&PAYLOAD_FIELDS, &[], |name| match name {
         "text" => described(
             "Text at the start. `${NAME}` inserts a value; `$${` is a literal `${`.",
             text(),
         ),
         "hex" => described("Bytes at the start, in hexadecimal.", hex()),
-        "size" => described("Size in bytes, filled up with `fill`.", integer(0, SENT_MAX)),
+        "size" => described("Size in bytes, filled up with `fill`.", integer(0, SEND_BYTES_MAX)),
         "fill" => described("Text that repeats up to `size`. Default: the bytes 0 to 255.", text()),
         "fields" => {
             described("Binary values that overwrite bytes of the payload.", list(field.clone()))
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([text(), fields])
 }
@@ -80,12 +80,12 @@ fn setting() -> Value {
         "start" => described("First value. Default: 1.", integer(0, u64::MAX)),
         "step" => described("Increment. Default: 1.", integer(1, u64::MAX)),
         "max" => described("Maximum; `start` follows it. Default: 2^64 - 1.", integer(0, u64::MAX)),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     let random = object(&RANDOM, &["max"], |name| match name {
         "min" => described("Minimum. Default: 0.", integer(0, u64::MAX)),
         "max" => described("Maximum.", integer(0, u64::MAX)),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     let forms = choice(&SET, |name| match name {
         "counter" => {
@@ -102,7 +102,7 @@ fn setting() -> Value {
         "random_text" => described("This many random letters and digits.", integer(1, RANDOM_MAX)),
         "random_bytes" => described("This many random bytes.", integer(1, RANDOM_MAX)),
         "text" => described("Text, with values as in `send`, up to 16,384 bytes.", text()),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([integer(0, u64::MAX), forms])
 }
@@ -121,7 +121,7 @@ fn receive() -> Value {
             response; interleaved media before it is skipped.",
             json!({"enum": MESSAGES}),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([integer(1, u64::MAX), fields])
 }
@@ -134,7 +134,7 @@ fn expect() -> Value {
         "pattern" => {
             described("Matches this regular expression (Rust syntax, over bytes).", text())
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([text(), fields])
 }
@@ -173,9 +173,11 @@ fn part() -> Value {
                 texts,
             )
         }
-        "offset" => described("Offset of the bytes in the message.", integer(0, LOOKED_AT_MAX - 1)),
+        "offset" => {
+            described("Offset of the bytes in the message.", integer(0, CHECKED_BYTES_MAX - 1))
+        }
         "length" => described("Number of bytes.", integer(1, TEXT_MAX)),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -183,7 +185,7 @@ fn transaction() -> Value {
     choice(&TRANSACTION, |name| match name {
         "start" => described("Start the transaction with this name.", text()),
         "end" => described("End the transaction with this name.", text()),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -197,7 +199,7 @@ pub(super) fn delay() -> Value {
     let between = object(&DELAY[..2], &DELAY[..2], |name| match name {
         "min" => described("Minimum of a uniform distribution, at most 4294 s.", time()),
         "max" => described("Maximum of a uniform distribution, at most 4294 s.", time()),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     let about = object(&DELAY[2..], &DELAY[2..3], |name| match name {
         "mean" => described("Mean, at most 4294 s.", time()),
@@ -205,7 +207,7 @@ pub(super) fn delay() -> Value {
             "Standard deviation of a normal distribution. Default: exponential distribution.",
             time(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([time(), between, about])
 }
@@ -293,7 +295,7 @@ pub(super) fn steps() -> Value {
             any_of([text(), jump()]),
         ),
         "decrement_and_jump" => {
-            let fields = object(&COUNT_DOWN, &COUNT_DOWN, |_| text());
+            let fields = object(&DECREMENT_AND_JUMP, &DECREMENT_AND_JUMP, |_| text());
             described(
                 "Decrement a variable that is above 0, and continue at a label if it is still \
                 above 0.",
@@ -315,7 +317,7 @@ pub(super) fn steps() -> Value {
             "Add a number, or the milliseconds since a stored time, to one of the counters A to D.",
             count(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     let lone = LONE_STEPS.map(|name| described(lone_step(name), json!({"const": name})));
     list(any_of(lone.into_iter().chain([step]).collect::<Vec<_>>()))
@@ -362,7 +364,7 @@ fn receive_datagrams() -> Value {
             step. Default: true.",
             boolean(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([integer(1, u64::MAX), fields])
 }
@@ -373,7 +375,7 @@ fn idle() -> Value {
         "receive_only" => {
             described("Whether only received datagrams reset the timer. Default: false.", boolean())
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([time(), fields])
 }
@@ -386,7 +388,7 @@ fn repeat() -> Value {
             steps["minItems"] = 1.into();
             described("Steps to repeat.", steps)
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -406,7 +408,7 @@ fn jump() -> Value {
             "Jump if the comparison of `variable` with this number holds.",
             integer(0, u64::MAX),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -416,13 +418,13 @@ fn listen() -> Value {
         "ports" => {
             described("Ports to choose from: one, or first-last. Default: 49152-65535.", ports())
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([text(), fields])
 }
 
 fn start_flow() -> Value {
-    object(&START_NEXT, &START_NEXT[..1], |name| match name {
+    object(&START_FLOW, &START_FLOW[..1], |name| match name {
         "port" => described(
             "Value with the server port: decimal, or two decimal bytes as in FTP (`195,80`).",
             text(),
@@ -431,7 +433,7 @@ fn start_flow() -> Value {
             "Value with the client port. Default: any client port of the template.",
             text(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 

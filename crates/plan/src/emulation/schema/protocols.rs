@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::programs::{body, delay, settings};
 use super::{boolean, port_number, ports};
-use crate::document::schema::{any_of, described, integer, list, object, pattern, text, unknown};
+use crate::document::schema::{
+    any_of, described, integer, list, matches_nothing, object, pattern, text,
+};
 use crate::emulation::conversation::CONVERSATION;
 use crate::emulation::filling::SIZE_MAX;
 use crate::emulation::presets::{DNS, FILE, FTP, HTTP, LISTINGS, RESPONSE, RTP, RTSP, SIP, SMTP};
@@ -34,7 +36,7 @@ pub(super) fn conversation() -> Value {
             "Delay before each of the server's answers, with `timing: drop`. Default: none.",
             delay(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([text(), fields])
 }
@@ -66,7 +68,7 @@ pub(super) fn http() -> Value {
                 integer(1, 64 << 20),
             ),
             "delay" => answers_after(),
-            _ => unknown(),
+            _ => matches_nothing(),
         })
     };
     object(&HTTP, &[], |name| match name {
@@ -112,7 +114,7 @@ pub(super) fn http() -> Value {
             integer(1, 1 << 30),
         ),
         "response" => described("Response of the server.", response()),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -134,7 +136,7 @@ pub(super) fn smtp() -> Value {
             boolean(),
         ),
         "delay" => answers_after(),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -146,7 +148,7 @@ fn file() -> Value {
             servers.",
             integer(0, SIZE_MAX),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([word(), fields])
 }
@@ -170,7 +172,7 @@ pub(super) fn ftp() -> Value {
         }
         "rounds" => described("Repetitions of all transfers. Default: 1.", integer(1, 1 << 30)),
         "delay" => answers_after(),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -180,7 +182,7 @@ pub(super) fn rtsp() -> Value {
         "path" => described("Path of the stream in its URL. Default: `/stream`.", word()),
         "packets" => described("RTP packets of 20 ms. Default: 50.", integer(0, 30_000)),
         "delay" => answers_after(),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -202,14 +204,14 @@ pub(super) fn sip() -> Value {
             port_number(),
         ),
         "delay" => answers_after(),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
 pub(super) fn rtp() -> Value {
     object(&RTP, &[], |name| match name {
         "packets" => described("RTP packets of 20 ms. Default: 50.", integer(1, 30_000)),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -223,6 +225,6 @@ pub(super) fn dns() -> Value {
         ),
         "queries" => described("Queries of a flow. Default: 1.", integer(1, 10_000)),
         "delay" => answers_after(),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::boolean;
-use crate::document::schema::{any_of, described, integer, list, object, text, time, unknown};
+use crate::document::schema::{
+    any_of, described, integer, list, matches_nothing, object, text, time,
+};
 use crate::emulation::http2::HTTP2;
 use crate::emulation::ip::{FLOW_LABEL_MAX, IP};
 use crate::emulation::tcp::TCP;
@@ -65,7 +67,7 @@ pub(super) fn tls() -> Value {
             servers issue no tickets. Default: true.",
             any_of([boolean(), text()]),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([boolean(), fields])
 }
@@ -84,7 +86,7 @@ pub(super) fn http2() -> Value {
                 window,
             )
         }
-        _ => unknown(),
+        _ => matches_nothing(),
     });
     any_of([boolean(), fields])
 }
@@ -202,7 +204,7 @@ pub(super) fn tcp() -> Value {
             "Set PSH on all segments with data, not only the last. Default: false.",
             boolean(),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }
 
@@ -226,6 +228,6 @@ pub(super) fn ip() -> Value {
             "Flow label of IPv6: a number of 20 bits, or `flow` for one per flow. Default: 0.",
             any_of([integer(0, FLOW_LABEL_MAX), json!({"const": "flow"})]),
         ),
-        _ => unknown(),
+        _ => matches_nothing(),
     })
 }

@@ -108,11 +108,11 @@ fn think_time_uses_the_distributions_of_delays() {
     };
     let [one, two] = [1, 2].map(Duration::from_secs);
     for (think, expected) in [
-        ("", Think::Uniform { min: Duration::ZERO, max: Duration::ZERO }),
-        (", think: 2s", Think::Uniform { min: two, max: two }),
-        (", think: {min: 1s, max: 2s}", Think::Uniform { min: one, max: two }),
-        (", think: {mean: 2s}", Think::Exponential { mean: two }),
-        (", think: {mean: 2s, deviation: 1s}", Think::Normal { mean: two, deviation: one }),
+        ("", ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO }),
+        (", think: 2s", ThinkTime::Uniform { min: two, max: two }),
+        (", think: {min: 1s, max: 2s}", ThinkTime::Uniform { min: one, max: two }),
+        (", think: {mean: 2s}", ThinkTime::Exponential { mean: two }),
+        (", think: {mean: 2s, deviation: 1s}", ThinkTime::Normal { mean: two, deviation: one }),
     ] {
         let found = load(&format!("load: {{users: 30{think}}}\n      ramp: 3s"));
         assert_eq!(found.unwrap(), Load::Users { users: 30, think: expected }, "{think}");

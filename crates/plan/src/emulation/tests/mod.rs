@@ -12,17 +12,18 @@ use super::*;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_model::blackhole::Blackhole;
-use wirestorm_model::impairment::{Loss, Queue, Share};
+use wirestorm_model::impairment::{Loss, Probability, Queue};
 use wirestorm_model::ip::{FlowLabel, Identification};
-use wirestorm_model::load::Think;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::load::ThinkTime;
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::program::{
-    Comparison, Composition, Counted, Delimiter, Expected, Field, Form, Label, Number, Part, Piece,
-    Rule, Statistic, TextVariable, TickVariable, Value, Variable, When,
+    Comparison, Composition, Condition, CountAmount, Delimiter, Field, JumpCondition, Label,
+    MessageFraming, MessagePart, Number, Piece, TextVariable, TimeVariable, UserCounter, Value,
+    ValueFormat, Variable,
 };
 use wirestorm_model::tcp::{Algorithm, EcnUse};
 use wirestorm_model::tunnel::ClientTunnels;
-use wirestorm_wire::conversation::{self, Act, Conversation, Turn};
+use wirestorm_wire::conversation::{self, Action, Conversation, Turn};
 
 const PAGE: &str = r#"
 ports:

@@ -44,13 +44,13 @@ fn gateways_must_be_in_the_networks_of_their_port() {
 #[test]
 fn blackhole_of_a_port_is_parsed() {
     for (word, expected) in
-        [("none", Blackhole::Nothing), ("syn", Blackhole::Syn), ("all", Blackhole::All)]
+        [("none", Blackhole::None), ("syn", Blackhole::Syn), ("all", Blackhole::All)]
     {
         let text = PAGE.replace("{name: s}", &format!("{{name: s, blackhole: {word}}}"));
         let plan = EmulationPlan::parse(&text).unwrap();
         assert_eq!(
             plan.ports.iter().map(|it| it.blackhole).collect::<Vec<_>>(),
-            [Blackhole::Nothing, expected]
+            [Blackhole::None, expected]
         );
     }
     let said = error("{name: s}", "{name: s, blackhole: 1}");
@@ -65,7 +65,7 @@ fn impairment_of_a_port_is_parsed() {
     assert_eq!(plan.ports[0].impairment, None);
     let impairment = plan.ports[1].impairment.unwrap();
     assert_eq!(impairment.delay, Duration::from_millis(5));
-    assert_eq!(impairment.loss, Loss::Random(Share::from_billionths(10_000_000).unwrap()));
+    assert_eq!(impairment.loss, Loss::Random(Probability::from_billionths(10_000_000).unwrap()));
     assert_eq!(impairment.bottleneck.unwrap().queue, Queue::Frames(50));
     for (impair, expected) in [
         ("{loss: 1}", "ports[1].impair.loss: found 1, expected a share of frames"),

@@ -43,34 +43,38 @@ fn steps_jump_compute_and_count() {
     );
     let mean = Duration::from_millis(2);
     let (again, out) = (Label(0), Label(1));
-    let greater = When::Compares {
+    let greater = JumpCondition::Compares {
         variable: Variable::named(1),
         comparison: Comparison::GreaterOrEqual,
         value: 7,
     };
-    let within = When::Within { span: Duration::from_secs(5), since: TickVariable::named(0) };
+    let within =
+        JumpCondition::Within { span: Duration::from_secs(5), since: TimeVariable::named(0) };
     assert_eq!(
         found.unwrap(),
         [
             Step::Connect,
             Step::Set { variable: Variable::named(0), value: 3 },
-            Step::Remember(TickVariable::named(0)),
+            Step::StoreTime(TimeVariable::named(0)),
             Step::Label(again),
             Step::ReceiveTotal(10),
             Step::Add { variable: Variable::named(1), value: u64::MAX },
             Step::Jump { to: out, when: greater },
             Step::Jump { to: again, when: within },
             Step::DecrementAndJump { variable: Variable::named(0), to: again },
-            Step::Jump { to: again, when: When::Always },
+            Step::Jump { to: again, when: JumpCondition::Always },
             Step::Label(out),
-            Step::Postpone { time: TickVariable::named(0), by: Duration::from_millis(20) },
-            Step::Count { counter: Statistic::new(0).unwrap(), what: Counted::Number(2) },
-            Step::Count {
-                counter: Statistic::new(3).unwrap(),
-                what: Counted::Since { time: TickVariable::named(0), unit: NonZeroU16::MIN }
+            Step::AdvanceTime { time: TimeVariable::named(0), by: Duration::from_millis(20) },
+            Step::AddToCounter {
+                counter: UserCounter::new(0).unwrap(),
+                what: CountAmount::Number(2)
             },
-            Step::DelayAbout { mean, deviation: None },
-            Step::DelayAbout { mean, deviation: Some(Duration::from_millis(1)) },
+            Step::AddToCounter {
+                counter: UserCounter::new(3).unwrap(),
+                what: CountAmount::Since { time: TimeVariable::named(0), unit: NonZeroU16::MIN }
+            },
+            Step::RandomDelay { mean, deviation: None },
+            Step::RandomDelay { mean, deviation: Some(Duration::from_millis(1)) },
         ]
     );
 }
@@ -150,7 +154,7 @@ templates:
     assert_eq!((template.transport, template.group.as_deref()), (Transport::Udp, Some("dns")));
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(client.load, Load::OnDemand);
-    assert_eq!((client.order, client.pairing), (Order::Random, Pairing::Fixed));
+    assert_eq!((client.order, client.pairing), (ClientOrder::Random, Pairing::Fixed));
     assert_eq!((client.turn, client.reuse_after), (1, None));
     let last = plan.templates[2].client.as_ref().unwrap();
     assert_eq!((last.turn, last.reuse_after), (4, Some(20)));
@@ -168,7 +172,7 @@ templates:
     assert_eq!(
         client.program,
         [
-            Step::Idle { time: Duration::from_millis(300), receive_only: true },
+            Step::SetIdleTimeout { time: Duration::from_millis(300), receive_only: true },
             Step::SendDatagram { text: b"who".to_vec(), size: 3, fill: Vec::new() },
             Step::ReceiveDatagrams { count: 2, clear: true },
             Step::SelectGroup("dns".into()),
@@ -182,7 +186,7 @@ templates:
         server.program,
         [
             Step::ReceiveDatagrams { count: 1, clear: false },
-            Step::Idle { time: Duration::from_secs(2), receive_only: false },
+            Step::SetIdleTimeout { time: Duration::from_secs(2), receive_only: false },
             Step::SelectGroup("dns".into()),
         ]
     );
@@ -298,26 +302,26 @@ fn steps_with_values_and_checks_are_parsed() {
         Step::SetText { text: key, composition: of(vec![Piece::RandomText(8)]) },
         Step::SetText {
             text: form,
-            composition: of(vec![text("k="), value(Value::Text(key), Form::Plain)]),
+            composition: of(vec![text("k="), value(Value::Text(key), ValueFormat::Plain)]),
         },
-        Step::SendOwn(of(vec![
+        Step::SendComposed(of(vec![
             text("${n} "),
-            value(Value::Number(n), Form::Digits(4)),
-            value(Value::Flow, Form::Plain),
+            value(Value::Number(n), ValueFormat::Digits(4)),
+            value(Value::Flow, ValueFormat::Plain),
         ])),
-        Step::SendOwn(Composition {
+        Step::SendComposed(Composition {
             size: 9,
             fields: vec![Field { offset: 1, width: 2, value: Value::Length(form) }],
             ..of(vec![Piece::Bytes(vec![0, 255])])
         }),
         Step::Send { size: plain.len() as u32, text: plain, fill: Vec::new() },
-        Step::ReceiveWhole(Rule::Until(Delimiter::new(b"ok").unwrap())),
+        Step::ReceiveMessage(MessageFraming::Until(Delimiter::new(b"ok").unwrap())),
         Step::Extract {
             text: id,
-            part: Part::Group(wirestorm_wire::pattern::Pattern::new("(a)(b)").unwrap(), 2),
+            part: MessagePart::Group(wirestorm_wire::pattern::Pattern::new("(a)(b)").unwrap(), 2),
         },
         Step::Expect {
-            expected: Expected::Contains(of(vec![value(Value::Text(id), Form::Hex)])),
+            expected: Condition::Contains(of(vec![value(Value::Text(id), ValueFormat::Hex)])),
             otherwise: None,
         },
         Step::StartTransaction("all".into()),
@@ -477,8 +481,9 @@ fn listen_start_flow_and_accept_flow_are_parsed() {
     let plan = EmulationPlan::parse(ACCEPTING).unwrap();
     let [control, file] = plan.templates.as_slice() else { panic!("{plan:?}") };
     let client = &control.client.as_ref().unwrap().program;
-    assert_eq!(client[0], Step::ReceiveWhole(Rule::Reply));
-    let Step::Jump { when: When::Received(Expected::Matches(pattern)), .. } = &client[1] else {
+    assert_eq!(client[0], Step::ReceiveMessage(MessageFraming::Reply));
+    let Step::Jump { when: JumpCondition::Received(Condition::Matches(pattern)), .. } = &client[1]
+    else {
         panic!("{client:?}")
     };
     assert_eq!(pattern.as_str(), "^5");
@@ -488,10 +493,13 @@ fn listen_start_flow_and_accept_flow_are_parsed() {
     );
     let server = &control.server.as_ref().unwrap().program;
     assert_eq!(server[0], Step::Listen { variable: Variable::named(0), ports: 50_000..=50_010 });
-    let Step::SendOwn(Composition { pieces, .. }) = &server[1] else { panic!("{server:?}") };
-    assert_eq!(pieces[1], Piece::Value(Value::Number(Variable::named(0)), Form::Octets));
+    let Step::SendComposed(Composition { pieces, .. }) = &server[1] else { panic!("{server:?}") };
+    assert_eq!(
+        pieces[1],
+        Piece::Value(Value::Number(Variable::named(0)), ValueFormat::DecimalBytes)
+    );
     assert_eq!(server[3], Step::AcceptFlow);
-    assert_eq!(file.client.as_ref().unwrap().program, [Step::Need(7)]);
+    assert_eq!(file.client.as_ref().unwrap().program, [Step::ReceiveOrFail(7)]);
     assert_eq!(file.server.as_ref().unwrap().listen, None);
     let text = ACCEPTING
         .replace("- start_flow: {port: port}", "- start_flow: {port: port, client_port: port}");
@@ -588,7 +596,7 @@ fn errors_in_accepted_flows_have_their_path() {
 
 /// Parses a plan with a client that has these steps, and a group `parts`. Returns the error, if
 /// any.
-fn following(steps: &str) -> Result<(), String> {
+fn parse_with_group(steps: &str) -> Result<(), String> {
     let text = format!(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}]\n\
          templates:\n\
@@ -620,7 +628,7 @@ fn flows_need_a_group_on_every_path() {
             "[2]: found wait_flow, expected a step `start_flow` before it".to_owned(),
         ),
     ] {
-        let error = following(steps).unwrap_err();
+        let error = parse_with_group(steps).unwrap_err();
         assert!(error.starts_with(&format!("templates[0].client.program{expected}")), "{error}");
     }
     for steps in [
@@ -630,7 +638,7 @@ fn flows_need_a_group_on_every_path() {
         // The label precedes the jump to it.
         "[{select_group: parts}, {jump: b}, {label: a}, run_flow, reset, {label: b}, {jump: a}]",
     ] {
-        assert_eq!(following(steps), Ok(()), "{steps}");
+        assert_eq!(parse_with_group(steps), Ok(()), "{steps}");
     }
 }
 
@@ -651,7 +659,7 @@ fn endless_loop_needs_a_step_that_waits() {
         ("[{label: x}, connect, wait_for_close, {jump: x}]", "[3]"),
         ("[{label: x}, {jump: y}, {label: y}, {count: {A: 1}}, {jump: x}]", "[1]"),
     ] {
-        let said = following(steps).unwrap_err();
+        let said = parse_with_group(steps).unwrap_err();
         let expected = format!("templates[0].client.program{place}: {error}");
         assert!(said.starts_with(&expected), "{said}\nexpected {expected}");
     }
@@ -666,6 +674,6 @@ fn endless_loop_needs_a_step_that_waits() {
         "[{label: x}, {jump: {to: y, variable: n, equal: 9}}, {add: {n: 1}}, {jump: x}, {label: y}]",
         "[{repeat: {steps: [{select_group: parts}, run_flow]}}]",
     ] {
-        assert_eq!(following(steps), Ok(()), "{steps}");
+        assert_eq!(parse_with_group(steps), Ok(()), "{steps}");
     }
 }

@@ -300,7 +300,7 @@ fn number_of_templates_is_bounded() {
                 turns: vec![Turn {
                     side: Side::Client,
                     gap: Duration::ZERO,
-                    act: Act::Says(b"all".to_vec()),
+                    act: Action::Send(b"all".to_vec()),
                 }],
             })
         };

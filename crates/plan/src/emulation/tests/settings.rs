@@ -42,21 +42,21 @@ fn timeout_bounds_are_checked_across_template_and_side() {
 }
 
 /// All TCP settings of a plan.
-const TCP_WORDS: &str = "{mss: 10, initial_window: 4, receive_buffer: 65536, send_buffer: 20000, \
+const ALL_TCP_SETTINGS: &str = "{mss: 10, initial_window: 4, receive_buffer: 65536, send_buffer: 20000, \
     window_scaling: true, window_scale: 5, timestamps: true, sack: true, rack: false, \
     dupack_threshold: 4, reassembly_max: 0, ecn: permit, no_delay: true, congestion: bbr, \
     rto_initial: 2s, rto_min: 1s, rto_max: 60s, retries: 3, syn_retries: 2, connect_timeout: 9s, \
     delayed_ack: 1ms, ack_after_bytes: 3000, fast_open: true, time_wait: 1s, keepalive: 2s, \
     keepalive_interval: 3s, keepalive_probes: 4, push_all: true}";
 /// All IP settings of a plan.
-const IP_WORDS: &str =
+const ALL_IP_SETTINGS: &str =
     "{ttl: 9, tos: 4, dont_fragment: false, identification: random, flow_label: flow}";
 
 #[test]
 fn all_of_tcp_and_ip_can_be_set_on_either_side() {
-    let text = PAGE.replace("{mss: 900}", TCP_WORDS).replace(
+    let text = PAGE.replace("{mss: 900}", ALL_TCP_SETTINGS).replace(
         "      program:\n        - receive: 18",
-        &format!("      ip: {IP_WORDS}\n      program:\n        - receive: 18"),
+        &format!("      ip: {ALL_IP_SETTINGS}\n      program:\n        - receive: 18"),
     );
     let plan = EmulationPlan::parse(&text).unwrap();
     let server = plan.templates[0].server.as_ref().unwrap();
@@ -72,7 +72,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
         rack: Some(false),
         dupack_threshold: Some(4),
         reassembly_max: Some(0),
-        ecn: Some(EcnUse::Answer),
+        ecn: Some(EcnUse::Accept),
         no_delay: Some(true),
         congestion: Some(Algorithm::Bbr),
         rto_initial_ms: Some(2_000),
@@ -99,7 +99,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
         tos: Some(4),
         dont_fragment: Some(false),
         identification: Some(Identification::Random),
-        flow_label: Some(FlowLabel::OfFlow),
+        flow_label: Some(FlowLabel::PerFlow),
     };
     assert_eq!((server.ip, Ip::default().or(ip)), (ip, ip));
 }

@@ -1,5 +1,5 @@
 use super::*;
-use wirestorm_model::impairment::Share;
+use wirestorm_model::impairment::Probability;
 
 #[test]
 fn tls_settings_are_parsed() {
@@ -30,7 +30,7 @@ fn tls_settings_are_parsed() {
         client_identity: Some(TlsFiles { certificate: "b.pem".into(), key: "b.key".into() }),
         client_ca: Some("cb.pem".into()),
         ca: Some("ca.pem".into()),
-        resume: Share::NONE,
+        resume: Probability::NONE,
     };
     assert_eq!(with(all).unwrap(), Some(expected));
     for (tls, expected) in [

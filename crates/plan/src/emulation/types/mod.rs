@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use wirestorm_base::time::Duration;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::program::Step;
 use wirestorm_wire::packet::MacAddress;
 
@@ -19,7 +19,7 @@ pub use http2::{Http2, STREAMS_MAX, WINDOW_MAX};
 pub use latency::{LatencyProbe, ProbeProtocol};
 pub use tls::{Tls, TlsFiles, TlsVersion};
 
-use super::devices::{Devices, Guest, Vlans};
+use super::devices::{AnsweredAddress, Devices, Vlans};
 use super::ip::Ip;
 use super::tcp::Tcp;
 use crate::document::port::Port;
@@ -32,7 +32,7 @@ pub struct EmulationPlan {
     /// Templates, at least one.
     pub templates: Vec<Template>,
     /// Addresses that ports answer for, besides their own and those that resolve next hops.
-    pub guests: Vec<Guest>,
+    pub answered_addresses: Vec<AnsweredAddress>,
     /// Latency probes.
     pub latency: Vec<LatencyProbe>,
     /// Notes about parts that differ from the document or may surprise, without being errors.
@@ -102,7 +102,7 @@ pub struct Client {
     /// Addresses, one client each; `None`: one client with the port's first address.
     pub addresses: Option<AddressRange>,
     /// Order in which clients connect.
-    pub order: Order,
+    pub order: ClientOrder,
     /// Flows that a client opens to one server before the next client continues; at least 1.
     pub turn: u32,
     /// Number of flows after which the sequence of addresses and ports restarts; `None`: after all

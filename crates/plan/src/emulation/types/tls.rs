@@ -1,6 +1,6 @@
 //! TLS settings of a template.
 
-use wirestorm_model::impairment::Share;
+use wirestorm_model::impairment::Probability;
 
 /// TLS settings of both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Tls {
     pub client_ca: Option<String>,
     /// Share of the clients' connections that try to resume a session. Servers allow resumption
     /// unless the share is 0. Default: all.
-    pub resume: Share,
+    pub resume: Probability,
 }
 
 /// PEM files, by their names in the plan.
@@ -57,7 +57,7 @@ impl Default for Tls {
             ca: None,
             client_identity: None,
             client_ca: None,
-            resume: Share::ALL,
+            resume: Probability::ALL,
         }
     }
 }

@@ -2,21 +2,21 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use wirestorm_base::count::counted;
+use wirestorm_base::count::pluralise;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_wire::conversation::{Conversation, Gaps, Imported};
 
-use super::gaps::CommonGaps;
+use super::gaps::GapSettings;
 use super::generator::Pools;
 use super::read_flag;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::emulation::{
-    Client, Devices, Ip, MplsLabels, Server, Speech, Tcp, Template, Transport, speech_of,
+    Client, Devices, Dialogue, Ip, MplsLabels, Server, Tcp, Template, Transport, captured_dialogue,
 };
 use crate::trex::stateful::pools::{Pool, read_address};
 
@@ -48,7 +48,7 @@ const PLUGINS_MAX: u64 = 5;
 #[derive(Debug)]
 pub(super) struct Common {
     pub(super) pools: Pools,
-    pub(super) gaps: CommonGaps,
+    pub(super) gaps: GapSettings,
     /// Upper 96 bits of the clients' and servers' IPv6 addresses.
     pub(super) prefixes: [Option<[u8; 16]>; 2],
     /// VLANs of clients with even and with odd addresses.
@@ -76,7 +76,7 @@ pub(super) struct Entry {
 /// A flow of a capture.
 #[derive(Debug)]
 struct Flow {
-    said: Speech,
+    programs: Dialogue,
     /// The client's port, if `keep_src_port` is set.
     client_port: Option<u16>,
     is_ipv6: bool,
@@ -86,7 +86,7 @@ struct Flow {
 
 /// Returns the names of the entries' templates: the file stem, with a number from the second use
 /// on.
-pub(super) fn names(entries: &[Place<'_>]) -> Vec<String> {
+pub(super) fn names(entries: &[ValueAt<'_>]) -> Vec<String> {
     let mut names = Vec::<String>::new();
     for entry in entries {
         let file = entry.value()["name"].as_str().unwrap_or_default();
@@ -102,7 +102,7 @@ pub(super) fn names(entries: &[Place<'_>]) -> Vec<String> {
 impl Common {
     pub(super) fn read(
         &self,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
         name: String,
         load: &mut impl FnMut(&str, Gaps) -> Result<Imported, String>,
         notes: &mut Vec<String>,
@@ -112,7 +112,7 @@ impl Common {
             if let Some(place) = fields.get(field) {
                 let message = "found a tunnel, expected TCP or UDP directly over IP: remove the tunnel \
                                from the capture";
-                return Err(place.says(message));
+                return Err(place.message_error(message));
             }
         }
         let [clients, servers] = self.pools.of(&fields)?;
@@ -125,9 +125,9 @@ impl Common {
         let rate = read_rate(&fields, self.pairs)?;
         let turn = fields.get("w").map_or(Ok(1), |it| it.integer(1, u16::MAX.into()))? as u32;
         let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
-        let file = fields.need("name", "the name of a capture file")?;
-        let imported = load(file.free_text("the name of a capture file")?, gaps);
-        let imported = imported.map_err(|message| file.says(message))?;
+        let file = fields.required("name", "the name of a capture file")?;
+        let imported = load(file.string("the name of a capture file")?, gaps);
+        let imported = imported.map_err(|message| file.message_error(message))?;
         let flows = self.flows(&file, &fields, imported, notes)?;
         let entry =
             Entry { path: place.path(), name, pools: [clients, servers], rate, turn, limit, flows };
@@ -138,7 +138,7 @@ impl Common {
     /// Returns the flows of a capture. `file` is the place of its name.
     fn flows(
         &self,
-        file: &Place<'_>,
+        file: &ValueAt<'_>,
         fields: &Fields<'_>,
         imported: Imported,
         notes: &mut Vec<String>,
@@ -149,7 +149,7 @@ impl Common {
         let mut first: Option<[IpAddr; 2]> = None;
         for (index, found) in imported.flows.into_iter().enumerate() {
             let number = index + 1;
-            let wrong = |message: String| file.says(format!("flow {number}: {message}"));
+            let wrong = |message: String| file.message_error(format!("flow {number}: {message}"));
             let conversation: Conversation = found.map_err(|error| wrong(error.to_string()))?;
             let ends = [conversation.client.ip(), conversation.server.ip()];
             let [_, first_server] = *first.get_or_insert(ends);
@@ -175,18 +175,18 @@ impl Common {
             }
             let client_port = keeps_port.then(|| conversation.client.port());
             let is_ipv6 = self.is_ipv6 || ends[0].is_ipv6();
-            let said = speech_of(number, conversation).map_err(wrong)?;
+            let said = captured_dialogue(number, conversation).map_err(wrong)?;
             notes.extend(said.notes.iter().map(|note| format!("{}: {note}", file.path())));
-            flows.push(Flow { said, client_port, is_ipv6, is_reversed });
+            flows.push(Flow { programs: said, client_port, is_ipv6, is_reversed });
         }
         if flows.is_empty() {
-            return Err(file.says("no TCP or UDP flow with data"));
+            return Err(file.message_error("no TCP or UDP flow with data"));
         }
         if imported.others > 0 {
             notes.push(format!(
                 "{}: skipped {}: neither TCP nor UDP",
                 file.path(),
-                counted(imported.others, "packet", "packets")
+                pluralise(imported.others, "packet", "packets")
             ));
         }
         Ok(flows)
@@ -198,7 +198,7 @@ impl Common {
         let mut templates = Vec::new();
         for flow in &entry.flows {
             let mut name = entry.name.clone();
-            if let (Some(part), true) = (&flow.said.part, entry.flows.len() > 1) {
+            if let (Some(part), true) = (&flow.programs.part, entry.flows.len() > 1) {
                 name = format!("{name}.{part}");
             }
             if pair > 0 {
@@ -219,31 +219,31 @@ impl Common {
             let client = Client {
                 transmit: pair as usize * 2 + transmit,
                 addresses: Some(from),
-                order: if is_from_drawn { Order::Random } else { Order::RoundRobin },
+                order: if is_from_drawn { ClientOrder::Random } else { ClientOrder::RoundRobin },
                 turn: entry.turn,
                 reuse_after: limit,
                 // The port range of TRex.
                 ports: flow.client_port.map_or(1_024..=64_000, |port| port..=port),
                 servers: to,
                 pairing: if is_to_drawn { Pairing::Random } else { Pairing::RoundRobin },
-                server_port: flow.said.port,
+                server_port: flow.programs.port,
                 destination: None,
-                devices: self.vlans.map_or_else(Vec::new, |vlans| by_parity(from, vlans)),
+                devices: self.vlans.map_or_else(Vec::new, |vlans| vlans_by_parity(from, vlans)),
                 load: Load::Rate { rate: entry.rate, at_most: None },
                 ramp: Duration::ZERO,
                 limit: None,
-                program: flow.said.client.clone(),
+                program: flow.programs.client.clone(),
                 stamp: None,
                 tcp: Tcp::default(),
                 ip: Ip::default(),
             };
             let server = Server {
                 transmit: pair as usize * 2 + listening,
-                listen: Some(flow.said.port),
+                listen: Some(flow.programs.port),
                 addresses: Some(to),
                 vlans: Vec::new(),
                 first_bytes: None,
-                program: flow.said.server.clone(),
+                program: flow.programs.server.clone(),
                 stamp: None,
                 tcp: Tcp::default(),
                 ip: Ip::default(),
@@ -251,7 +251,7 @@ impl Common {
             templates.push(Template {
                 name,
                 group: None,
-                transport: flow.said.transport,
+                transport: flow.programs.transport,
                 client: Some(client),
                 server: Some(server),
                 tls: None,
@@ -270,7 +270,7 @@ impl Common {
     }
 
     /// Adds notes on differences from TRex that concern all entries.
-    pub(super) fn note(&self, entries: &[Entry], notes: &mut Vec<String>) {
+    pub(super) fn add_notes(&self, entries: &[Entry], notes: &mut Vec<String>) {
         let mut flows = entries.iter().flat_map(|entry| &entry.flows);
         if self.prefixes != [None; 2] && !flows.any(|flow| flow.is_ipv6) {
             notes.push("src_ipv6, dst_ipv6: used with --ipv6 only, as in TRex".into());
@@ -305,7 +305,7 @@ impl Entry {
                 flows.len()
             ));
         }
-        if self.limit.is_some() && flows.iter().any(|it| it.said.transport == Transport::Tcp) {
+        if self.limit.is_some() && flows.iter().any(|it| it.programs.transport == Transport::Tcp) {
             notes.push(format!(
                 "{path}.limit: a connection that is still open, or in TIME-WAIT, repeats from \
                  another port"
@@ -327,7 +327,7 @@ fn one_server(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Option<Ipv
         (true, Some(address)) => read_address(&address).map(Some),
         (false, None) => Ok(None),
         (true, None) => {
-            let place = fields.need("one_app_server", "true or false")?;
+            let place = fields.required("one_app_server", "true or false")?;
             notes.push(format!("{}: ignored without server_addr, as in TRex", place.path()));
             Ok(None)
         }
@@ -342,21 +342,21 @@ fn one_server(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Option<Ipv
 /// Reads the flows per second of one pair of ports.
 fn read_rate(fields: &Fields<'_>, pairs: u32) -> Result<Rate, PlanError> {
     const EXPECTED: &str = "flows a second, such as 2.5";
-    let place = fields.need("cps", EXPECTED)?;
-    let text = place.number_text().ok_or_else(|| place.wrong(EXPECTED))?;
+    let place = fields.required("cps", EXPECTED)?;
+    let text = place.number_text().ok_or_else(|| place.unexpected(EXPECTED))?;
     Rate::parse_per_second(&text, 1)
         .and_then(|rate| rate.scaled(1, pairs.into()))
-        .map_err(|error| place.says(format!("found {text}: {error}")))
+        .map_err(|error| place.message_error(format!("found {text}: {error}")))
 }
 
 /// Reads for each flow whether it goes from servers to clients.
-fn read_directions(place: &Place<'_>) -> Result<Vec<bool>, PlanError> {
+fn read_directions(place: &ValueAt<'_>) -> Result<Vec<bool>, PlanError> {
     let items = place.items("directions, 0 and 1")?;
     items.iter().map(|it| it.integer(0, 1).map(|direction| direction == 1)).collect()
 }
 
 /// Assigns clients with even addresses to one VLAN, and those with odd addresses to another.
-fn by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices> {
+fn vlans_by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices> {
     let last_bit = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_bits() & 1 == 1,
         IpAddr::V6(address) => address.to_bits() & 1 == 1,

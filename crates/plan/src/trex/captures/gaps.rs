@@ -9,7 +9,7 @@ use crate::document::place::Fields;
 
 /// Settings of the profile that apply to all captures.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CommonGaps {
+pub(super) struct GapSettings {
     /// Whether captures keep their packet times.
     keeps: bool,
     /// Shorter gaps are replaced by `instead`.
@@ -18,30 +18,31 @@ pub(super) struct CommonGaps {
     instead: Option<Duration>,
 }
 
-pub(super) fn read(fields: &Fields<'_>) -> Result<CommonGaps, PlanError> {
+pub(super) fn read(fields: &Fields<'_>) -> Result<GapSettings, PlanError> {
     let time = |name: &str| fields.get(name).map(|it| read_micros(&it)).transpose();
-    Ok(CommonGaps {
+    Ok(GapSettings {
         keeps: fields.get("cap_ipg").map_or(Ok(false), |it| read_flag(&it))?,
         least: time("cap_ipg_min")?,
         instead: time("cap_override_ipg")?,
     })
 }
 
-impl CommonGaps {
+impl GapSettings {
     /// Returns the gaps of one capture. `fields` are those of its entry.
     pub(super) fn of(&self, fields: &Fields<'_>) -> Result<Gaps, PlanError> {
         let keeps = fields.get("cap_ipg").map_or(Ok(self.keeps), |it| read_flag(&it))?;
         if keeps {
             return Ok(match (self.least, self.instead) {
-                (Some(least), Some(instead)) => Gaps::AtLeast { least, instead },
+                (Some(least), Some(instead)) => Gaps::AtLeast { least, replacement: instead },
                 // One of the two has no effect alone, as in TRex.
                 _ => Gaps::AsCaptured,
             });
         }
         if let Some(instead) = self.instead {
-            return Ok(Gaps::Fixed { within: instead, turning: instead });
+            return Ok(Gaps::Fixed { within: instead, on_source_change: instead });
         }
-        let time = |name: &str| read_micros(&fields.need(name, "microseconds, or cap_ipg: true")?);
-        Ok(Gaps::Fixed { within: time("ipg")?, turning: time("rtt")? })
+        let time =
+            |name: &str| read_micros(&fields.required(name, "microseconds, or cap_ipg: true")?);
+        Ok(Gaps::Fixed { within: time("ipg")?, on_source_change: time("rtt")? })
     }
 }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::read_flag;
 use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::trex::stateful::pools::{Pool, read_address};
 
 const GENERATOR: [&str; 13] = [
@@ -37,7 +37,7 @@ const POOL: [&str; 11] = [
 ];
 
 /// Name of the default pool.
-const USUAL: &str = "default";
+const DEFAULT_POOL: &str = "default";
 
 /// Pools of a generator, with their names.
 #[derive(Debug)]
@@ -46,19 +46,19 @@ pub(super) struct Pools {
     servers: Vec<(String, Pool)>,
 }
 
-pub(super) fn read(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Pools, PlanErrors> {
+pub(super) fn read(place: &ValueAt<'_>, notes: &mut Vec<String>) -> Result<Pools, PlanErrors> {
     let fields = place.fields(&GENERATOR)?;
     let mut problems = Problems::default();
     let mut pools = Pools { clients: Vec::new(), servers: Vec::new() };
-    note_ports(&fields, notes);
+    note_ignored_ports(&fields, notes);
     let offset =
         problems.take(read_offset(&fields, Ipv4Addr::UNSPECIFIED)).unwrap_or([0; 4].into());
     if fields.get("distribution").is_some() {
         let mut usual = |first, last| problems.take(read_pool(&fields, first, last, offset, notes));
         let of_clients = usual("clients_start", "clients_end");
         let of_servers = usual("servers_start", "servers_end");
-        pools.clients.extend(of_clients.map(|pool| (USUAL.to_owned(), pool)));
-        pools.servers.extend(of_servers.map(|pool| (USUAL.to_owned(), pool)));
+        pools.clients.extend(of_clients.map(|pool| (DEFAULT_POOL.to_owned(), pool)));
+        pools.servers.extend(of_servers.map(|pool| (DEFAULT_POOL.to_owned(), pool)));
     }
     for (list, into) in
         [("generator_clients", &mut pools.clients), ("generator_servers", &mut pools.servers)]
@@ -72,14 +72,14 @@ pub(super) fn read(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Pools, 
 }
 
 fn read_named(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     offset: Ipv4Addr,
     notes: &mut Vec<String>,
 ) -> Result<(String, Pool), PlanError> {
     let fields = place.fields(&POOL)?;
     let name =
-        fields.need("name", "the name of a pool")?.free_text("the name of a pool")?.to_owned();
-    note_ports(&fields, notes);
+        fields.required("name", "the name of a pool")?.string("the name of a pool")?.to_owned();
+    note_ignored_ports(&fields, notes);
     let offset = read_offset(&fields, offset)?;
     Ok((name, read_pool(&fields, "ip_start", "ip_end", offset, notes)?))
 }
@@ -106,17 +106,17 @@ fn read_pool(
                 notes.push(format!("{}: normal is seq, as in TRex", place.path()));
                 false
             }
-            _ => return Err(place.wrong(DISTRIBUTIONS)),
+            _ => return Err(place.unexpected(DISTRIBUTIONS)),
         },
     };
-    let first = read_address(&fields.need(first, "an IPv4 address")?)?;
-    let last = fields.need(last, "an IPv4 address")?;
+    let first = read_address(&fields.required(first, "an IPv4 address")?)?;
+    let last = fields.required(last, "an IPv4 address")?;
     let more = read_address(&last)?.to_bits().checked_sub(first.to_bits());
-    let more = more.ok_or_else(|| last.wrong(format!("{first} or a later address")))?;
+    let more = more.ok_or_else(|| last.unexpected(format!("{first} or a later address")))?;
     Ok(Pool { first, count: more.saturating_add(1), offset, is_random })
 }
 
-fn note_ports(fields: &Fields<'_>, notes: &mut Vec<String>) {
+fn note_ignored_ports(fields: &Fields<'_>, notes: &mut Vec<String>) {
     for name in ["track_ports", "split_to_ports"] {
         let asked = fields.get(name).filter(|it| read_flag(it).unwrap_or(true));
         notes.extend(asked.map(|it| {
@@ -133,7 +133,8 @@ impl Pools {
     pub(super) fn of(&self, fields: &Fields<'_>) -> Result<[Pool; 2], PlanError> {
         let find = |field: &str, pools: &[(String, Pool)]| {
             let place = fields.get(field);
-            let name = place.as_ref().map_or(Ok(USUAL), |it| it.free_text("the name of a pool"))?;
+            let name =
+                place.as_ref().map_or(Ok(DEFAULT_POOL), |it| it.string("the name of a pool"))?;
             let found = pools.iter().find(|(known, _)| known == name).map(|(_, pool)| *pool);
             found.ok_or_else(|| {
                 let known: Vec<_> = pools.iter().map(|(name, _)| name.as_str()).collect();
@@ -141,7 +142,9 @@ impl Pools {
                     [] => "a pool of the generator, which has none".to_owned(),
                     known => format!("one of the generator's: {}", known.join(", ")),
                 };
-                fields.need(field, &expected).map_or_else(|error| error, |it| it.wrong(expected))
+                fields
+                    .required(field, &expected)
+                    .map_or_else(|error| error, |it| it.unexpected(expected))
             })
         };
         Ok([find("client_pool", &self.clients)?, find("server_pool", &self.servers)?])

@@ -18,9 +18,9 @@ use serde_json::Value;
 use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::{Gaps, Imported};
 
-use super::stateful::{PAIRS_MAX, StatefulOptions, share_ports};
+use super::stateful::{PAIRS_MAX, StatefulOptions, split_port_range};
 use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::document::port::Port;
 use crate::document::time::parse_time;
 use crate::emulation::{EmulationPlan, Transport};
@@ -47,7 +47,7 @@ const PROFILE: [&str; 17] = [
 ];
 
 /// Notes on fields that act differently from TRex, or have no effect.
-const NOTED: [(&str, &str); 6] = [
+const IGNORED_FIELDS: [(&str, &str); 6] = [
     ("one_app_server", "ignored, as in TRex: it belongs to an entry of cap_info"),
     ("tw", "ignored: Wirestorm has no such timer"),
     ("mac", "ignored: frames have their port's Ethernet address"),
@@ -60,7 +60,7 @@ const VLAN: [&str; 3] = ["enable", "vlan0", "vlan1"];
 
 /// A parsed profile.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Captures {
+pub struct CaptureProfile {
     /// The emulation plan.
     pub plan: EmulationPlan,
     /// Default duration of a run.
@@ -68,7 +68,7 @@ pub struct Captures {
 }
 
 /// Returns whether a document looks like such a profile.
-pub fn is_meant(document: &Value) -> bool {
+pub fn looks_like_profile(document: &Value) -> bool {
     let first = document.as_array().and_then(|items| items.first());
     let has = |name: &str| first.is_some_and(|first| first.get(name).is_some());
     ["cap_info", "generator", "clients_start"].into_iter().any(has)
@@ -84,11 +84,11 @@ pub fn read(
     text: &str,
     options: &StatefulOptions,
     mut load: impl FnMut(&str, Gaps) -> Result<Imported, String>,
-) -> Result<Captures, PlanErrors> {
+) -> Result<CaptureProfile, PlanErrors> {
     let document = crate::document::read(text)?;
-    let items = Place::root(&document).items("profiles, of which only the first is read")?;
+    let items = ValueAt::root(&document).items("profiles, of which only the first is read")?;
     let Some((profile, others)) = items.split_first() else {
-        return Err(Place::root(&document).says("no profile, expected one").into());
+        return Err(ValueAt::root(&document).message_error("no profile, expected one").into());
     };
     let mut notes = Vec::new();
     if let Some(second) = others.first() {
@@ -96,31 +96,31 @@ pub fn read(
     }
     if profile.value().get("clients_start").is_some() {
         let message = "the fields of a generator alone, expected generator and cap_info";
-        return Err(profile.says(message).into());
+        return Err(profile.message_error(message).into());
     }
     let fields = profile.fields(&PROFILE)?;
     let mut problems = Problems::default();
-    for (name, note) in NOTED {
+    for (name, note) in IGNORED_FIELDS {
         notes.extend(fields.get(name).map(|it| format!("{}: {note}", it.path())));
     }
     let expected = "distribution, clients_start, clients_end, servers_start, servers_end";
-    let pools = problems.take(fields.need("generator", expected));
+    let pools = problems.take(fields.required("generator", expected));
     let pools = pools.and_then(|it| problems.take_all(generator::read(&it, &mut notes)));
     let gaps = problems.take(gaps::read(&fields));
     let prefixes = problems.take(read_prefixes(&fields));
     let vlans = problems.take(fields.get("vlan").map_or(Ok(None), |it| read_vlans(&it)));
     let duration = problems.take(fields.get("duration").map(|it| read_seconds(&it)).transpose());
-    let list = problems.take(fields.need("cap_info", "a list of captures"));
+    let list = problems.take(fields.required("cap_info", "a list of captures"));
     let entries = list.and_then(|it| problems.take(it.items("captures")));
     let mut plan = EmulationPlan::default();
     let (Some(pools), Some(gaps), Some(prefixes), Some(vlans), Some(duration), Some(entries)) =
         (pools, gaps, prefixes, vlans, duration, entries)
     else {
         // `problems` has the errors of the missing parts.
-        return problems.finish(Captures { plan, duration: None });
+        return problems.finish(CaptureProfile { plan, duration: None });
     };
     if entries.is_empty() {
-        problems.take::<()>(Err(profile.says("no capture, expected at least one")));
+        problems.take::<()>(Err(profile.message_error("no capture, expected at least one")));
     }
     let pairs = options.pairs.clamp(1, PAIRS_MAX);
     let common = Common { pools, gaps, prefixes, vlans, pairs, is_ipv6: options.ipv6 };
@@ -140,9 +140,9 @@ pub fn read(
             plan.templates.extend(problems.take(common.templates(entry, pair)).unwrap_or_default());
         }
     }
-    problems.take(parts::part(&mut plan.templates, &mut notes));
-    share_ports(&mut plan.templates);
-    common.note(&read, &mut notes);
+    problems.take(parts::split_servers(&mut plan.templates, &mut notes));
+    split_port_range(&mut plan.templates);
+    common.add_notes(&read, &mut notes);
     if plan.templates.iter().any(|it| it.transport == Transport::Tcp) {
         notes.push(
             "TCP captures are not sent packet by packet: their data goes over connections of \
@@ -156,7 +156,7 @@ pub fn read(
             plan.notes.push(note);
         }
     }
-    problems.finish(Captures { plan, duration })
+    problems.finish(CaptureProfile { plan, duration })
 }
 
 /// Reads the upper 96 bits of the clients' and servers' IPv6 addresses.
@@ -166,7 +166,7 @@ fn read_prefixes(fields: &Fields<'_>) -> Result<[Option<[u8; 16]>; 2], PlanError
         let Some(place) = fields.get(name) else { return Ok(None) };
         let words = place.items(WORDS)?;
         if words.len() != 6 {
-            return Err(place.wrong(WORDS));
+            return Err(place.unexpected(WORDS));
         }
         let mut prefix = [0; 16];
         for (bytes, word) in prefix.chunks_mut(2).zip(&words) {
@@ -178,41 +178,42 @@ fn read_prefixes(fields: &Fields<'_>) -> Result<[Option<[u8; 16]>; 2], PlanError
 }
 
 /// Reads the VLANs of clients with even and with odd addresses.
-fn read_vlans(place: &Place<'_>) -> Result<Option<[u16; 2]>, PlanError> {
+fn read_vlans(place: &ValueAt<'_>) -> Result<Option<[u16; 2]>, PlanError> {
     let fields = place.fields(&VLAN)?;
     let enable = fields.get("enable");
     if !enable.map_or(Ok(false), |it| read_flag(&it))? {
         return Ok(None);
     }
     let id = |name: &str| -> Result<u16, PlanError> {
-        let id = fields.need(name, "the number of a VLAN")?.integer(0, 4_095)?;
+        let id = fields.required(name, "the number of a VLAN")?.integer(0, 4_095)?;
         Ok(id as u16)
     };
     Ok(Some([id("vlan0")?, id("vlan1")?]))
 }
 
 /// Reads a boolean, or 1 and 0.
-fn read_flag(place: &Place<'_>) -> Result<bool, PlanError> {
+fn read_flag(place: &ValueAt<'_>) -> Result<bool, PlanError> {
     match (place.value().as_bool(), place.value().as_u64()) {
         (Some(is), _) => Ok(is),
         (_, Some(0)) => Ok(false),
         (_, Some(1)) => Ok(true),
-        _ => Err(place.wrong("true or false")),
+        _ => Err(place.unexpected("true or false")),
     }
 }
 
-fn read_seconds(place: &Place<'_>) -> Result<Duration, PlanError> {
+fn read_seconds(place: &ValueAt<'_>) -> Result<Duration, PlanError> {
     read_time(place, "s", "seconds")
 }
 
 /// Reads a time in microseconds.
-fn read_micros(place: &Place<'_>) -> Result<Duration, PlanError> {
+fn read_micros(place: &ValueAt<'_>) -> Result<Duration, PlanError> {
     read_time(place, "us", "microseconds")
 }
 
-fn read_time(place: &Place<'_>, unit: &str, expected: &str) -> Result<Duration, PlanError> {
+fn read_time(place: &ValueAt<'_>, unit: &str, expected: &str) -> Result<Duration, PlanError> {
     let text = place.number_text();
-    text.and_then(|text| parse_time(&format!("{text}{unit}"))).ok_or_else(|| place.wrong(expected))
+    text.and_then(|text| parse_time(&format!("{text}{unit}")))
+        .ok_or_else(|| place.unexpected(expected))
 }
 
 #[cfg(test)]

@@ -4,15 +4,18 @@
 use wirestorm_model::address_range::AddressRange;
 
 use crate::document::error::PlanError;
-use crate::emulation::{Template, part_of};
+use crate::emulation::{Template, subrange};
 
 /// Where a server listens: index of its port in the plan, transport and port, and its addresses.
-type Where = ((usize, crate::emulation::Transport, u16), AddressRange);
+type ServerLocation = ((usize, crate::emulation::Transport, u16), AddressRange);
 
-pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Result<(), PlanError> {
-    let mut sharing: Vec<(Where, Vec<usize>)> = Vec::new();
+pub(super) fn split_servers(
+    templates: &mut [Template],
+    notes: &mut Vec<String>,
+) -> Result<(), PlanError> {
+    let mut sharing: Vec<(ServerLocation, Vec<usize>)> = Vec::new();
     for (index, template) in templates.iter().enumerate() {
-        let Some(place) = place(template) else { continue };
+        let Some(place) = server_location(template) else { continue };
         match sharing.iter_mut().find(|(known, _)| *known == place) {
             Some((_, those)) => those.push(index),
             None => sharing.push((place, vec![index])),
@@ -21,7 +24,7 @@ pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Resul
     for ((at, all), those) in &sharing {
         // Overlapping pools cannot be separated by address.
         for (_, others) in sharing.iter().filter(|((a, b), _)| a == at && overlap(b, all)) {
-            are_alike(templates, those[0], others[0], all)?;
+            check_same_program(templates, those[0], others[0], all)?;
         }
         let count = those.len() as u32;
         let names: Vec<_> = those.iter().map(|it| templates[*it].name.as_str()).collect();
@@ -31,7 +34,7 @@ pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Resul
         }
         if all.count < count {
             for other in &those[1..] {
-                are_alike(templates, those[0], *other, all)?;
+                check_same_program(templates, those[0], *other, all)?;
             }
             let first = &templates[those[0]].name;
             notes.push(format!(
@@ -46,7 +49,7 @@ pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Resul
             all.count
         ));
         for (part, index) in (0..count).zip(those) {
-            let range = part_of(*all, part, count);
+            let range = subrange(*all, part, count);
             let template = &mut templates[*index];
             if let (Some(client), Some(server)) = (&mut template.client, &mut template.server) {
                 client.servers = range;
@@ -57,18 +60,18 @@ pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Resul
     Ok(())
 }
 
-fn place(template: &Template) -> Option<Where> {
+fn server_location(template: &Template) -> Option<ServerLocation> {
     let server = template.server.as_ref()?;
     Some(((server.transmit, template.transport, server.listen?), server.addresses?))
 }
 
 /// Returns whether two different ranges overlap.
 fn overlap(one: &AddressRange, other: &AddressRange) -> bool {
-    one != other && (one.place_of(other.first).is_some() || other.place_of(one.first).is_some())
+    one != other && (one.offset_of(other.first).is_some() || other.offset_of(one.first).is_some())
 }
 
 /// Returns an error unless two servers at the same addresses have the same program.
-fn are_alike(
+fn check_same_program(
     templates: &[Template],
     one: usize,
     other: usize,

@@ -2,10 +2,10 @@ use std::net::IpAddr;
 
 use wirestorm_base::rate::Rate;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{
-    Act, Conversation, Gaps, Imported, Side, Transport as Carrier, Turn,
+    Action, Conversation, Gaps, Imported, Side, Transport as Carrier, Turn,
 };
 
 use super::*;
@@ -41,7 +41,7 @@ fn flow(carrier: Carrier, client: &str, server: &str, says: &[(Side, &str)]) -> 
     let turn = |(side, text): &(Side, &str)| Turn {
         side: *side,
         gap: Duration::from_millis(10),
-        act: Act::Says(text.as_bytes().to_vec()),
+        act: Action::Send(text.as_bytes().to_vec()),
     };
     Conversation {
         transport: carrier,
@@ -82,7 +82,11 @@ fn capture(name: &str, _: Gaps) -> Result<Imported, String> {
     Ok(Imported { flows: flows.into_iter().map(Ok).collect(), others: 0 })
 }
 
-fn read_all(fields: &str, entries: &[&str], options: &StatefulOptions) -> Result<Captures, String> {
+fn read_all(
+    fields: &str,
+    entries: &[&str],
+    options: &StatefulOptions,
+) -> Result<CaptureProfile, String> {
     read(&profile(fields, entries), options, capture).map_err(|errors| errors.to_string())
 }
 
@@ -98,7 +102,7 @@ fn address(text: &str) -> IpAddr {
 fn an_entry_becomes_a_template_between_pools() {
     let entry = format!("name: cap2/get.pcap, cps: 2.776, {TIMES}, limit: 200");
     let options = StatefulOptions::default();
-    let Captures { mut plan, duration } = read_all("", &[&entry], &options).unwrap();
+    let CaptureProfile { mut plan, duration } = read_all("", &[&entry], &options).unwrap();
     plan.multiply(wirestorm_base::rate::Decimal::parse("1000").unwrap()).unwrap();
     assert_eq!(duration, Some(Duration::from_secs(10)));
     let [template] = plan.templates.as_slice() else { panic!("{plan:?}") };
@@ -112,12 +116,12 @@ fn an_entry_becomes_a_template_between_pools() {
     let clients = client.addresses.unwrap();
     assert_eq!((clients.first, clients.count), (address("16.0.0.1"), 255));
     assert_eq!((client.servers.first, client.servers.count), (address("48.0.0.1"), 100));
-    assert_eq!((client.order, client.pairing), (Order::RoundRobin, Pairing::RoundRobin));
+    assert_eq!((client.order, client.pairing), (ClientOrder::RoundRobin, Pairing::RoundRobin));
     assert_eq!((client.server_port, server.listen), (80, Some(80)));
     assert_eq!(server.addresses, Some(client.servers));
     assert_eq!((client.transmit, server.transmit), (0, 1));
     // Delays start when the send starts, not when it is acknowledged.
-    assert_eq!(server.program[0], Step::Blocking(false));
+    assert_eq!(server.program[0], Step::SetBlocking(false));
     assert_eq!(
         plan.notes,
         [
@@ -160,7 +164,7 @@ fn fields_of_an_entry_set_addresses_and_ports() {
         assert_eq!(client.servers.first, address(servers), "{words}");
         assert_eq!((client.servers.count, client.ports.clone()), (count, ports), "{words}");
         let is_drawn = words.contains("pool");
-        assert_eq!(client.order == Order::Random, is_drawn, "{words}");
+        assert_eq!(client.order == ClientOrder::Random, is_drawn, "{words}");
         assert_eq!(client.pairing == Pairing::Random, is_drawn, "{words}");
         assert_eq!(plan.notes, Vec::<String>::new(), "{words}");
     }
@@ -170,7 +174,7 @@ fn fields_of_an_entry_set_addresses_and_ports() {
 fn packet_gaps_are_kept_or_replaced() {
     let fixed = |within, turning| {
         let [within, turning] = [within, turning].map(Duration::from_nanos);
-        Gaps::Fixed { within, turning }
+        Gaps::Fixed { within, on_source_change: turning }
     };
     let least = Duration::from_micros(30);
     let instead = Duration::from_micros(200);
@@ -183,7 +187,7 @@ fn packet_gaps_are_kept_or_replaced() {
         (
             "  cap_ipg: true\n  cap_ipg_min: 30\n  cap_override_ipg: 200\n",
             "w: 1",
-            Gaps::AtLeast { least, instead },
+            Gaps::AtLeast { least, replacement: instead },
         ),
     ];
     for (fields, words, expected) in cases {
@@ -386,7 +390,7 @@ fn every_error_has_its_path() {
     }
     let error = |text: &str| {
         let document = crate::document::read(text).unwrap();
-        assert!(is_meant(&document), "{text}");
+        assert!(looks_like_profile(&document), "{text}");
         read(text, &StatefulOptions::default(), capture).unwrap_err().to_string()
     };
     let alone = error("- {distribution: seq, clients_start: 10.0.0.0}\n");

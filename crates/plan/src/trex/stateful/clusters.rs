@@ -8,8 +8,10 @@ use wirestorm_model::address_range::AddressRange;
 
 use super::pools::{in_network, read_address};
 use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, Place};
-use crate::emulation::{Devices, EmulationPlan, Guest, MplsLabels, NextHop, Vlans, read_mac};
+use crate::document::place::{Fields, ValueAt};
+use crate::emulation::{
+    AnsweredAddress, Devices, EmulationPlan, MplsLabels, NextHop, Vlans, read_mac,
+};
 
 const CONFIGURATION: [&str; 2] = ["vlan", "groups"];
 const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count"];
@@ -17,7 +19,7 @@ const SIDE: [&str; 7] =
     ["vlan", "src_mac", "dst_mac", "next_hop", "ipv6_next_hop", "src_ip", "src_ipv6"];
 
 /// Returns whether a document looks like a client configuration.
-pub fn is_configuration(document: &Value) -> bool {
+pub fn looks_like_client_configuration(document: &Value) -> bool {
     let group = document.get("groups").and_then(|groups| groups.get(0));
     group.is_some_and(|group| group.get("initiator").is_some())
 }
@@ -30,14 +32,14 @@ pub fn is_configuration(document: &Value) -> bool {
 /// # Errors
 /// Returns all errors of the file, each with its path, and an error for each template with a client
 /// outside all groups.
-pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors> {
+pub fn apply_client_configuration(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors> {
     let document = crate::document::read(text)?;
-    let root = Place::root(&document);
+    let root = ValueAt::root(&document);
     let fields = root.fields(&CONFIGURATION)?;
     let has_vlans = fields.get("vlan").map_or(Ok(false), |it| it.boolean())?;
     let mut problems = Problems::default();
     let mut groups = Vec::new();
-    for group in fields.need("groups", "a list of groups")?.items("groups")? {
+    for group in fields.required("groups", "a list of groups")?.items("groups")? {
         groups.extend(problems.take(read_group(&group, has_vlans)));
     }
     for template in &mut plan.templates {
@@ -49,29 +51,29 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
         }
         if !client.devices.is_empty() {
             let message = format!("template {} already has VLANs, expected none", template.name);
-            problems.take::<()>(Err(root.says(message)));
+            problems.take::<()>(Err(root.message_error(message)));
         }
-        let devices = groups.iter().map(|group| behind(group.devices, addresses.first));
+        let devices = groups.iter().map(|group| devices_for_family(group.devices, addresses.first));
         client.devices = devices.collect();
         let ports = [Some(client.transmit), template.server.as_ref().map(|it| it.transmit)];
         let overlap = |(_, devices): &(&Group, &Devices)| {
             let theirs = devices.clients;
-            theirs.place_of(addresses.first).or(addresses.place_of(theirs.first)).is_some()
+            theirs.offset_of(addresses.first).or(addresses.offset_of(theirs.first)).is_some()
         };
         let with_clients = groups.iter().zip(&client.devices).filter(overlap);
         for (side, vlan, address) in with_clients.flat_map(|(group, _)| &group.answers) {
             let Some(port) = ports[*side] else { continue };
-            let guest = Guest { port, vlan: *vlan, address: *address };
-            if !plan.guests.contains(&guest) {
-                plan.guests.push(guest);
+            let guest = AnsweredAddress { port, vlan: *vlan, address: *address };
+            if !plan.answered_addresses.contains(&guest) {
+                plan.answered_addresses.push(guest);
             }
         }
-        if let Some(alone) = first_without(addresses, &client.devices) {
+        if let Some(alone) = first_unassigned(addresses, &client.devices) {
             let message = format!(
                 "no group of the clients' configuration has {alone}, which template {} uses",
                 template.name
             );
-            problems.take::<()>(Err(root.says(message)));
+            problems.take::<()>(Err(root.message_error(message)));
         }
     }
     problems.finish(())
@@ -86,7 +88,7 @@ struct Group {
 
 /// Converts devices to the client's address family, as TRex does: the last 32 bits of an IPv6
 /// address are the IPv4 address.
-fn behind(devices: Devices, client: IpAddr) -> Devices {
+fn devices_for_family(devices: Devices, client: IpAddr) -> Devices {
     let (IpAddr::V6(client), IpAddr::V4(first)) = (client, devices.clients.first) else {
         return devices;
     };
@@ -94,14 +96,14 @@ fn behind(devices: Devices, client: IpAddr) -> Devices {
     Devices { clients: AddressRange { first, ..devices.clients }, ..devices }
 }
 
-fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
+fn read_group(place: &ValueAt<'_>, has_vlans: bool) -> Result<Group, PlanError> {
     let fields = place.fields(&GROUP)?;
-    let first = read_address(&fields.need("ip_start", "an IPv4 address")?)?;
-    let last = fields.need("ip_end", "an IPv4 address")?;
+    let first = read_address(&fields.required("ip_start", "an IPv4 address")?)?;
+    let last = fields.required("ip_end", "an IPv4 address")?;
     let more = read_address(&last)?.to_bits().checked_sub(first.to_bits());
-    let more = more.ok_or_else(|| last.wrong(format!("{first} or a later address")))?;
+    let more = more.ok_or_else(|| last.unexpected(format!("{first} or a later address")))?;
     let count = fields.get("count").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))?;
-    let initiator = fields.need("initiator", "fields")?.fields(&SIDE)?;
+    let initiator = fields.required("initiator", "fields")?.fields(&SIDE)?;
     let vlan = initiator.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
     if vlan.is_some() != has_vlans {
         let expected = if has_vlans { "one, because of vlan: true" } else { "none" };
@@ -161,18 +163,18 @@ fn read_next_hop(initiator: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
     Ok(Some(NextHop { first, from }))
 }
 
-fn read_ipv6(place: &Place<'_>) -> Result<Ipv6Addr, PlanError> {
+fn read_ipv6(place: &ValueAt<'_>) -> Result<Ipv6Addr, PlanError> {
     let text = place.text("an IPv6 address")?;
-    text.parse().map_err(|_| place.wrong("an IPv6 address"))
+    text.parse().map_err(|_| place.unexpected("an IPv6 address"))
 }
 
 /// Returns the first client that is behind no device.
-fn first_without(clients: AddressRange, devices: &[Devices]) -> Option<IpAddr> {
+fn first_unassigned(clients: AddressRange, devices: &[Devices]) -> Option<IpAddr> {
     let mut next = clients;
     while next.count > 0 {
-        let place = |it: &Devices| Some(it.clients.count - it.clients.place_of(next.first)?);
+        let place = |it: &Devices| Some(it.clients.count - it.clients.offset_of(next.first)?);
         let Some(together) = devices.iter().find_map(place) else { return Some(next.first) };
-        next = next.behind(together);
+        next = next.skip(together);
     }
     None
 }

@@ -17,12 +17,12 @@ mod tunables;
 
 use std::collections::BTreeMap;
 
-pub use clusters::{configure, is_configuration};
+pub use clusters::{apply_client_configuration, looks_like_client_configuration};
 pub use pools::in_network;
 use serde_json::Value;
 
 use crate::document::error::{PlanErrors, Problems};
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::document::port::Port;
 use crate::emulation::{EmulationPlan, FirstBytes, Server, Template, check_endless};
 
@@ -56,7 +56,7 @@ impl Default for StatefulOptions {
 }
 
 /// Returns whether a document looks like a stateful profile.
-pub fn is_meant(document: &Value) -> bool {
+pub fn looks_like_profile(document: &Value) -> bool {
     document.get("program_list").is_some() || document.get("buf_list").is_some()
 }
 
@@ -67,12 +67,12 @@ pub fn is_meant(document: &Value) -> bool {
 /// Returns all errors of the profile, each with its path.
 pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, PlanErrors> {
     let document = crate::document::read(json)?;
-    let root = Place::root(&document);
+    let root = ValueAt::root(&document);
     let fields = root.fields(&PROFILE)?;
     let mut problems = Problems::default();
     let mut notes = Vec::new();
     let tables = tables::read(&fields, &mut problems, &mut notes);
-    let list = problems.take(fields.need("templates", "a list of templates"));
+    let list = problems.take(fields.required("templates", "a list of templates"));
     let items = list.and_then(|it| problems.take(it.items("templates"))).unwrap_or_default();
     let mut plan = EmulationPlan::default();
     for pair in 0..options.pairs.clamp(1, PAIRS_MAX) {
@@ -87,15 +87,15 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
             plan.ports.push(Port { blackhole, ..Port::named(name) });
         }
         for (number, item) in items.iter().enumerate() {
-            let reading = templates::Reading { tables: &tables, options, pair };
+            let reading = templates::TemplateReader { tables: &tables, options, pair };
             let template = problems.take(reading.template(item, number, &mut notes));
             plan.templates.extend(template);
         }
     }
-    share_ports(&mut plan.templates);
-    tell_stamped_apart(&mut plan.templates);
+    split_port_range(&mut plan.templates);
+    separate_stamped_servers(&mut plan.templates);
     if plan.templates.is_empty() {
-        problems.take::<()>(Err(root.says("no template, expected at least one")));
+        problems.take::<()>(Err(root.message_error("no template, expected at least one")));
     }
     problems.take(check_endless(&plan));
     // Programs and pools give the same note at every use.
@@ -109,7 +109,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
 
 /// Splits the clients' port range among templates with the same addresses and server port, so that
 /// their flows do not collide.
-pub(super) fn share_ports(templates: &mut [Template]) {
+pub(super) fn split_port_range(templates: &mut [Template]) {
     let mut sharing: Vec<(_, Vec<usize>)> = Vec::new();
     for (index, template) in templates.iter().enumerate() {
         let Some(client) = &template.client else { continue };
@@ -136,7 +136,7 @@ pub(super) fn share_ports(templates: &mut [Template]) {
 
 /// Lets several servers with the add-on `latency` at one port receive only flows that name them, as
 /// in TRex. A single server receives all flows.
-fn tell_stamped_apart(templates: &mut [Template]) {
+fn separate_stamped_servers(templates: &mut [Template]) {
     const OFFSETS: std::ops::Range<u8> = 8..12;
     let place = |it: &Server| (it.transmit, it.listen);
     let mut counts: BTreeMap<_, usize> = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wirestorm_model::address_range::AddressRange;
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 
 const POOL: [&str; 6] =
     ["ip_start", "ip_end", "ip_offset", "dir", "distribution", "per_core_distribution"];
@@ -21,18 +21,18 @@ pub(in crate::trex) struct Pool {
     pub(in crate::trex) is_random: bool,
 }
 
-pub(super) fn read(place: &Place<'_>) -> Result<Pool, PlanError> {
+pub(super) fn read(place: &ValueAt<'_>) -> Result<Pool, PlanError> {
     let fields = place.fields(&POOL)?;
-    let address = |name: &str| read_address(&fields.need(name, "an IPv4 address")?);
+    let address = |name: &str| read_address(&fields.required(name, "an IPv4 address")?);
     let (first, last) = (address("ip_start")?, address("ip_end")?);
     let Some(more) = last.to_bits().checked_sub(first.to_bits()) else {
-        return Err(place.says(format!("ip_end {last} is before ip_start {first}")));
+        return Err(place.message_error(format!("ip_end {last} is before ip_start {first}")));
     };
-    let distribution = fields.need("distribution", "seq or rand")?;
+    let distribution = fields.required("distribution", "seq or rand")?;
     let is_random = match distribution.text("seq or rand")? {
         "seq" => false,
         "rand" => true,
-        _ => return Err(distribution.wrong("seq or rand")),
+        _ => return Err(distribution.unexpected("seq or rand")),
     };
     Ok(Pool { first, count: more.saturating_add(1), offset: address("ip_offset")?, is_random })
 }
@@ -46,14 +46,14 @@ impl Pool {
     /// Returns an explicit range of addresses for a pair of ports.
     pub(super) fn between(
         &self,
-        first: &Place<'_>,
-        last: &Place<'_>,
+        first: &ValueAt<'_>,
+        last: &ValueAt<'_>,
         pair: u32,
         prefix: Option<[u8; 16]>,
     ) -> Result<AddressRange, PlanError> {
         let (from, to) = (read_address(first)?, read_address(last)?);
         let more = to.to_bits().checked_sub(from.to_bits());
-        let more = more.ok_or_else(|| last.wrong(format!("{from} or a later address")))?;
+        let more = more.ok_or_else(|| last.unexpected(format!("{from} or a later address")))?;
         let count = more.saturating_add(1);
         Ok(AddressRange { first: self.moved(from, pair, prefix), count })
     }
@@ -75,7 +75,7 @@ pub fn in_network(network: Ipv6Addr, address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits(upper | u128::from(address.to_bits()))
 }
 
-pub(in crate::trex) fn read_address(place: &Place<'_>) -> Result<Ipv4Addr, PlanError> {
+pub(in crate::trex) fn read_address(place: &ValueAt<'_>) -> Result<Ipv4Addr, PlanError> {
     let text = place.text("an IPv4 address")?;
-    text.parse().map_err(|_| place.wrong("an IPv4 address"))
+    text.parse().map_err(|_| place.unexpected("an IPv4 address"))
 }

@@ -5,12 +5,12 @@ use std::num::NonZeroU16;
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::{
-    Comparison, Counted, Label, Statistic, Step, TickVariable, Variable, When,
+    Comparison, CountAmount, JumpCondition, Label, Step, TimeVariable, UserCounter, Variable,
 };
 
 use super::buffers::{Bytes, entry};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::emulation::Transport;
 
 /// Tick of TRex's clock in milliseconds (`TICK_MSEC` of `tick_cmd_clock.h`).
@@ -28,14 +28,14 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 
 /// Program of one side, and its transport.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Conversation {
+pub(super) struct SideProgram {
     pub(super) transport: Transport,
     pub(super) steps: Vec<Step>,
     /// Whether its datagrams start with their time of departure.
     pub(super) is_stamped: bool,
 }
 
-impl Conversation {
+impl SideProgram {
     /// Returns the first bytes that the program sends, without the fill.
     pub(super) fn first_bytes(&self) -> &[u8] {
         let sent = |step: &Step| matches!(step, Step::Send { .. } | Step::SendDatagram { .. });
@@ -47,11 +47,11 @@ impl Conversation {
 }
 
 pub(super) fn read(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     buffers: &[Bytes],
     groups: &[String],
     notes: &mut Vec<String>,
-) -> Result<Conversation, PlanError> {
+) -> Result<SideProgram, PlanError> {
     let fields = place.fields(&PROGRAM)?;
     let is_stream = fields.get("stream").map_or(Ok(true), |it| it.boolean())?;
     let transport = if is_stream { Transport::Tcp } else { Transport::Udp };
@@ -59,9 +59,14 @@ pub(super) fn read(
         Some(addon) => is_latency(&addon, transport, notes)?,
         None => false,
     };
-    let commands = fields.need("commands", "a list of commands")?.items("commands")?;
-    let mut reading =
-        Reading { buffers, groups, transport, length: commands.len(), targets: BTreeMap::new() };
+    let commands = fields.required("commands", "a list of commands")?.items("commands")?;
+    let mut reading = ProgramReader {
+        buffers,
+        groups,
+        transport,
+        length: commands.len(),
+        targets: BTreeMap::new(),
+    };
     let mut steps = Vec::new();
     for (position, command) in commands.iter().enumerate() {
         steps.push(reading.command(command, position)?);
@@ -76,16 +81,16 @@ pub(super) fn read(
         labelled.extend(step);
     }
     labelled.extend(targets.map(|(_, label)| Step::Label(label)));
-    Ok(Conversation { transport, steps: labelled, is_stamped })
+    Ok(SideProgram { transport, steps: labelled, is_stamped })
 }
 
 /// Returns whether the add-on is `latency` on UDP. TRex ignores it on TCP, and ignores any other.
 fn is_latency(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     transport: Transport,
     notes: &mut Vec<String>,
 ) -> Result<bool, PlanError> {
-    let name = place.free_text("the name of an add-on")?;
+    let name = place.string("the name of an add-on")?;
     let is_known = name == "latency";
     let is_latency = is_known && transport == Transport::Udp;
     if !is_latency {
@@ -95,7 +100,7 @@ fn is_latency(
     Ok(is_latency)
 }
 
-struct Reading<'a> {
+struct ProgramReader<'a> {
     buffers: &'a [Bytes],
     groups: &'a [String],
     transport: Transport,
@@ -103,12 +108,14 @@ struct Reading<'a> {
     targets: BTreeMap<usize, Label>,
 }
 
-impl Reading<'_> {
+impl ProgramReader<'_> {
     /// Converts one command. Returns `None` for one that needs no step.
-    fn command(&mut self, place: &Place<'_>, position: usize) -> Result<Option<Step>, PlanError> {
+    fn command(&mut self, place: &ValueAt<'_>, position: usize) -> Result<Option<Step>, PlanError> {
         const NAME: &str = "the name of a command";
         let name = place.value().get("name").and_then(serde_json::Value::as_str);
-        let Some(name) = name else { return Err(place.says(format!("has no name: {NAME}"))) };
+        let Some(name) = name else {
+            return Err(place.message_error(format!("has no name: {NAME}")));
+        };
         let fields = |known: &[&str]| {
             let mut all = vec!["name"];
             all.extend(known);
@@ -141,11 +148,11 @@ impl Reading<'_> {
                 let fields = fields(&["msec", "rx_mode"])?;
                 let millis = need(&fields, "msec", 0, u32::MAX.into())?;
                 let receive_only = flag(&fields, "rx_mode")?;
-                Step::Idle { time: Duration::from_millis(millis), receive_only }
+                Step::SetIdleTimeout { time: Duration::from_millis(millis), receive_only }
             }
             "tx_mode" => {
                 let flags = need(&fields(&["flags"])?, "flags", 0, u64::MAX)?;
-                Step::Blocking(flags & 1 == 0)
+                Step::SetBlocking(flags & 1 == 0)
             }
             "connect" => {
                 fields(&[])?;
@@ -171,7 +178,7 @@ impl Reading<'_> {
                 let fields = fields(&["min_usec", "max_usec"])?;
                 let (min, max) = (micros(&fields, "min_usec")?, micros(&fields, "max_usec")?);
                 if max < min {
-                    return Err(place.says("max_usec is less than min_usec"));
+                    return Err(place.message_error("max_usec is less than min_usec"));
                 }
                 Step::Delay { min, max }
             }
@@ -197,7 +204,7 @@ impl Reading<'_> {
     /// Converts commands for jumps, variables, times and counters.
     fn control(
         &mut self,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
         name: &str,
         position: usize,
     ) -> Result<Step, PlanError> {
@@ -209,7 +216,7 @@ impl Reading<'_> {
         let variable =
             |fields: &Fields<'_>| number(fields, "id", Variable::COUNT).map(Variable::named);
         let time = |fields: &Fields<'_>, name| {
-            number(fields, name, TickVariable::COUNT).map(TickVariable::named)
+            number(fields, name, TimeVariable::COUNT).map(TimeVariable::named)
         };
         Ok(match name {
             "set_var" => {
@@ -221,7 +228,7 @@ impl Reading<'_> {
             }
             "add_var" => {
                 let fields = fields(&["id", "val"])?;
-                let value = fields.need("val", "a whole number")?;
+                let value = fields.required("val", "a whole number")?;
                 let value = match value.value().as_i64() {
                     Some(number) => number.cast_unsigned(),
                     None => value.integer(0, u64::MAX)?,
@@ -237,15 +244,15 @@ impl Reading<'_> {
                 let fields = fields(&["id", "offset", "cmp_op", "cmp_val"])?;
                 let to = self.target(&fields, position)?;
                 if fields.get("id").is_none() {
-                    return Ok(Step::Jump { to, when: When::Always });
+                    return Ok(Step::Jump { to, when: JumpCondition::Always });
                 }
-                let operator = fields.need("cmp_op", "gt, lt, eq, ge, le or ne")?;
+                let operator = fields.required("cmp_op", "gt, lt, eq, ge, le or ne")?;
                 let text = operator.text("gt, lt, eq, ge, le or ne")?;
                 let Some((_, comparison)) = COMPARISONS.iter().find(|(name, _)| *name == text)
                 else {
-                    return Err(operator.wrong("gt, lt, eq, ge, le or ne"));
+                    return Err(operator.unexpected("gt, lt, eq, ge, le or ne"));
                 };
-                let when = When::Compares {
+                let when = JumpCondition::Compares {
                     variable: variable(&fields)?,
                     comparison: *comparison,
                     value: need(&fields, "cmp_val", 0, u64::MAX)?,
@@ -256,35 +263,35 @@ impl Reading<'_> {
                 let fields = fields(&["id", "offset", "duration"])?;
                 let to = self.target(&fields, position)?;
                 let (span, since) = (seconds(&fields, "duration")?, time(&fields, "id")?);
-                Step::Jump { to, when: When::Within { span, since } }
+                Step::Jump { to, when: JumpCondition::Within { span, since } }
             }
-            "set_tick_var" => Step::Remember(time(&fields(&["id"])?, "id")?),
+            "set_tick_var" => Step::StoreTime(time(&fields(&["id"])?, "id")?),
             "add_tick_var" => {
                 let fields = fields(&["id", "duration"])?;
-                Step::Postpone { time: time(&fields, "id")?, by: seconds(&fields, "duration")? }
+                Step::AdvanceTime { time: time(&fields, "id")?, by: seconds(&fields, "duration")? }
             }
             "add_stats" => {
                 let fields = fields(&["stats_id", "val"])?;
-                let counter = Statistic::new(number(&fields, "stats_id", Statistic::COUNT)?)
-                    .ok_or_else(|| place.says("has no such statistic"))?;
-                let what = Counted::Number(need(&fields, "val", 0, u64::MAX)?);
-                Step::Count { counter, what }
+                let counter = UserCounter::new(number(&fields, "stats_id", UserCounter::COUNT)?)
+                    .ok_or_else(|| place.message_error("has no such statistic"))?;
+                let what = CountAmount::Number(need(&fields, "val", 0, u64::MAX)?);
+                Step::AddToCounter { counter, what }
             }
             "add_tick_stats" => {
                 let fields = fields(&["stats_id", "var_id"])?;
-                let counter = Statistic::new(number(&fields, "stats_id", Statistic::COUNT)?)
-                    .ok_or_else(|| place.says("has no such statistic"))?;
+                let counter = UserCounter::new(number(&fields, "stats_id", UserCounter::COUNT)?)
+                    .ok_or_else(|| place.message_error("has no such statistic"))?;
                 let time = time(&fields, "var_id")?;
-                Step::Count { counter, what: Counted::Since { time, unit: TICK_MS } }
+                Step::AddToCounter { counter, what: CountAmount::Since { time, unit: TICK_MS } }
             }
             _ => {
                 let message = format!("found a command {name:?}, which TRex does not have");
-                return Err(place.says(message));
+                return Err(place.message_error(message));
             }
         })
     }
 
-    fn check_transport(&self, place: &Place<'_>, name: &str) -> Result<(), PlanError> {
+    fn check_transport(&self, place: &ValueAt<'_>, name: &str) -> Result<(), PlanError> {
         let needs = match name {
             "tx" | "rx" | "tx_mode" | "connect" | "reset" | "nc" => Transport::Tcp,
             "tx_msg" | "rx_msg" | "keepalive" | "close_msg" => Transport::Udp,
@@ -298,30 +305,31 @@ impl Reading<'_> {
             Transport::Tcp => ("TCP", "UDP"),
             Transport::Udp => ("UDP", "TCP"),
         };
-        Err(place.says(format!("{name} is a command of {of}, in a program of {program}")))
+        Err(place.message_error(format!("{name} is a command of {of}, in a program of {program}")))
     }
 
     fn buffer(&self, fields: &Fields<'_>) -> Result<Bytes, PlanError> {
-        let place = fields.need("buf_index", "the number of a buffer")?;
+        let place = fields.required("buf_index", "the number of a buffer")?;
         entry(&place, self.buffers, "buffers").cloned()
     }
 
     /// Returns a jump to the end of the program, or `None` at its last command.
     fn end(&mut self, position: usize) -> Option<Step> {
         let is_last = position + 1 == self.length;
-        (!is_last).then(|| Step::Jump { to: self.label(self.length), when: When::Always })
+        (!is_last).then(|| Step::Jump { to: self.label(self.length), when: JumpCondition::Always })
     }
 
     fn target(&mut self, fields: &Fields<'_>, position: usize) -> Result<Label, PlanError> {
-        let place = fields.need("offset", "a number of commands")?;
+        let place = fields.required("offset", "a number of commands")?;
         let target = place
             .value()
             .as_i64()
             .and_then(|offset| i64::try_from(position).ok()?.checked_add(offset))
             .and_then(|target| usize::try_from(target).ok())
             .filter(|target| *target <= self.length);
-        let target = target
-            .ok_or_else(|| place.wrong("a number of commands, to a target within the program"))?;
+        let target = target.ok_or_else(|| {
+            place.unexpected("a number of commands, to a target within the program")
+        })?;
         Ok(self.label(target))
     }
 
@@ -332,7 +340,7 @@ impl Reading<'_> {
 }
 
 fn need(fields: &Fields<'_>, name: &str, min: u64, max: u64) -> Result<u64, PlanError> {
-    fields.need(name, "a whole number")?.integer(min, max)
+    fields.required(name, "a whole number")?.integer(min, max)
 }
 
 /// Reads an integer below `count`.
@@ -347,23 +355,23 @@ fn flag(fields: &Fields<'_>, name: &str) -> Result<bool, PlanError> {
 /// Reads microseconds, which TRex's clients may write as fractions.
 fn micros(fields: &Fields<'_>, name: &str) -> Result<Duration, PlanError> {
     const EXPECTED: &str = "microseconds, at most 4294967295";
-    let place = fields.need(name, EXPECTED)?;
+    let place = fields.required(name, EXPECTED)?;
     match place.value().as_f64() {
         Some(micros) if (0.0..=f64::from(u32::MAX)).contains(&micros) => {
             Ok(Duration::from_micros(micros.round() as u64))
         }
-        _ => Err(place.wrong(EXPECTED)),
+        _ => Err(place.unexpected(EXPECTED)),
     }
 }
 
 /// Reads seconds, rounded to milliseconds.
 fn seconds(fields: &Fields<'_>, name: &str) -> Result<Duration, PlanError> {
     const EXPECTED: &str = "seconds, at most 49 days";
-    let place = fields.need(name, EXPECTED)?;
+    let place = fields.required(name, EXPECTED)?;
     match place.value().as_f64().map(|seconds| (seconds * 1e3).round()) {
         Some(millis) if (0.0..=f64::from(u32::MAX)).contains(&millis) => {
             Ok(Duration::from_millis(millis as u64))
         }
-        _ => Err(place.wrong(EXPECTED)),
+        _ => Err(place.unexpected(EXPECTED)),
     }
 }

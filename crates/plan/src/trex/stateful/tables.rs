@@ -2,15 +2,15 @@
 
 use super::buffers::{Bytes, read_buffer};
 use super::pools::{self, Pool};
-use super::program::{self, Conversation};
+use super::program::{self, SideProgram};
 use super::tunables::{self, Tunables};
 use crate::document::error::{PlanError, Problems};
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 
 /// Tables of a profile.
 pub(super) struct Tables {
     pub(super) pools: Vec<Pool>,
-    pub(super) programs: Vec<Conversation>,
+    pub(super) programs: Vec<SideProgram>,
     pub(super) groups: Vec<String>,
     /// Tunables of all clients.
     pub(super) clients: Tunables,
@@ -25,7 +25,7 @@ pub(super) fn read(
     notes: &mut Vec<String>,
 ) -> Tables {
     let items = |name: &str, problems: &mut Problems| {
-        let list = problems.take(fields.need(name, "a list"));
+        let list = problems.take(fields.required(name, "a list"));
         list.and_then(|it| problems.take(it.items("objects"))).unwrap_or_default()
     };
     let groups = match fields.get("tg_names") {
@@ -57,7 +57,7 @@ pub(super) fn read(
     Tables { pools, programs, groups, clients, servers }
 }
 
-fn read_names(place: &Place<'_>) -> Result<Vec<String>, PlanError> {
-    let name = |it: &Place<'_>| it.free_text("the name of a group").map(str::to_owned);
+fn read_names(place: &ValueAt<'_>) -> Result<Vec<String>, PlanError> {
+    let name = |it: &ValueAt<'_>| it.string("the name of a group").map(str::to_owned);
     place.items("names")?.iter().map(name).collect()
 }

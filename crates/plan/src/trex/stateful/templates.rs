@@ -3,16 +3,16 @@
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 
 use super::StatefulOptions;
 use super::buffers::entry;
 use super::pools::Pool;
-use super::program::Conversation;
+use super::program::SideProgram;
 use super::tables::Tables;
 use super::tunables::{self, Scope, Tunables};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
+use crate::document::place::{Fields, ValueAt};
 use crate::emulation::{Client, FirstBytes, Server, Template, read_masked};
 
 const TEMPLATE: [&str; 3] = ["client_template", "server_template", "tg_id"];
@@ -34,35 +34,40 @@ const RULE: [&str; 5] = ["port", "ip_start", "ip_end", "l7_map", "assoc_id"];
 const L7_MAP: [&str; 3] = ["offset", "mask", "value"];
 
 /// Context for reading the templates of one pair of ports.
-pub(super) struct Reading<'a> {
+pub(super) struct TemplateReader<'a> {
     pub(super) tables: &'a Tables,
     pub(super) options: &'a StatefulOptions,
     pub(super) pair: u32,
 }
 
-impl Reading<'_> {
+impl TemplateReader<'_> {
     pub(super) fn template(
         &self,
-        place: &Place<'_>,
+        place: &ValueAt<'_>,
         number: usize,
         notes: &mut Vec<String>,
     ) -> Result<Template, PlanError> {
         let fields = place.fields(&TEMPLATE)?;
-        let client = fields.need("client_template", "fields")?;
-        let server = fields.need("server_template", "fields")?;
+        let client = fields.required("client_template", "fields")?;
+        let server = fields.required("server_template", "fields")?;
         let (client_fields, server_fields) = (client.fields(&CLIENT)?, server.fields(&SERVER)?);
         let pools = self.pools(&client_fields)?;
         let says = self.program(&client_fields)?;
         let answers = self.program(&server_fields)?;
         if says.transport != answers.transport {
-            return Err(place.says("one program uses TCP, the other one UDP"));
+            return Err(place.message_error("one program uses TCP, the other one UDP"));
         }
         let group = match fields.get("tg_id") {
             None => None,
             Some(id) => {
                 let names = &self.tables.groups;
                 let number = id.integer(1, names.len().max(1) as u64)? as usize;
-                Some(names.get(number - 1).ok_or_else(|| id.wrong("a group of tg_names"))?.clone())
+                Some(
+                    names
+                        .get(number - 1)
+                        .ok_or_else(|| id.unexpected("a group of tg_names"))?
+                        .clone(),
+                )
             }
         };
         let asked = self.tunables(&client_fields, self.tables.clients, notes)?;
@@ -90,17 +95,17 @@ impl Reading<'_> {
 
     /// Returns the pools of the clients and the servers.
     fn pools(&self, client: &Fields<'_>) -> Result<[Pool; 2], PlanError> {
-        let fields = client.need("ip_gen", "fields")?.fields(&IP_GEN)?;
+        let fields = client.required("ip_gen", "fields")?.fields(&IP_GEN)?;
         let pool = |name: &str| {
-            let index = fields.need(name, "fields")?.fields(&POOL)?;
-            let index = index.need("index", "the number of an address pool")?;
+            let index = fields.required(name, "fields")?.fields(&POOL)?;
+            let index = index.required("index", "the number of an address pool")?;
             entry(&index, &self.tables.pools, "address pools").copied()
         };
         Ok([pool("dist_client")?, pool("dist_server")?])
     }
 
-    fn program(&self, side: &Fields<'_>) -> Result<&Conversation, PlanError> {
-        let index = side.need("program_index", "the number of a program")?;
+    fn program(&self, side: &Fields<'_>) -> Result<&SideProgram, PlanError> {
+        let index = side.required("program_index", "the number of a program")?;
         entry(&index, &self.tables.programs, "programs")
     }
 
@@ -128,13 +133,13 @@ impl Reading<'_> {
         &self,
         fields: &Fields<'_>,
         [clients, servers]: [Pool; 2],
-        says: &Conversation,
+        says: &SideProgram,
         asked: Tunables,
     ) -> Result<Client, PlanError> {
         let is_ipv6 = self.is_ipv6(&asked);
         let prefix = |it: Option<[u8; 16]>| is_ipv6.then(|| it.unwrap_or_default());
-        let port = fields.need("port", "the number of a port")?.integer(0, u16::MAX.into())?;
-        let usual = asked.or(Tunables::usual(is_ipv6));
+        let port = fields.required("port", "the number of a port")?.integer(0, u16::MAX.into())?;
+        let usual = asked.or(Tunables::defaults(is_ipv6));
         // With `cont`, `limit` bounds the concurrent flows, otherwise the total.
         let is_at_once = fields.get("cont").is_some_and(|it| it.value().as_bool() == Some(true));
         let limit = self.limit(fields)?;
@@ -143,7 +148,7 @@ impl Reading<'_> {
         Ok(Client {
             transmit: self.pair as usize * 2,
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
-            order: if clients.is_random { Order::Random } else { Order::RoundRobin },
+            order: if clients.is_random { ClientOrder::Random } else { ClientOrder::RoundRobin },
             pairing: if servers.is_random { Pairing::Random } else { Pairing::RoundRobin },
             turn: 1,
             reuse_after: None,
@@ -167,7 +172,7 @@ impl Reading<'_> {
         const EXPECTED: &str = "flows a second";
         let Some(place) = fields.get("cps") else { return Ok(Load::OnDemand) };
         let cps = place.value().as_f64().filter(|cps| *cps >= 0.0);
-        let cps = cps.ok_or_else(|| place.wrong(EXPECTED))?;
+        let cps = cps.ok_or_else(|| place.unexpected(EXPECTED))?;
         if cps == 0.0 {
             return Ok(Load::OnDemand);
         }
@@ -175,7 +180,7 @@ impl Reading<'_> {
         Rate::parse_per_second(&format!("{cps:.9}"), 1)
             .and_then(|rate| rate.scaled(1, pairs))
             .map(|rate| Load::Rate { rate, at_most })
-            .map_err(|error| place.says(format!("found {cps}: {error}")))
+            .map_err(|error| place.message_error(format!("found {cps}: {error}")))
     }
 
     /// Returns this pair's share of the flow limit. The first pair also gets the remainder.
@@ -194,25 +199,25 @@ impl Reading<'_> {
         &self,
         fields: &Fields<'_>,
         [_, pool]: [Pool; 2],
-        says: &Conversation,
-        answers: &Conversation,
+        says: &SideProgram,
+        answers: &SideProgram,
         of_clients: Tunables,
         notes: &mut Vec<String>,
     ) -> Result<Server, PlanError> {
-        let rules = fields.need("assoc", "a list of rules")?;
+        let rules = fields.required("assoc", "a list of rules")?;
         let rules = rules.items("rules").and_then(|items| {
             items
                 .first()
                 .cloned()
                 .map(|first| (first, items.len()))
-                .ok_or_else(|| rules.says("no rule, expected one"))
+                .ok_or_else(|| rules.message_error("no rule, expected one"))
         })?;
         let (rule, count) = rules;
         if count > 1 {
             notes.push(format!("{}: the first rule of several, as in TRex", rule.path()));
         }
         let rule_fields = rule.fields(&RULE)?;
-        let listen = rule_fields.need("port", "the number of a port")?;
+        let listen = rule_fields.required("port", "the number of a port")?;
         let is_ipv6 = self.is_ipv6(&of_clients);
         let addresses = match (rule_fields.get("ip_start"), rule_fields.get("ip_end")) {
             (None, None) => None,
@@ -220,7 +225,7 @@ impl Reading<'_> {
                 let prefix = is_ipv6.then(|| of_clients.ipv6.destination.unwrap_or_default());
                 Some(pool.between(&first, &last, self.pair, prefix)?)
             }
-            _ => return Err(rule.says("ip_start and ip_end belong together")),
+            _ => return Err(rule.message_error("ip_start and ip_end belong together")),
         };
         let first_bytes = match rule_fields.get("l7_map") {
             None => None,
@@ -231,7 +236,7 @@ impl Reading<'_> {
             Some(map) => Some(read_first_bytes(&map, says)?),
         };
         let asked = self.tunables(fields, self.tables.servers, notes)?;
-        let asked = asked.or(Tunables::usual(is_ipv6));
+        let asked = asked.or(Tunables::defaults(is_ipv6));
         Ok(Server {
             transmit: self.pair as usize * 2 + 1,
             listen: Some(listen.integer(0, u16::MAX.into())? as u16),
@@ -250,7 +255,7 @@ impl Reading<'_> {
 /// of its rule, or a default. TRex increments the default with each loaded profile.
 fn source(server: &Fields<'_>, number: usize) -> Result<u32, PlanError> {
     const FIRST: u32 = 0x1234_5678;
-    let rules = server.need("assoc", "a list of rules")?.items("rules")?;
+    let rules = server.required("assoc", "a list of rules")?.items("rules")?;
     let rule = rules.first().map(|it| it.fields(&RULE)).transpose()?;
     match rule.and_then(|it| it.get("assoc_id")) {
         Some(id) => id.integer(0, u32::MAX.into()).map(|it| it as u32),
@@ -259,16 +264,16 @@ fn source(server: &Fields<'_>, number: usize) -> Result<u32, PlanError> {
 }
 
 /// Reads the first bytes of a flow. Without `value` they are the first bytes that the client sends.
-fn read_first_bytes(place: &Place<'_>, says: &Conversation) -> Result<FirstBytes, PlanError> {
+fn read_first_bytes(place: &ValueAt<'_>, says: &SideProgram) -> Result<FirstBytes, PlanError> {
     let fields = place.fields(&L7_MAP)?;
-    let bytes = |place: Place<'_>| -> Result<Vec<u8>, PlanError> {
+    let bytes = |place: ValueAt<'_>| -> Result<Vec<u8>, PlanError> {
         let items = place.items("bytes")?;
         items.iter().map(|it| it.integer(0, 255).map(|byte| byte as u8)).collect()
     };
-    let offsets = fields.need("offset", "a list of offsets")?;
+    let offsets = fields.required("offset", "a list of offsets")?;
     let offset_bytes = bytes(offsets.clone())?;
     if !(1..=FirstBytes::COUNT_MAX).contains(&offset_bytes.len()) {
-        return Err(offsets.wrong(format!("1 to {} offsets", FirstBytes::COUNT_MAX)));
+        return Err(offsets.unexpected(format!("1 to {} offsets", FirstBytes::COUNT_MAX)));
     }
     let masks = fields.get("mask").map_or(Ok(Vec::new()), bytes)?;
     let masks = masks.into_iter().chain(std::iter::repeat(u8::MAX));
@@ -283,11 +288,11 @@ fn read_first_bytes(place: &Place<'_>, says: &Conversation) -> Result<FirstBytes
             let places = offset_bytes.iter().map(|offset| usize::from(*offset));
             let sent = places.zip(masks.clone()).map(|(at, mask)| Some(sent.get(at)? & mask));
             let sent = sent.collect::<Option<_>>();
-            sent.ok_or_else(|| offsets.says("the client sends fewer first bytes"))?
+            sent.ok_or_else(|| offsets.message_error("the client sends fewer first bytes"))?
         }
     };
     if values.len() != offset_bytes.len() {
-        return Err(place.says("each offset needs a value"));
+        return Err(place.message_error("each offset needs a value"));
     }
     let all = offset_bytes.into_iter().zip(masks).zip(values);
     Ok(FirstBytes(all.map(|((offset, mask), value)| (offset, mask, value)).collect()))

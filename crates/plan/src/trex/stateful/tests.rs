@@ -2,9 +2,9 @@ use std::net::IpAddr;
 
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::program::{
-    Comparison, Counted, Label, Statistic, Step, TickVariable, Variable, When,
+    Comparison, CountAmount, JumpCondition, Label, Step, TimeVariable, UserCounter, Variable,
 };
 use wirestorm_model::tcp::EcnUse;
 
@@ -77,7 +77,7 @@ fn tunables_become_settings_of_the_plan() {
         ack_after_bytes: Some(5_000),
         dupack_threshold: Some(7),
         reassembly_max: Some(0),
-        ecn: Some(EcnUse::Answer),
+        ecn: Some(EcnUse::Accept),
         open_timeout_ms: Some(9_000),
         syn_retries: Some(12),
         ..client.tcp
@@ -92,7 +92,7 @@ fn tunables_become_settings_of_the_plan() {
 #[test]
 fn blackhole_acts_as_in_the_code_of_trex() {
     for (number, expected) in [
-        (0, [Blackhole::Nothing, Blackhole::Nothing]),
+        (0, [Blackhole::None, Blackhole::None]),
         (1, [Blackhole::All, Blackhole::Syn]),
         (2, [Blackhole::All, Blackhole::All]),
     ] {
@@ -140,7 +140,7 @@ fn commands_become_steps_and_offsets_labels() {
             Step::DecrementAndJump { variable: Variable::named(2), to: again },
             Step::Jump {
                 to: end,
-                when: When::Compares {
+                when: JumpCondition::Compares {
                     variable: Variable::named(0),
                     comparison: Comparison::Greater,
                     value: 7
@@ -284,9 +284,9 @@ fn tick_counters_use_ticks_of_ten_milliseconds() {
     let plan = read(&[&PAGE[..at], told, &PAGE[at..]].concat(), &options(1)).unwrap();
     let server = plan.templates[0].server.as_ref().unwrap();
     let unit = std::num::NonZeroU16::new(10).unwrap();
-    let counted = Step::Count {
-        counter: Statistic::new(3).unwrap(),
-        what: Counted::Since { time: TickVariable::named(1), unit },
+    let counted = Step::AddToCounter {
+        counter: UserCounter::new(3).unwrap(),
+        what: CountAmount::Since { time: TimeVariable::named(1), unit },
     };
     assert!(server.program.contains(&counted), "{:?}", server.program);
 }
@@ -300,7 +300,7 @@ fn distribution_rand_selects_random_addresses() {
         let text = text.replace(&side("s", "seq"), &side("s", servers));
         let plan = read(&text, &options(1)).unwrap();
         let client = plan.templates[0].client.as_ref().unwrap();
-        assert_eq!(client.order == Order::Random, clients == "rand");
+        assert_eq!(client.order == ClientOrder::Random, clients == "rand");
         assert_eq!(client.pairing == Pairing::Random, servers == "rand");
         assert!(!plan.notes.iter().any(|note| note.contains("drawn")), "{:?}", plan.notes);
     }
@@ -320,12 +320,13 @@ groups:
   - {ip_start: 17.0.0.1, ip_end: 17.0.0.9, initiator: {vlan: 9, src_ip: 1.1.1.200}, responder: {vlan: 9}}
 "#;
     let mut plan = read(PAGE, &options(1)).unwrap();
-    configure(&mut plan, text).unwrap();
+    apply_client_configuration(&mut plan, text).unwrap();
     let devices = plan.templates[0].client.as_ref().unwrap().devices[0];
     let [first, from] = ["1.1.1.1", "1.1.1.100"].map(|it| it.parse().unwrap());
     assert_eq!(devices.next_hop, Some(NextHop { first, from: Some(from) }));
     assert_eq!((devices.count, devices.destination), (4, None));
-    let guests: Vec<_> = plan.guests.iter().map(|it| (it.port, it.vlan, it.address)).collect();
+    let guests: Vec<_> =
+        plan.answered_addresses.iter().map(|it| (it.port, it.vlan, it.address)).collect();
     // No client is in the third group.
     assert_eq!(
         guests,
@@ -342,7 +343,7 @@ groups:
   - {ip_start: 16.0.0.128, ip_end: 16.0.1.0, count: 1, initiator: {vlan: 10}, responder: {vlan: 1}}
 "#;
     let mut plan = read(PAGE, &options(1)).unwrap();
-    configure(&mut plan, text).unwrap();
+    apply_client_configuration(&mut plan, text).unwrap();
     let [first, second] = plan.templates[0].client.as_ref().unwrap().devices[..] else {
         panic!("two groups")
     };
@@ -362,7 +363,9 @@ groups:
         ),
         ("count: 3", "count: 0", "groups[0].count: found 0"),
     ] {
-        let error = configure(&mut plan, &text.replace(part, other)).unwrap_err().to_string();
+        let error = apply_client_configuration(&mut plan, &text.replace(part, other))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{other}: {error}");
     }
 }
@@ -380,14 +383,14 @@ groups:
 "#;
     let plan = || read(PAGE, &StatefulOptions { ipv6: true, ..options(1) }).unwrap();
     let mut configured = plan();
-    configure(&mut configured, text).unwrap();
+    apply_client_configuration(&mut configured, text).unwrap();
     let client = configured.templates[0].client.as_ref().unwrap();
     let [first, from, answers, other] =
         ["fd01::1", "fd01::2", "fd02::2", "1.1.1.100"].map(|it| it.parse().unwrap());
     assert_eq!(client.devices[0].next_hop, Some(NextHop { first, from: Some(from) }));
     assert_eq!(client.devices[0].clients.first, client.addresses.unwrap().first);
     let guests: Vec<_> =
-        configured.guests.iter().map(|it| (it.port, it.vlan, it.address)).collect();
+        configured.answered_addresses.iter().map(|it| (it.port, it.vlan, it.address)).collect();
     let [clients, servers] = [Some(9.into()), Some(10.into())];
     assert_eq!(guests, [(0, clients, other), (0, clients, from), (1, servers, answers)]);
     for (part, other, expected) in [
@@ -404,7 +407,9 @@ groups:
         ),
     ] {
         assert!(text.contains(part), "{part}");
-        let error = configure(&mut plan(), &text.replace(part, other)).unwrap_err().to_string();
+        let error = apply_client_configuration(&mut plan(), &text.replace(part, other))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{other}: {error}");
     }
 }

@@ -4,7 +4,7 @@ use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::tcp::{Algorithm, EcnUse};
 
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::ValueAt;
 use crate::emulation::{Ip, Tcp};
 
 /// Tunables of a side, or of one template's side.
@@ -68,7 +68,7 @@ const DELAYED_ACK_MS_MAX: u64 = 500;
 
 impl Tunables {
     /// Returns TRex's defaults.
-    pub(super) fn usual(is_ipv6: bool) -> Self {
+    pub(super) fn defaults(is_ipv6: bool) -> Self {
         let tcp = Tcp {
             congestion: Some(Algorithm::NewReno),
             delayed_ack_ms: Some(100),
@@ -76,7 +76,7 @@ impl Tunables {
             keepalive_interval_ms: Some(7_000),
             ..Tcp::default()
         };
-        let tcp = open_within(5, tcp);
+        let tcp = with_open_timeout(5, tcp);
         let ip = Ip { ttl: Some(if is_ipv6 { 64 } else { 127 }), ..Ip::default() };
         Self { tcp, ip, ..Self::default() }
     }
@@ -99,14 +99,14 @@ impl Tunables {
     /// Returns the unanswered packets of a port with these clients. With 1 it answers no segment;
     /// BSD would answer those without SYN.
     pub(super) fn blackhole_of_clients(&self) -> Blackhole {
-        if self.blackhole.unwrap_or(0) == 0 { Blackhole::Nothing } else { Blackhole::All }
+        if self.blackhole.unwrap_or(0) == 0 { Blackhole::None } else { Blackhole::All }
     }
 
     /// Returns the unanswered packets of a port with these servers. With 1 these are SYNs, as in
     /// TRex's code; its manual says all but SYNs.
     pub(super) fn blackhole_of_servers(&self) -> Blackhole {
         match self.blackhole {
-            None | Some(0) => Blackhole::Nothing,
+            None | Some(0) => Blackhole::None,
             Some(1) => Blackhole::Syn,
             Some(_) => Blackhole::All,
         }
@@ -115,12 +115,12 @@ impl Tunables {
 
 /// Sets the time after which an attempt to connect fails. As in BSD, there are at most twelve SYN
 /// retransmissions, which end an attempt of more than a quarter of an hour earlier.
-fn open_within(seconds: u32, tcp: Tcp) -> Tcp {
+fn with_open_timeout(seconds: u32, tcp: Tcp) -> Tcp {
     Tcp { open_timeout_ms: Some(seconds * 1_000), syn_retries: Some(12), ..tcp }
 }
 
 pub(super) fn read(
-    place: &Place<'_>,
+    place: &ValueAt<'_>,
     scope: Scope,
     notes: &mut Vec<String>,
 ) -> Result<Tunables, PlanError> {
@@ -154,7 +154,7 @@ pub(super) fn read(
     Ok(tunables)
 }
 
-fn read_ip(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Ip, PlanError> {
+fn read_ip(place: &ValueAt<'_>, notes: &mut Vec<String>) -> Result<Ip, PlanError> {
     let mut ip = Ip::default();
     for (name, value) in place.fields(&IP)?.all() {
         match name {
@@ -172,7 +172,7 @@ fn read_ip(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Ip, PlanError> 
     Ok(ip)
 }
 
-fn read_ipv6(place: &Place<'_>) -> Result<Ipv6, PlanError> {
+fn read_ipv6(place: &ValueAt<'_>) -> Result<Ipv6, PlanError> {
     let mut ipv6 = Ipv6::default();
     for (name, value) in place.fields(&IPV6)?.all() {
         match name {
@@ -184,18 +184,18 @@ fn read_ipv6(place: &Place<'_>) -> Result<Ipv6, PlanError> {
     Ok(ipv6)
 }
 
-fn read_prefix(place: &Place<'_>) -> Result<[u8; 16], PlanError> {
+fn read_prefix(place: &ValueAt<'_>) -> Result<[u8; 16], PlanError> {
     let bytes = place.items("16 bytes")?;
     let bytes: Vec<u8> = bytes
         .iter()
         .map(|it| it.integer(0, 255).map(|byte| byte as u8))
         .collect::<Result<_, _>>()?;
-    bytes.try_into().map_err(|_| place.wrong("a list of 16 bytes"))
+    bytes.try_into().map_err(|_| place.unexpected("a list of 16 bytes"))
 }
 
 fn read_tcp(
     name: &str,
-    value: &Place<'_>,
+    value: &ValueAt<'_>,
     tcp: &mut Tcp,
     notes: &mut Vec<String>,
 ) -> Result<(), PlanError> {
@@ -220,8 +220,8 @@ fn read_tcp(
         "do_ecn" => {
             tcp.ecn = Some(match value.integer(0, 2)? {
                 0 => EcnUse::Never,
-                1 => EcnUse::Ask,
-                _ => EcnUse::Answer,
+                1 => EcnUse::Offer,
+                _ => EcnUse::Accept,
             });
         }
         "cc_algo" => {
@@ -230,7 +230,7 @@ fn read_tcp(
         }
         "keepidle" => tcp.keepalive_ms = Some(seconds()?),
         "keepintvl" => tcp.keepalive_interval_ms = Some(seconds()?),
-        "keepinit" => *tcp = open_within(value.integer(2, 65_533)? as u32, *tcp),
+        "keepinit" => *tcp = with_open_timeout(value.integer(2, 65_533)? as u32, *tcp),
         "delay_ack_msec" => {
             let asked = value.integer(20, 50_000)?;
             if asked > DELAYED_ACK_MS_MAX {

@@ -399,7 +399,7 @@ fn threads_show_their_devices_and_last_result() {
     let cpus: Vec<_> = pktgen.lower().expect("devices").into_iter().map(|it| it.cpu).collect();
     assert_eq!(cpus, [1, 1]);
 
-    pktgen.begin();
+    pktgen.mark_running();
     assert_eq!(result(&pktgen, "eth0@0"), "Starting");
     assert_eq!(
         pktgen.show("kpktgend_1").as_deref(),
@@ -519,7 +519,7 @@ fn a_finished_device_shows_the_last_frame_and_the_result() {
         "flag FLOW_SEQ",
     ];
     let mut pktgen = device(&commands);
-    pktgen.begin();
+    pktgen.mark_running();
     pktgen.finish(&lowered(&commands), &counters(10, 600));
     let text = pktgen.show("eth0").expect("a file");
     // Five packets, each sent twice. Sources: .2 .3 .1 .2 .3; ports: 11 12 10 11 12. MAC address
@@ -566,7 +566,7 @@ fn a_device_shows_frames_per_size() {
 #[test]
 fn a_running_device_shows_its_counters() {
     let mut pktgen = device(&[]);
-    pktgen.begin();
+    pktgen.mark_running();
     pktgen.progress("eth0", 7, 2);
     let text = pktgen.show("eth0").expect("a file");
     assert!(text.contains("     pkts-sofar: 7  errors: 2\n"), "{text}");
@@ -577,8 +577,8 @@ fn a_running_device_shows_its_counters() {
 #[test]
 fn abandoned_devices_show_an_error() {
     let mut pktgen = device(&[]);
-    pktgen.begin();
-    pktgen.abandon();
+    pktgen.mark_running();
+    pktgen.mark_not_started();
     assert_eq!(result(&pktgen, "eth0"), "ERROR: not started");
     assert!(
         pktgen.show("kpktgend_0").is_ok_and(|text| text.starts_with("Running: \nStopped: eth0"))

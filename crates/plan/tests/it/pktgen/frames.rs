@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Stream, Write};
-use wirestorm_plan::pktgen::{LowerError, LoweredDevice, Stamps};
+use wirestorm_plan::pktgen::{LowerError, LoweredDevice, TimestampPosition};
 use wirestorm_wire::checksum::{self, combine, sum};
 
 use super::{device, lowered};
@@ -111,7 +111,7 @@ fn ipv4_packets_match_the_kernel() {
     assert_eq!(stream.template, expected, "the template is the first frame");
     assert_eq!(stream.name, "eth0");
     assert_eq!((device.name.as_str(), device.interface.as_str(), device.cpu), ("eth0", "eth0", 0));
-    assert_eq!(device.stamps, Some(Stamps { offset: 50, checksum: None }));
+    assert_eq!(device.stamps, Some(TimestampPosition { offset: 50, checksum: None }));
     assert!(device.notes.is_empty(), "{:?}", device.notes);
 
     // Only identification and sequence number advance.
@@ -152,7 +152,7 @@ fn udpcsum_computes_udp_checksums() {
     let commands = ["min_pkt_size 61", "max_pkt_size 90", "flag UDPCSUM", "flag TXSIZE_RND"];
     let ranges = ["udp_src_min 1", "udp_src_max 9000", "dst_min 10.0.0.1", "dst_max 10.9.0.1"];
     let device = lowered(&[commands, ranges].concat());
-    assert_eq!(device.stamps, Some(Stamps { offset: 50, checksum: Some(40) }));
+    assert_eq!(device.stamps, Some(TimestampPosition { offset: 50, checksum: Some(40) }));
     for frame in frames(&device, 50) {
         let udp = (frame.len() - 34) as u16;
         assert_eq!(number(&frame, 38, 2), u64::from(udp));

@@ -162,7 +162,7 @@ proptest! {
         let text = lines.join("\n");
         let script = Script::parse(&text);
         let count = text.lines().count();
-        for told in &script.not_understood {
+        for told in &script.unsupported {
             prop_assert!((1..=count).contains(&told.line), "{}", told);
         }
         let mut pktgen = machine();

@@ -6,7 +6,7 @@ use super::machine;
 
 fn writes(text: &str) -> Vec<(usize, String, String)> {
     let script = Script::parse(text);
-    assert_eq!(script.not_understood, [], "{text}");
+    assert_eq!(script.unsupported, [], "{text}");
     let writes = script.steps.into_iter().map(|Step { line, action }| match action {
         Action::Write { file, text } => (line, file, text),
         Action::Show { file } => (line, file, "(shown)".to_owned()),
@@ -170,7 +170,7 @@ fn unsupported_lines_have_their_number_and_reason() {
     for (text, expected) in cases {
         let script = Script::parse(text);
         assert_eq!(script.steps, [], "{text}");
-        let [told] = &script.not_understood[..] else { panic!("{text}: {script:?}") };
+        let [told] = &script.unsupported[..] else { panic!("{text}: {script:?}") };
         assert!(told.to_string().starts_with(expected), "{told}");
     }
 }
@@ -179,8 +179,8 @@ fn unsupported_lines_have_their_number_and_reason() {
 fn overlong_commands_and_scripts_are_unsupported() {
     let doubling = "A=0123456789abcdef\n".to_owned() + &"A=$A$A\n".repeat(40);
     let script = Script::parse(&doubling);
-    assert_eq!(script.not_understood.len(), 33);
-    assert!(script.not_understood[0].to_string().ends_with("a command of more than 4096 bytes"));
+    assert_eq!(script.unsupported.len(), 33);
+    assert!(script.unsupported[0].to_string().ends_with("a command of more than 4096 bytes"));
     let long = Script::parse(&"\n".repeat(20_000));
-    assert!(long.not_understood[0].to_string().ends_with("more than 10000 lines"), "{long:?}");
+    assert!(long.unsupported[0].to_string().ends_with("more than 10000 lines"), "{long:?}");
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 use wirestorm_plan::emulation::{EmulationPlan, schema};
-use wirestorm_wire::conversation::{Act, Conversation, Imported, Side, Transport, Turn};
+use wirestorm_wire::conversation::{Action, Conversation, Imported, Side, Transport, Turn};
 
 use super::change::{change, values};
 use super::examples::examples_with;
@@ -25,7 +25,7 @@ fn read(document: &Value) -> Result<EmulationPlan, String> {
         turns: vec![Turn {
             side: Side::Client,
             gap: Default::default(),
-            act: Act::Says(b"hello".to_vec()),
+            act: Action::Send(b"hello".to_vec()),
         }],
     };
     let flows = vec![Ok(conversation(7_001)), Ok(conversation(7_002))];
@@ -42,7 +42,7 @@ fn all_words() -> Value {
         }
         client
     };
-    let speaks = |number: usize, word: &str, said: Value| {
+    let is_http2_dialogue = |number: usize, word: &str, said: Value| {
         json!({
             "name": format!("{word} {number}"), word: said, "client": client(json!({})),
             "server": {"tx": "s", "port": 2_000 + number, "vlans": [5, [5, 7]]},
@@ -222,17 +222,17 @@ fn all_words() -> Value {
                 "server": {"tx": "c", "port": "on_demand", "program": []},
             },
             {"name": "steady", "client": client(json!({"load": {"throughput": "1M"}, "program": []}))},
-            speaks(3, "conversation", json!({"file": "a", "flow": 1, "timing": "keep"})),
-            speaks(4, "conversation", json!({"file": "a", "flow": [2], "timing": "drop", "server_delay": "1ms"})),
-            speaks(5, "http", http),
+            is_http2_dialogue(3, "conversation", json!({"file": "a", "flow": 1, "timing": "keep"})),
+            is_http2_dialogue(4, "conversation", json!({"file": "a", "flow": [2], "timing": "drop", "server_delay": "1ms"})),
+            is_http2_dialogue(5, "http", http),
             {"name": "others", "http": {"requests": 2, "response_bytes": 5}, "client": client(json!({}))},
-            speaks(6, "smtp", smtp),
-            speaks(7, "ftp", ftp),
-            speaks(8, "rtsp", json!({"host": "a", "path": "/b", "packets": 3, "delay": "1ms"})),
-            speaks(9, "sip", sip),
-            speaks(12, "sip", talk),
-            speaks(10, "rtp", json!({"packets": 3})),
-            speaks(11, "dns", dns),
+            is_http2_dialogue(6, "smtp", smtp),
+            is_http2_dialogue(7, "ftp", ftp),
+            is_http2_dialogue(8, "rtsp", json!({"host": "a", "path": "/b", "packets": 3, "delay": "1ms"})),
+            is_http2_dialogue(9, "sip", sip),
+            is_http2_dialogue(12, "sip", talk),
+            is_http2_dialogue(10, "rtp", json!({"packets": 3})),
+            is_http2_dialogue(11, "dns", dns),
         ],
     })
 }

@@ -6,9 +6,9 @@ use wirestorm_wire::packet::{ipv4, ipv6};
 use super::super::common::Common;
 use super::super::template;
 use super::super::times::age;
-use super::{Connections, FlowMarks};
+use super::{Connections, FlowFlags};
 use crate::frame::Packet;
-use crate::tcp::arrival::Arrival;
+use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::Segment;
 
@@ -27,7 +27,7 @@ impl Connections {
             common.templates[usize::from(template)].tally.flows.overflow += 1;
             return None;
         }
-        let link = common.way_back(packet)?;
+        let link = common.reply_link(packet)?;
         let excess = link.excess();
         let link = common.links.take(link);
         let initial = common.initial(&packet.key, now);
@@ -40,7 +40,7 @@ impl Connections {
                 _ => ipv6::HEADER_LENGTH,
             };
             let room = template::room(common.frame_length_max.saturating_sub(excess), ip);
-            connection.limit_segments(room, settings);
+            connection.limit_segment_size(room, settings);
         }
         Some(self.insert(packet.key, connection, template, link, now, common))
     }
@@ -78,23 +78,23 @@ impl Connections {
         if !settings.fast_open {
             return;
         }
-        flow.connection.tell_cookie();
+        flow.connection.send_cookie();
         let is_good = segment.cookie == self.fast_open.own(&flow.key).as_slice();
         // A connection whose data selects its template waits until it is established.
         if !is_good || !is_known || segment.length == 0 {
             return;
         }
-        let length = flow.connection.take_early(segment, &mut tally.tcp);
+        let length = flow.connection.accept_syn_data(segment, &mut tally.tcp);
         let mut received = length;
         if flow.run.exchange().is_some() {
             let flags = Flags(segment.flags.0 & !Flags::SYN.0);
             let behind = Segment { sequence: segment.sequence + 1, flags, ..*segment };
-            let arrival = Arrival { data: length, ..Arrival::default() };
+            let arrival = SegmentOutcome { data: length, ..SegmentOutcome::default() };
             received = flow.run.hear(&behind, data, &arrival, &flow.connection, now);
         }
         if received > 0 {
             flow.run.note_received(received);
-            flow.marks.set(FlowMarks::ANSWERED);
+            flow.marks.set(FlowFlags::ANSWERED);
             tally.times.first_byte.record(age(flow.began_at, now));
         }
     }

@@ -6,8 +6,8 @@ use super::super::servers::Decision;
 use super::super::template::Role;
 use super::super::times::age;
 use super::first_data::FirstData;
-use super::{Connections, FlowMarks};
-use crate::tcp::arrival::Arrival;
+use super::{Connections, FlowFlags};
+use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
@@ -23,14 +23,14 @@ impl Connections {
         now: Now,
         common: &mut Common,
         starts: &mut Starts,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else {
-            return Arrival::default();
+            return SegmentOutcome::default();
         };
         let (template, settings, tally) =
             common.templates[usize::from(flow.template)].tcp(&flow.key);
         let round_trips = tally.tcp.rttupdated;
-        let arrival = flow.connection.arrive(segment, settings, now, &mut tally.tcp);
+        let arrival = flow.connection.handle_segment(segment, settings, now, &mut tally.tcp);
         if tally.tcp.rttupdated != round_trips {
             tally.times.round_trip.record(flow.connection.timed_for(now));
         }
@@ -47,8 +47,8 @@ impl Connections {
         }
         if received > 0 {
             flow.run.note_received(received);
-            if !flow.marks.has(FlowMarks::ANSWERED) {
-                flow.marks.set(FlowMarks::ANSWERED);
+            if !flow.marks.has(FlowFlags::ANSWERED) {
+                flow.marks.set(FlowFlags::ANSWERED);
                 tally.times.first_byte.record(age(flow.began_at, now));
             }
         }
@@ -69,14 +69,14 @@ impl Connections {
         data: &[u8],
         now: Now,
         common: &mut Common,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else {
-            return Arrival::default();
+            return SegmentOutcome::default();
         };
         let mut counted = TcpCounters::default();
         let (_, settings, tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
         let expected = flow.connection.expected();
-        let arrival = flow.connection.arrive(segment, settings, now, &mut counted);
+        let arrival = flow.connection.handle_segment(segment, settings, now, &mut counted);
         if counted.rttupdated > 0 {
             tally.times.round_trip.record(flow.connection.timed_for(now));
         }
@@ -85,11 +85,11 @@ impl Connections {
         }
         if arrival.data > 0 {
             flow.run.note_received(arrival.data);
-            flow.marks.set(FlowMarks::ANSWERED);
+            flow.marks.set(FlowFlags::ANSWERED);
         }
         let known = self.first_data.get(&place);
-        let has_data = arrival.data > 0 || arrival.beyond > 0;
-        let is_all = flow.connection.is_peer_done();
+        let has_data = arrival.data > 0 || arrival.out_of_order > 0;
+        let is_all = flow.connection.has_received_fin();
         let mut decision = Decision::Open;
         if known.is_none() && segment.sequence == expected {
             // The first segment usually suffices, and then nothing is buffered.
@@ -113,7 +113,7 @@ impl Connections {
                 // The data may have arrived with the ACK that established the connection.
                 tally.tcp.connects -= 1 - counted.connects;
                 let first = self.first_data.remove(&place);
-                let answered_at = first.as_ref().map_or(now, |it| it.came_at);
+                let answered_at = first.as_ref().map_or(now, |it| it.arrived_at);
                 if let Some(first) = first {
                     tally.tcp.take_off(&first.counted);
                     counted.merge(&first.counted);
@@ -122,12 +122,12 @@ impl Connections {
                 counted.rcvtotal += 1;
                 counted.connects = 1;
                 flow.template = template;
-                flow.run.begin_anew();
+                flow.run.restart_program();
                 let tally = &mut common.templates[usize::from(template)].tally;
                 tally.flows.note_begin();
                 tally.times.first_byte.record(age(flow.began_at, answered_at));
             }
-            Decision::Nobody => {
+            Decision::NoServer => {
                 common.strays.no_match += 1;
                 flow.connection.abort(&mut counted);
             }

@@ -47,7 +47,7 @@ pub(super) fn send_burst(
         transmit.send(frame, length, Instant::ZERO);
         return 0;
     }
-    let pattern = Pattern::new(&bytes[..length], outgoing, sum);
+    let pattern = SegmentPattern::new(&bytes[..length], outgoing, sum);
     transmit.send(frame, length, Instant::ZERO);
     let mut sequence = outgoing.sequence;
     let mut left = usize::from(outgoing.more);
@@ -112,7 +112,7 @@ pub(super) fn send_long(
 const COPIED: usize = 96;
 
 /// Common part of the segments of a burst.
-struct Pattern {
+struct SegmentPattern {
     headers: [u8; HEADERS_LENGTH_MAX],
     headers_length: usize,
     /// Offset of the TCP header.
@@ -125,7 +125,7 @@ struct Pattern {
     sum: u64,
 }
 
-impl Pattern {
+impl SegmentPattern {
     /// Takes the common part from `frame`, which contains a segment. `sum_of_data` is the sum of
     /// the segment's data.
     fn new(frame: &[u8], outgoing: &Outgoing, sum_of_data: u16) -> Self {
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(send_long(&headers, &long, &sack, &mut frames, &mut transmit, fill), 0);
         let (frame, segments) = transmit.1.pop().unwrap();
         for (cut, data) in cut(&frame, segments).iter().zip([1_400, 1_400, 7]) {
-            let (segment, _) = Segment::parse(&cut[34..], Ecn::NOT_CAPABLE).unwrap();
+            let (segment, _) = Segment::parse(&cut[34..], Ecn::NOT_ECT).unwrap();
             assert_eq!((segment.length, segment.sack.len()), (data, 24));
             assert_eq!(segment.sack[..8], [0, 0, 0, 100, 0, 0, 0, 200]);
         }

@@ -15,7 +15,7 @@ pub(super) struct FirstData {
     /// The bytes that servers examine; 0 if not received.
     bytes: Vec<u8>,
     /// Arrival time of the first data.
-    pub(super) came_at: Now,
+    pub(super) arrived_at: Now,
     /// TCP counters since then.
     pub(super) counted: TcpCounters,
 }
@@ -23,7 +23,7 @@ pub(super) struct FirstData {
 impl FirstData {
     /// Creates the buffer for `length` bytes from a sequence number on.
     pub(super) fn new(first: SequenceNumber, length: usize, came_at: Now) -> Self {
-        Self { first, bytes: vec![0; length], came_at, counted: TcpCounters::default() }
+        Self { first, bytes: vec![0; length], arrived_at: came_at, counted: TcpCounters::default() }
     }
 
     /// Takes the data of a segment, of which any part may be old or beyond the buffer.
@@ -39,7 +39,7 @@ impl FirstData {
     /// Returns the bytes that have arrived in sequence.
     pub(super) fn known(&self, connection: &Connection) -> &[u8] {
         // FIN occupies a sequence number as well.
-        let end = i32::from(connection.is_peer_done());
+        let end = i32::from(connection.has_received_fin());
         let there = connection.expected().distance_from(self.first) - end;
         let there = usize::try_from(there).unwrap_or(0);
         self.bytes.get(..there).unwrap_or(&self.bytes)

@@ -14,7 +14,7 @@ pub(in crate::endpoint) struct Flow {
     pub(in crate::endpoint) connection: Connection,
     pub(in crate::endpoint) run: Run,
     /// Time of the next timer call in ms, if `CALLED` is set.
-    pub(in crate::endpoint) called_at: u32,
+    pub(in crate::endpoint) timer_at: u32,
     /// Start in microseconds, modulo 2^32.
     pub(in crate::endpoint) began_at: u32,
     /// Slot of the link header of sent frames.
@@ -22,16 +22,16 @@ pub(in crate::endpoint) struct Flow {
     pub(in crate::endpoint) template: u16,
     /// Whether the flow is in the queue of flows to serve.
     pub(in crate::endpoint) is_pending: bool,
-    pub(in crate::endpoint) marks: FlowMarks,
+    pub(in crate::endpoint) marks: FlowFlags,
 }
 
 /// Flags of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::endpoint) struct FlowMarks(u8);
+pub(in crate::endpoint) struct FlowFlags(u8);
 
-impl FlowMarks {
+impl FlowFlags {
     /// The timer wheel has an entry.
-    pub(in crate::endpoint) const CALLED: Self = Self(1 << 0);
+    pub(in crate::endpoint) const TIMER_SET: Self = Self(1 << 0);
     /// Data has arrived.
     pub(in crate::endpoint) const ANSWERED: Self = Self(1 << 1);
     /// The flow is counted as in TIME-WAIT.

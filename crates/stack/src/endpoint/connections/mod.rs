@@ -18,12 +18,12 @@ use wirestorm_wire::flow::FlowKey;
 
 use self::fast_open::FastOpen;
 use self::first_data::FirstData;
-pub(super) use self::flow::{Flow, FlowMarks};
+pub(super) use self::flow::{Flow, FlowFlags};
 pub use self::reset::ResetCursor;
 pub(super) use self::train::Train;
 use super::common::Common;
 use super::details::{FlowDetails, Remaining, details};
-use super::events::{Event, Place};
+use super::events::{Event, FlowSlot};
 use super::table::Flows;
 use super::template::{Role, TemplateState};
 use super::times::age;
@@ -31,7 +31,7 @@ use crate::content::Exchange;
 use crate::frame::dissect;
 use crate::icmp_error::{Cause, segment_size};
 use crate::program::Run;
-use crate::tcp::connection::{Connection, End, Now, State};
+use crate::tcp::connection::{Connection, EndReason, Now, State};
 use crate::tcp::sequence::SequenceNumber;
 
 /// TCP flows of an endpoint.
@@ -93,21 +93,21 @@ impl Connections {
     ) -> u32 {
         let mut run = Run::new(common.buffers.nothing());
         if let Some(session) = common.templates[usize::from(template)].session(&key) {
-            run.exchange_by(Exchange::new(session));
+            run.attach_exchange(Exchange::new(session));
         }
         if let Some(own) = common.templates[usize::from(template)].own(&key) {
-            run.own_by(own);
+            run.attach_payload(own);
         }
         let flow = Flow {
             key,
             connection,
             run,
-            called_at: 0,
+            timer_at: 0,
             began_at: now.micros as u32,
             template,
             link,
             is_pending: false,
-            marks: FlowMarks::default(),
+            marks: FlowFlags::default(),
         };
         let place = self.flows.insert(flow);
         common.note_begin(template);
@@ -127,7 +127,7 @@ impl Connections {
             &mut common.templates[usize::from(flow.template)];
         let makes_flows = matches!(template.role, Role::Client { .. });
         tally.flows.active -= 1;
-        let is_waiting = flow.marks.has(FlowMarks::WAITING);
+        let is_waiting = flow.marks.has(FlowFlags::WAITING);
         tally.flows.waiting -= u64::from(is_waiting);
         if !is_waiting {
             tally.times.whole.record(age(flow.began_at, now));
@@ -136,30 +136,30 @@ impl Connections {
         if let Some(end) = flow.connection.end() {
             let counter = match end {
                 _ if flow.run.has_program_failed() => &mut tally.flows.program_failed,
-                End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
-                End::Reset | End::ResetAfterClose if flow.run.has_failed_first() => {
+                EndReason::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
+                EndReason::Reset | EndReason::ResetAfterClose if flow.run.has_failed_first() => {
                     &mut tally.flows.session_failed
                 }
-                End::Reset | End::ResetAfterClose if flow.run.has_ended() => {
+                EndReason::Reset | EndReason::ResetAfterClose if flow.run.has_ended() => {
                     &mut tally.flows.closed
                 }
-                End::Reset | End::ResetAfterClose if template.meets_resets => {
+                EndReason::Reset | EndReason::ResetAfterClose if template.expects_resets => {
                     &mut tally.flows.expected_resets
                 }
                 // The reset of a connection that was just established may arrive before its ACK.
-                End::Refused if template.meets_resets && !makes_flows => {
+                EndReason::Refused if template.expects_resets && !makes_flows => {
                     &mut tally.flows.expected_resets
                 }
                 end => tally.flows.of(end),
             };
             // A connection without a server is counted as `no_match` only.
-            *counter += u64::from(is_known || end != End::Aborted);
+            *counter += u64::from(is_known || end != EndReason::Aborted);
         }
         let has_failed = tally.flows.failed() > failed_before;
         if has_failed {
             tally.findings.count_missing(flow.run.take_missing());
         }
-        if !is_waiting && !flow.marks.has(FlowMarks::REPLACED) {
+        if !is_waiting && !flow.marks.has(FlowFlags::REPLACED) {
             let bytes = Some(flow.connection.bytes_received());
             arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), bytes, has_failed);
         }
@@ -170,13 +170,13 @@ impl Connections {
         self.flows.remove(place);
         common.active -= 1;
         if common.are_awaited {
-            common.events.push(Event::Gone { place: Place::Tcp(place), has_failed });
+            common.events.push(Event::Gone { place: FlowSlot::Tcp(place), has_failed });
         }
     }
 
     /// Prefetches the memory of the flows in a batch, if the flows exceed the caches. The cache
     /// misses of the batch then overlap.
-    pub(super) fn ask_ahead(&self, batch: &[Received], receive: &impl Receive) {
+    pub(super) fn prefetch_batch(&self, batch: &[Received], receive: &impl Receive) {
         for received in batch {
             if let Ok(packet) = dissect(receive.frame(received), false) {
                 self.flows.prefetch(&packet.key);
@@ -188,7 +188,13 @@ impl Connections {
     /// once, this leaves time to process the answers here and at the other end. `is_busy`: received
     /// frames are waiting.
     #[inline]
-    pub(super) fn call_due(&mut self, tick: u64, is_busy: bool, now: Now, common: &mut Common) {
+    pub(super) fn expire_timers(
+        &mut self,
+        tick: u64,
+        is_busy: bool,
+        now: Now,
+        common: &mut Common,
+    ) {
         if self.called == self.due.len() {
             self.called = 0;
             self.due.clear();
@@ -220,10 +226,10 @@ impl Connections {
     /// Handles the expiry of a flow's timer.
     pub(super) fn call(&mut self, place: u32, now: Now, common: &mut Common) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        flow.marks.clear(FlowMarks::CALLED);
+        flow.marks.clear(FlowFlags::TIMER_SET);
         let (_, settings, tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
         let opened_fast = flow.connection.opens_fast();
-        flow.connection.expire(settings, now, &mut tally.tcp);
+        flow.connection.handle_timeout(settings, now, &mut tally.tcp);
         if opened_fast && !flow.connection.opens_fast() {
             self.fast_open.note_unanswered(&flow.key, now);
         }
@@ -276,7 +282,7 @@ impl Connections {
         let (_, settings, tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
         let size = segment_size(&flow.key, mtu);
         let connection = &mut flow.connection;
-        if connection.shorten_segments(size, number, settings, now, &mut tally.tcp) {
+        if connection.handle_packet_too_big(size, number, settings, now, &mut tally.tcp) {
             common.paths.note(key.source(), mtu);
             if !flow.is_pending {
                 flow.is_pending = true;
@@ -298,7 +304,8 @@ impl Connections {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         let (.., tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
         let is_refused = cause == Cause::Refused;
-        if flow.connection.hear_unreachable(number, is_refused, &mut tally.tcp) && !flow.is_pending
+        if flow.connection.handle_unreachable(number, is_refused, &mut tally.tcp)
+            && !flow.is_pending
         {
             flow.is_pending = true;
             pending.push_back(place);
@@ -312,7 +319,7 @@ impl Connections {
             let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
             match flow.connection.state() {
                 State::SynSent => of.syn_sent += 1,
-                _ if flow.marks.has(FlowMarks::WAITING) => {
+                _ if flow.marks.has(FlowFlags::WAITING) => {
                     of.time_wait_failed += u64::from(has_failed);
                 }
                 _ => of.unfinished += 1,
@@ -363,7 +370,7 @@ impl Connections {
 
     /// Ends the sampling of connections that entered TIME-WAIT in this iteration.
     #[cold]
-    pub(super) fn stop_following_those_over(&mut self, now: Now, common: &mut Common) {
+    pub(super) fn stop_sampling_time_wait(&mut self, now: Now, common: &mut Common) {
         while let Some(place) = common.followed.take_over() {
             // The slot may hold a new flow.
             let is_over = |flow: &Flow| flow.connection.state() == State::TimeWait;

@@ -40,7 +40,7 @@ impl Connections {
             let Some(frame) = transmit.take() else { return Some(ResetCursor(place)) };
             let state = &mut common.templates[usize::from(flow.template)];
             let tally = &mut state.tally;
-            let Some(outgoing) = flow.connection.depart_abandoned(time, &mut tally.tcp) else {
+            let Some(outgoing) = flow.connection.abort_segment(time, &mut tally.tcp) else {
                 transmit.release(frame);
                 continue;
             };
@@ -80,7 +80,7 @@ impl Connections {
         for place in from.0..self.flows.places() {
             let Some(flow) = self.flows.get(place) else { continue };
             let is_open =
-                flow.connection.depart_abandoned(time, &mut TcpCounters::default()).is_some();
+                flow.connection.abort_segment(time, &mut TcpCounters::default()).is_some();
             let tally = &mut common.templates[usize::from(flow.template)].tally;
             tally.flows.left_open += u64::from(is_open);
         }

@@ -4,16 +4,16 @@ use wirestorm_base::port::Transmit;
 use wirestorm_wire::packet::tcp::Flags;
 
 use super::super::common::Common;
-use super::super::events::{Asked, Event, Place};
+use super::super::events::{Event, FlowSlot, PendingRequest};
 use super::super::frames::fill_up;
 use super::super::times::age;
 use super::burst::{BURST_MAX, segments_in_one, send_burst, send_long};
 use super::fast_open::Cookie;
-use super::{Connections, FlowMarks};
+use super::{Connections, FlowFlags};
 use crate::frame::Headers;
-use crate::program::{Outside, Progress};
+use crate::program::{ProgramContext, Progress};
 use crate::tcp::connection::{Now, State};
-use crate::tcp::departure::Room;
+use crate::tcp::departure::BurstLimit;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use wirestorm_model::ip::{Identification, IpSettings};
@@ -21,7 +21,7 @@ use wirestorm_model::ip::{Identification, IpSettings};
 /// Distance in ms up to which an unneeded timer entry stays. A farther one, such as that of a SYN,
 /// is cancelled: with very many flows, its call would miss all caches. The next segment usually
 /// needs a nearer entry again.
-const CALL_FAR_MS: i32 = 500;
+const TIMER_CANCEL_MS: i32 = 500;
 
 impl Connections {
     /// Runs the program of a flow and sends its data.
@@ -38,7 +38,7 @@ impl Connections {
             common.templates[usize::from(flow.template)].tcp(&flow.key);
         let mut progress;
         loop {
-            let mut outside = Outside {
+            let mut outside = ProgramContext {
                 buffers: &common.buffers,
                 random: &mut common.random,
                 statistics: &mut tally.statistics,
@@ -50,7 +50,7 @@ impl Connections {
             progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
             let all_left = loop {
                 let connection = &mut flow.connection;
-                if !connection.may_depart() {
+                if !connection.may_transmit() {
                     break true;
                 }
                 let wanted = connection.burst_max().min(BURST_MAX);
@@ -71,9 +71,9 @@ impl Connections {
                     // Segments written from one pattern share one identification.
                     _ => 1,
                 };
-                let room = Room { segments, has_tail: is_cut };
+                let room = BurstLimit { segments, has_tail: is_cut };
                 let Some(mut outgoing) =
-                    connection.depart_burst(room, settings, now, &mut tally.tcp)
+                    connection.poll_transmit_burst(room, settings, now, &mut tally.tcp)
                 else {
                     break true;
                 };
@@ -117,17 +117,17 @@ impl Connections {
         if flow.connection.is_over() {
             return self.remove(place, now, common);
         }
-        if let Progress::Wishes(wish) = progress {
-            let (parent, key, template) = (Place::Tcp(place), flow.key, flow.template);
-            common.asked.push_back(Asked { parent, key, template, wish });
+        if let Progress::Requests(wish) = progress {
+            let (parent, key, template) = (FlowSlot::Tcp(place), flow.key, flow.template);
+            common.requested.push_back(PendingRequest { parent, key, template, wish });
         }
         if progress == Progress::Pauses {
             progress = flow.run.pause(common.pauses.next(now));
         }
         let is_over =
-            flow.connection.state() == State::TimeWait && !flow.marks.has(FlowMarks::WAITING);
+            flow.connection.state() == State::TimeWait && !flow.marks.has(FlowFlags::WAITING);
         if is_over {
-            flow.marks.set(FlowMarks::WAITING);
+            flow.marks.set(FlowFlags::WAITING);
             tally.flows.waiting += 1;
             tally.times.whole.record(age(flow.began_at, now));
         }
@@ -138,7 +138,7 @@ impl Connections {
             let arrivals = &mut common.templates[usize::from(flow.template)].arrivals;
             let bytes = Some(flow.connection.bytes_received());
             // The load counts the replacement instead.
-            if !flow.marks.has(FlowMarks::REPLACED) {
+            if !flow.marks.has(FlowFlags::REPLACED) {
                 arrivals.note_end(now.instant(), took, bytes, has_failed);
             }
             common.followed.note_over(place);
@@ -149,18 +149,18 @@ impl Connections {
         }
         // An early call costs less than moving the timer with every segment.
         if let Some(at) = at
-            && (!flow.marks.has(FlowMarks::CALLED)
-                || at.wrapping_sub(flow.called_at).cast_signed() < 0)
+            && (!flow.marks.has(FlowFlags::TIMER_SET)
+                || at.wrapping_sub(flow.timer_at).cast_signed() < 0)
         {
-            flow.called_at = at;
-            flow.marks.set(FlowMarks::CALLED);
+            flow.timer_at = at;
+            flow.marks.set(FlowFlags::TIMER_SET);
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.flows.wheel.set(place, now.micros / 1_000 + ticks);
         } else if at.is_none()
-            && flow.marks.has(FlowMarks::CALLED)
-            && flow.called_at.wrapping_sub(now.millis).cast_signed() > CALL_FAR_MS
+            && flow.marks.has(FlowFlags::TIMER_SET)
+            && flow.timer_at.wrapping_sub(now.millis).cast_signed() > TIMER_CANCEL_MS
         {
-            flow.marks.clear(FlowMarks::CALLED);
+            flow.marks.clear(FlowFlags::TIMER_SET);
             self.flows.wheel.cancel(place);
         }
         if common.are_awaited {

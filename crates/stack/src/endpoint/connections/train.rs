@@ -95,7 +95,7 @@ impl Train {
         let is_plain = segment.flags == Flags::ACK
             && segment.length > 0
             && segment.sack.is_empty()
-            && segment.ecn != Ecn::MET_CONGESTION;
+            && segment.ecn != Ecn::CE;
         if !is_plain {
             return None;
         }

@@ -16,7 +16,7 @@ use self::stamp::Stamp;
 use super::common::Common;
 use super::counters::Tally;
 use super::details::{FlowDetails, Remaining, details};
-use super::events::{Asked, Event, Place};
+use super::events::{Event, FlowSlot, PendingRequest};
 use super::fragments::Cut;
 use super::frames::{fill_up, room};
 use super::table::{Flows, Keyed};
@@ -25,7 +25,7 @@ use super::times::age;
 use crate::content::DatagramExchange;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::icmp_error::Cause;
-use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
+use crate::program::{DatagramRun, FlowRequest, ProgramContext, Sent, Step};
 use crate::tcp::connection::Now;
 use wirestorm_model::ip::IpSettings;
 
@@ -54,7 +54,7 @@ pub(super) struct DatagramFlow {
 }
 
 /// Possible successor of a flow that is over, with the same key.
-pub(super) struct Next {
+pub(super) struct Successor {
     key: FlowKey,
     link: LinkHeader,
     stamp: Option<Box<Stamp>>,
@@ -97,7 +97,7 @@ impl Datagrams {
             common.templates[usize::from(template)].tally.flows.overflow += 1;
             return None;
         }
-        let link = common.way_back(packet)?;
+        let link = common.reply_link(packet)?;
         let link = common.links.take(link);
         common.templates[usize::from(template)].tally.udp.accepts += 1;
         Some(self.insert(packet.key, template, link, now, common))
@@ -205,7 +205,7 @@ impl Datagrams {
         now: Now,
         transmit: &mut impl Transmit,
         common: &mut Common,
-    ) -> Option<Next> {
+    ) -> Option<Successor> {
         let (flow, pending) = self.flows.get_with_queue(place)?;
         let state = &mut common.templates[usize::from(flow.template)];
         let (template, tally) = (&state.template, &mut state.tally);
@@ -219,7 +219,7 @@ impl Datagrams {
                 self.remove(place, true, false, now, common);
                 return None;
             }
-            let mut outside = Outside {
+            let mut outside = ProgramContext {
                 buffers: &common.buffers,
                 random: &mut common.random,
                 statistics: &mut tally.statistics,
@@ -240,15 +240,15 @@ impl Datagrams {
                     break;
                 }
                 Step::Executes { group, ports } => {
-                    let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
-                    let wish = Wish::Flow { group, ports };
-                    common.asked.push_back(Asked { parent, key, template, wish });
+                    let (parent, key, template) = (FlowSlot::Udp(place), flow.key, flow.template);
+                    let wish = FlowRequest::Flow { group, ports };
+                    common.requested.push_back(PendingRequest { parent, key, template, wish });
                     break;
                 }
                 Step::Awaits => {
-                    let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
-                    let wish = Wish::End;
-                    common.asked.push_back(Asked { parent, key, template, wish });
+                    let (parent, key, template) = (FlowSlot::Udp(place), flow.key, flow.template);
+                    let wish = FlowRequest::End;
+                    common.requested.push_back(PendingRequest { parent, key, template, wish });
                     break;
                 }
                 Step::Over => {
@@ -259,7 +259,7 @@ impl Datagrams {
                         true => tally.flows.program_failed += 1,
                         false => tally.flows.closed += 1,
                     }
-                    let next = Next {
+                    let next = Successor {
                         key: flow.key,
                         link: *common.links.get(flow.link),
                         stamp: flow.stamp.take(),
@@ -367,8 +367,8 @@ impl Datagrams {
 
     /// Starts a new flow from the unconsumed datagrams of a flow that is over. They would have
     /// started it if they had arrived a little later.
-    pub(super) fn begin_next(&mut self, next: Next, now: Now, common: &mut Common) {
-        let Next { key, link, stamp, received } = next;
+    pub(super) fn start_successor(&mut self, next: Successor, now: Now, common: &mut Common) {
+        let Successor { key, link, stamp, received } = next;
         let Some(first) = received.front() else { return };
         let Some(template) = common.servers.with_data(&key, first) else { return };
         let link = common.links.take(link);
@@ -431,7 +431,7 @@ impl Datagrams {
         self.flows.remove(place);
         common.active -= 1;
         if common.are_awaited {
-            common.events.push(Event::Gone { place: Place::Udp(place), has_failed });
+            common.events.push(Event::Gone { place: FlowSlot::Udp(place), has_failed });
         }
     }
 

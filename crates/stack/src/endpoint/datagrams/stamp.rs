@@ -23,7 +23,7 @@ enum Clock {
     /// Nothing was sent, and no header was received.
     Open,
     /// This side sent first and uses its own clock.
-    Own {
+    Local {
         /// Sequence number of the next datagram.
         sequence: u16,
     },
@@ -46,7 +46,7 @@ impl Stamp {
             return None;
         }
         match &mut self.clock {
-            Clock::Own { .. } => {}
+            Clock::Local { .. } => {}
             clock => *clock = Clock::Peer(*header),
         }
         Some((u32::from_be_bytes([t0, t1, t2, t3]), behind))
@@ -56,7 +56,7 @@ impl Stamp {
     pub(super) fn header(&self, now: Now) -> Header {
         let sequence = match self.clock {
             Clock::Peer(header) => return header,
-            Clock::Own { sequence } => sequence,
+            Clock::Local { sequence } => sequence,
             Clock::Open => 0,
         };
         let mut header = Header::default();
@@ -70,8 +70,8 @@ impl Stamp {
     /// Records that this datagram was sent, or was too long.
     pub(super) const fn go_on(&mut self) {
         self.clock = match self.clock {
-            Clock::Open => Clock::Own { sequence: 1 },
-            Clock::Own { sequence } => Clock::Own { sequence: sequence.wrapping_add(1) },
+            Clock::Open => Clock::Local { sequence: 1 },
+            Clock::Local { sequence } => Clock::Local { sequence: sequence.wrapping_add(1) },
             Clock::Peer(header) => Clock::Peer(header),
         };
     }

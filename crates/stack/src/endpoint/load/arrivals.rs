@@ -51,7 +51,7 @@ enum Pace {
     /// The clock, and the maximum number of flows.
     Open(Schedule, Option<u64>),
     /// The number of existing flows.
-    Hold(Held, BackOff),
+    Hold(HoldTarget, BackOff),
     /// The number of existing flows, and the data they receive.
     Throughput(Throughput, BackOff),
     /// The users.
@@ -60,14 +60,14 @@ enum Pace {
 
 /// Number of flows to hold.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HoldTarget {
     flows: u64,
     start: Instant,
     /// Time in which they start at equal intervals.
     ramp: Duration,
 }
 
-impl Held {
+impl HoldTarget {
     /// Returns the number of flows to hold at a time.
     #[inline]
     fn now(&self, now: Instant) -> u64 {
@@ -110,7 +110,7 @@ impl Arrivals {
             Load::Poisson { rate, at_most } => {
                 Pace::Open(Schedule::poisson(rate, start, ramp, &mut random), at_most)
             }
-            Load::Hold(flows) => Pace::Hold(Held { flows, start, ramp }, BackOff::new()),
+            Load::Hold(flows) => Pace::Hold(HoldTarget { flows, start, ramp }, BackOff::new()),
             Load::Throughput(bits_per_second) => {
                 Pace::Throughput(Throughput::new(bits_per_second, start), BackOff::new())
             }

@@ -4,10 +4,10 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
 use wirestorm_model::address_range::AddressRange;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_wire::flow::FlowKey;
 
-use super::switched::Off;
+use super::switched::SwitchedOff;
 use crate::frame::octets;
 use crate::random::Random;
 
@@ -18,7 +18,7 @@ pub struct Tuples {
     /// Client addresses, of the same family as the servers.
     pub clients: AddressRange,
     /// Order in which clients connect.
-    pub order: Order,
+    pub order: ClientOrder,
     /// Server addresses.
     pub servers: AddressRange,
     /// Selection of a client's server.
@@ -51,11 +51,15 @@ const PORTS_MAX: u32 = 64;
 impl Tuples {
     /// Returns the number of the first flow, from `number` on, whose client is on; `None` if all
     /// are off.
-    pub(in crate::endpoint) fn on_from(&self, number: u64, off: &Off) -> Option<u64> {
+    pub(in crate::endpoint) fn next_switched_on(
+        &self,
+        number: u64,
+        off: &SwitchedOff,
+    ) -> Option<u64> {
         if off.on() == 0 {
             return None;
         }
-        if self.order == Order::Random {
+        if self.order == ClientOrder::Random {
             return Some(number);
         }
         let each = u64::from(self.turn.max(1));
@@ -81,8 +85,8 @@ impl Tuples {
 
     /// Whether no part is random.
     #[inline]
-    pub(in crate::endpoint) fn are_in_turn(&self) -> bool {
-        self.order == Order::RoundRobin && self.pairing != Pairing::Random
+    pub(in crate::endpoint) fn is_round_robin(&self) -> bool {
+        self.order == ClientOrder::RoundRobin && self.pairing != Pairing::Random
     }
 
     /// Returns the tuples for the flow `number`, as in received packets, in the order to try them.
@@ -93,26 +97,26 @@ impl Tuples {
     /// In round robin, each client has a turn, then each client uses the next server, then the next
     /// port. A longer turn uses as many ports as it has flows.
     #[inline]
-    pub(in crate::endpoint) fn answers_to(
+    pub(in crate::endpoint) fn tuples_for(
         &self,
         number: u64,
         first_port: u32,
         origin: Option<Origin>,
         protocol: u8,
-        off: Option<&Off>,
+        off: Option<&SwitchedOff>,
         random: &mut Random,
     ) -> impl Iterator<Item = FlowKey> {
         let clients = u64::from(self.clients.count.max(1));
         let servers = u64::from(self.servers.count.max(1));
         let client = origin.map(|it| it.client);
-        let is_in_turn = client.is_none() && self.order == Order::RoundRobin;
+        let is_in_turn = client.is_none() && self.order == ClientOrder::RoundRobin;
         let number = self.reuse_after.map_or(number, |flows| number % flows.max(1));
         let each = if is_in_turn { u64::from(self.turn.max(1)) } else { 1 };
         let (number, within) = (number / each, number % each);
         let client_place = match (client, self.order) {
-            (Some(client), _) => self.clients.place_of(client).map_or(0, u64::from),
-            (None, Order::RoundRobin) => number % clients,
-            (None, Order::Random) => match off {
+            (Some(client), _) => self.clients.offset_of(client).map_or(0, u64::from),
+            (None, ClientOrder::RoundRobin) => number % clients,
+            (None, ClientOrder::Random) => match off {
                 None => random.below(self.clients.count).into(),
                 Some(off) => off.nth(random.below(off.on())).into(),
             },
@@ -128,7 +132,7 @@ impl Tuples {
         let ports = port.map_or(self.client_ports.clone(), |it| it..=it);
         let first = *ports.start();
         let ports = u32::from(ports.end().saturating_sub(first)) + 1;
-        let port_place = match client.is_none() && self.are_in_turn() {
+        let port_place = match client.is_none() && self.is_round_robin() {
             true => ((port_turn + u64::from(first_port)) % u64::from(ports)) as u32,
             false => random.below(ports),
         };
@@ -160,7 +164,7 @@ mod tests {
         let range = |first: &str, count| AddressRange { first: first.parse().unwrap(), count };
         Tuples {
             clients: range(clients, 3),
-            order: Order::RoundRobin,
+            order: ClientOrder::RoundRobin,
             servers: range(servers, 4),
             pairing: Pairing::RoundRobin,
             server_port: 80,
@@ -175,7 +179,7 @@ mod tests {
 
     fn first(tuples: &Tuples, number: u64) -> FlowKey {
         let random = &mut Random::new(number);
-        tuples.answers_to(number, 0, None, protocol::TCP, None, random).next().unwrap()
+        tuples.tuples_for(number, 0, None, protocol::TCP, None, random).next().unwrap()
     }
 
     #[test]
@@ -196,7 +200,7 @@ mod tests {
         let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
         let key = |number, first_port| {
             let random = &mut Random::new(number);
-            tuples.answers_to(number, first_port, None, protocol::TCP, None, random).next().unwrap()
+            tuples.tuples_for(number, first_port, None, protocol::TCP, None, random).next().unwrap()
         };
         let ends = |key: &FlowKey| (key.destination(), key.source());
         for first_port in 0..6 {
@@ -243,7 +247,7 @@ mod tests {
     fn fixed_pairing_keeps_pairs() {
         for (clients, servers) in FAMILIES {
             let tuples = Tuples { pairing: Pairing::Fixed, ..tuples(clients, servers) };
-            for order in [Order::RoundRobin, Order::Random] {
+            for order in [ClientOrder::RoundRobin, ClientOrder::Random] {
                 let tuples = Tuples { order, ..tuples.clone() };
                 let pairs: BTreeSet<_> = (0..100)
                     .map(|it| first(&tuples, it))
@@ -259,7 +263,7 @@ mod tests {
     #[test]
     fn random_tuples_are_uniform() {
         let tuples = Tuples {
-            order: Order::Random,
+            order: ClientOrder::Random,
             pairing: Pairing::Random,
             ..tuples(FAMILIES[0].0, FAMILIES[0].1)
         };
@@ -267,7 +271,7 @@ mod tests {
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..72_000 {
             let key = tuples
-                .answers_to(number, 0, None, protocol::UDP, None, &mut random)
+                .tuples_for(number, 0, None, protocol::UDP, None, &mut random)
                 .next()
                 .unwrap();
             *counts.entry(key).or_insert(0) += 1;
@@ -283,7 +287,7 @@ mod tests {
         // The fifth port of the first client.
         let number = 4 * 3 * 4;
         let tried: Vec<_> =
-            tuples.answers_to(number, 0, None, protocol::TCP, None, &mut Random::new(0)).collect();
+            tuples.tuples_for(number, 0, None, protocol::TCP, None, &mut Random::new(0)).collect();
         let ports: Vec<_> = tried.iter().map(FlowKey::destination_port).collect();
         assert_eq!(ports, [65_534, 65_535, 65_530, 65_531, 65_532, 65_533]);
         let pairs: BTreeSet<_> = tried.iter().map(|it| (it.source(), it.destination())).collect();
@@ -299,7 +303,7 @@ mod tests {
         let mut servers = BTreeSet::new();
         for number in 0..4 {
             let key = tuples
-                .answers_to(number, 0, Some(of(client)), protocol::TCP, None, &mut random)
+                .tuples_for(number, 0, Some(of(client)), protocol::TCP, None, &mut random)
                 .next()
                 .unwrap();
             assert_eq!(key.destination(), client);
@@ -308,22 +312,22 @@ mod tests {
         assert_eq!(servers.len(), 4);
         let other: IpAddr = "2001:db8::1".parse().unwrap();
         let none =
-            tuples.answers_to(0, 0, Some(of(other)), protocol::TCP, None, &mut random).next();
+            tuples.tuples_for(0, 0, Some(of(other)), protocol::TCP, None, &mut random).next();
         assert_eq!(none, None, "of another family");
         let server = ("48.0.0.99".parse().unwrap(), 50_000);
         let to = Origin { server: Some(server), ..of(client) };
-        let keys = tuples.answers_to(0, 0, Some(to), protocol::TCP, None, &mut random);
+        let keys = tuples.tuples_for(0, 0, Some(to), protocol::TCP, None, &mut random);
         assert!({ keys }.all(|key| (key.source(), key.source_port()) == server));
         // A fixed port may be outside the template's ports, and is the only one tried.
         let from = Origin { port: Some(2_000), ..to };
-        let keys = tuples.answers_to(7, 0, Some(from), protocol::TCP, None, &mut random);
+        let keys = tuples.tuples_for(7, 0, Some(from), protocol::TCP, None, &mut random);
         assert_eq!(keys.map(|key| key.destination_port()).collect::<Vec<_>>(), [2_000]);
     }
 
-    fn off(tuples: &Tuples, places: &[u64]) -> Option<Off> {
+    fn off(tuples: &Tuples, places: &[u64]) -> Option<SwitchedOff> {
         let mut set = AddressSet::default();
         set.add(places.iter().map(|it| (tuples.clients.at(*it), tuples.clients.at(*it))));
-        Off::of(&tuples.clients, &set)
+        SwitchedOff::of(&tuples.clients, &set)
     }
 
     #[test]
@@ -336,7 +340,9 @@ mod tests {
                     let off = off(&tuples, places).unwrap();
                     let mut next = 0;
                     let mut found = Vec::new();
-                    while let Some(number) = tuples.on_from(next, &off).filter(|it| *it < all) {
+                    while let Some(number) =
+                        tuples.next_switched_on(next, &off).filter(|it| *it < all)
+                    {
                         found.push(number);
                         next = number + 1;
                     }
@@ -348,7 +354,7 @@ mod tests {
                     let expected: Vec<u64> = (0..all).filter(is_on).collect();
                     assert_eq!(found, expected, "{places:?} off");
                 }
-                assert_eq!(tuples.on_from(0, &off(&tuples, &[0, 1, 2]).unwrap()), None);
+                assert_eq!(tuples.next_switched_on(0, &off(&tuples, &[0, 1, 2]).unwrap()), None);
                 assert!(off(&tuples, &[]).is_none());
             }
         }
@@ -358,22 +364,22 @@ mod tests {
     fn repeated_tuples_skip_clients_that_are_off() {
         let tuples = Tuples { reuse_after: Some(2), ..tuples(FAMILIES[0].0, FAMILIES[0].1) };
         // The third client never has a turn.
-        assert_eq!(tuples.on_from(6, &off(&tuples, &[0, 1]).unwrap()), None);
+        assert_eq!(tuples.next_switched_on(6, &off(&tuples, &[0, 1]).unwrap()), None);
         let off = off(&tuples, &[0]).unwrap();
-        let numbers: Vec<_> = (6..10).map(|it| tuples.on_from(it, &off)).collect();
+        let numbers: Vec<_> = (6..10).map(|it| tuples.next_switched_on(it, &off)).collect();
         assert_eq!(numbers, [7, 7, 9, 9].map(Some));
     }
 
     #[test]
     fn random_clients_are_uniform_among_those_on() {
-        let tuples = Tuples { order: Order::Random, ..tuples(FAMILIES[1].0, FAMILIES[1].1) };
+        let tuples = Tuples { order: ClientOrder::Random, ..tuples(FAMILIES[1].0, FAMILIES[1].1) };
         let off = off(&tuples, &[1]).unwrap();
         let mut random = Random::new(1);
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..2_000 {
-            assert_eq!(tuples.on_from(number, &off), Some(number));
+            assert_eq!(tuples.next_switched_on(number, &off), Some(number));
             let mut keys =
-                tuples.answers_to(number, 0, None, protocol::TCP, Some(&off), &mut random);
+                tuples.tuples_for(number, 0, None, protocol::TCP, Some(&off), &mut random);
             *counts.entry(keys.next().unwrap().destination()).or_insert(0) += 1;
         }
         let expected = [0, 2].map(|it| tuples.clients.at(it));

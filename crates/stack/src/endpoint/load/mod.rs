@@ -15,5 +15,5 @@ pub(super) use self::clients::Origin;
 pub use self::clients::Tuples;
 pub(super) use self::starts::Starts;
 pub use self::switched::AddressSet;
-pub(super) use self::switched::Off;
+pub(super) use self::switched::SwitchedOff;
 pub use self::throughput::ThroughputOutcome;

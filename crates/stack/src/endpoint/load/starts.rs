@@ -9,10 +9,10 @@ use wirestorm_base::time::{Duration, Instant};
 
 /// Maximum number of starts in an iteration. It bounds the delay of received frames, and the SYNs
 /// fit the ring of any port.
-const BREATH_MAX: u32 = 64;
+const STARTS_MAX: u32 = 64;
 
 /// The same while received frames are waiting. Not 0, since that may last.
-const BUSY_BREATH_MAX: u32 = 1;
+const STARTS_BUSY_MAX: u32 = 1;
 
 /// Length of a window, at whose end the limit changes.
 const WINDOW: Duration = Duration::from_millis(10);
@@ -33,7 +33,7 @@ const SLOW_MICROS: u32 = 5_000;
 const ANSWERED_PART: u32 = 16;
 
 /// Time from which an answer belongs to a retransmitted SYN (RFC 6298 section 2: after a second).
-const SENT_AGAIN: Duration = Duration::from_millis(900);
+const RETRANSMISSION_MIN: Duration = Duration::from_millis(900);
 
 /// Number of times in the smoothed average.
 const SMOOTHED: u32 = 8;
@@ -68,11 +68,11 @@ impl Starts {
 
     /// Starts an iteration, after its received frames. `is_busy`: more of them are waiting.
     #[inline]
-    pub(in crate::endpoint) fn begin_breath(&mut self, now: Instant, is_busy: bool) {
+    pub(in crate::endpoint) fn begin_iteration(&mut self, now: Instant, is_busy: bool) {
         if now >= self.window_end {
             self.begin_window(now);
         }
-        self.breath = if is_busy { BUSY_BREATH_MAX } else { BREATH_MAX };
+        self.breath = if is_busy { STARTS_BUSY_MAX } else { STARTS_MAX };
     }
 
     #[cold]
@@ -114,7 +114,7 @@ impl Starts {
     pub(in crate::endpoint) fn note_answer(&mut self, after: Duration) {
         let micros = u32::try_from(after.as_nanos() / 1_000).unwrap_or(u32::MAX);
         self.answered += 1;
-        if after >= SENT_AGAIN {
+        if after >= RETRANSMISSION_MIN {
             return;
         }
         self.quickest = self.quickest.min(micros);

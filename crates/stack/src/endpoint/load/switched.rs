@@ -85,7 +85,7 @@ fn numbers(
 
 /// Clients of a template that are switched off, by index.
 #[derive(Clone, Debug)]
-pub(in crate::endpoint) struct Off {
+pub(in crate::endpoint) struct SwitchedOff {
     ranges: Vec<Places>,
     /// Number of clients that are on.
     on: u32,
@@ -100,7 +100,7 @@ struct Places {
     on_before: u32,
 }
 
-impl Off {
+impl SwitchedOff {
     /// Returns the clients in a set; `None` if there are none.
     pub(in crate::endpoint) fn of(clients: &AddressRange, set: &AddressSet) -> Option<Self> {
         let count = clients.count.max(1);
@@ -214,7 +214,7 @@ mod tests {
                 (v4(first), v4(first + random.below(4)))
             }));
             let on: Vec<u32> = (0..10).filter(|it| !set.contains(v4(100 + it))).collect();
-            let Some(off) = Off::of(&clients, &set) else {
+            let Some(off) = SwitchedOff::of(&clients, &set) else {
                 assert_eq!(on.len(), 10);
                 continue;
             };

@@ -31,8 +31,8 @@ const GAIN: f64 = 0.03;
 const ENOUGH: f64 = 0.98;
 
 /// Time without another attempt after a useless one: initial and maximum.
-const BELIEF_MIN: Duration = Duration::from_secs(1);
-const BELIEF_MAX: Duration = Duration::from_secs(8);
+const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(8);
 
 /// Maximum delay assumed for data of new flows. An attempt is judged after twice the delay.
 const LAG_MAX: Duration = Duration::from_secs(2);
@@ -61,7 +61,7 @@ pub(in crate::endpoint) struct Throughput {
     /// Bytes of the target that are waived.
     forgiven: f64,
     outcome: Option<ThroughputOutcome>,
-    over: Over,
+    over: CompletedFlows,
     is_long: bool,
     /// Due time of the next short flow, as last computed; `None`: as soon as there is a place.
     due: Option<Instant>,
@@ -74,21 +74,21 @@ pub(in crate::endpoint) struct Throughput {
     is_short_of_places: bool,
     /// Recent average in bytes a second.
     rate: f64,
-    climb: Climb,
+    climb: GrowthAttempt,
 }
 
 /// Result of a throughput load, from its start until it was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThroughputOutcome {
     /// Target in bytes of data for that time.
-    pub asked_bytes: u64,
+    pub target_bytes: u64,
     /// Received bytes of data.
     pub received_bytes: u64,
 }
 
 /// Measurements of flows that are over.
 #[derive(Clone, Debug, Default)]
-struct Over {
+struct CompletedFlows {
     /// Number of flows, number of those in the averages, and the bytes received by then.
     flows: u64,
     seen: u64,
@@ -98,7 +98,7 @@ struct Over {
     seconds: f64,
 }
 
-impl Over {
+impl CompletedFlows {
     /// Updates the averages with the bytes received so far.
     #[inline]
     fn look(&mut self, received: u64) {
@@ -128,7 +128,7 @@ impl Over {
 
 /// Attempts with more flows.
 #[derive(Clone, Debug)]
-struct Climb {
+struct GrowthAttempt {
     /// Current attempt: the earlier maximum of flows, and the bytes a second that it must reach.
     before: Option<(u64, f64)>,
     /// Time at which the attempt is judged.
@@ -150,7 +150,7 @@ impl Throughput {
             base: 0.0,
             forgiven: 0.0,
             outcome: None,
-            over: Over::default(),
+            over: CompletedFlows::default(),
             is_long: true,
             due: None,
             looked_at: start,
@@ -158,13 +158,13 @@ impl Throughput {
             missing: 0.0,
             is_short_of_places: false,
             rate: 0.0,
-            climb: Climb::new(start),
+            climb: GrowthAttempt::new(start),
         }
     }
 
     /// Changes the target from now on.
     pub(in crate::endpoint) fn set(&mut self, bits_per_second: u64, now: Instant) {
-        self.base = self.asked(now);
+        self.base = self.target(now);
         self.since = now;
         self.bytes_per_second = bits_per_second as f64 / BITS_PER_BYTE;
         self.missing = 0.0;
@@ -181,8 +181,8 @@ impl Throughput {
 
     /// Ends the load, after `received_bytes` were received.
     pub(in crate::endpoint) fn end(&mut self, now: Instant, received_bytes: u64) {
-        let asked_bytes = libm::round(self.asked(now) + self.forgiven) as u64;
-        self.outcome = Some(ThroughputOutcome { asked_bytes, received_bytes });
+        let asked_bytes = libm::round(self.target(now) + self.forgiven) as u64;
+        self.outcome = Some(ThroughputOutcome { target_bytes: asked_bytes, received_bytes });
     }
 
     /// Returns the result, once the load has ended.
@@ -205,12 +205,12 @@ impl Throughput {
     }
 
     /// Returns the target in bytes at a time.
-    fn asked(&self, now: Instant) -> f64 {
+    fn target(&self, now: Instant) -> f64 {
         self.base + now.saturating_since(self.since).as_secs_f64() * self.bytes_per_second
     }
 
     /// Returns the received bytes plus those expected by existing flows, which seldom receive less.
-    fn promised(&self, active: u64, received: u64) -> f64 {
+    fn expected_bytes(&self, active: u64, received: u64) -> f64 {
         received as f64 + active as f64 * self.over.bytes
     }
 
@@ -229,7 +229,7 @@ impl Throughput {
             self.adjust(now, active, received);
         }
         self.choose_pace(now, active, received);
-        let missing = self.promised(active, received) - self.asked(now);
+        let missing = self.expected_bytes(active, received) - self.target(now);
         if !self.is_long && missing > 0.0 {
             let wait = missing / self.bytes_per_second.max(1.0) * NANOSECONDS_PER_SECOND as f64;
             // Round up, so that the clock advances.
@@ -256,15 +256,15 @@ impl Throughput {
         if !is_long {
             self.flows = self.flows.max(SHORT_FLOWS);
             // Keep a surplus of one flow at most, and drop any deficit.
-            self.forgive(now, active, received, 0.0);
-            let too_much = received as f64 - self.asked(now);
+            self.waive(now, active, received, 0.0);
+            let too_much = received as f64 - self.target(now);
             self.shift((too_much - self.over.bytes).max(0.0));
         }
     }
 
     /// Waives the deficit beyond `missing_max` bytes.
-    fn forgive(&mut self, now: Instant, active: u64, received: u64, missing_max: f64) {
-        let missing = self.asked(now) - self.promised(active, received);
+    fn waive(&mut self, now: Instant, active: u64, received: u64, missing_max: f64) {
+        let missing = self.target(now) - self.expected_bytes(active, received);
         self.shift(-(missing - missing_max).max(0.0));
     }
 
@@ -310,7 +310,7 @@ impl Throughput {
             let in_proportion = if bytes > 0.0 { active as f64 * wanted / bytes } else { flows };
             libm::round(in_proportion.clamp(flows / 2.0, 2.0 * flows)).max(1.0) as u64
         } else {
-            self.forgive(now, active, received, (asked * interval).max(self.over.bytes));
+            self.waive(now, active, received, (asked * interval).max(self.over.bytes));
             let is_missing = self.is_short_of_places && rate < ENOUGH * asked;
             if is_missing { at_once.max(2.0 * flows) as u64 } else { self.flows }
         };
@@ -322,13 +322,13 @@ impl Throughput {
     }
 }
 
-impl Climb {
+impl GrowthAttempt {
     fn new(start: Instant) -> Self {
         Self {
             before: None,
             judged_at: start,
             lag: Duration::ZERO,
-            belief: BELIEF_MIN,
+            belief: RETRY_DELAY_MIN,
             tries_at: start,
             is_in_vain: false,
         }
@@ -353,17 +353,17 @@ impl Climb {
     /// useless.
     fn judge(&mut self, now: Instant, rate: f64, is_enough: bool) -> Option<u64> {
         if is_enough {
-            (self.belief, self.is_in_vain) = (BELIEF_MIN, false);
+            (self.belief, self.is_in_vain) = (RETRY_DELAY_MIN, false);
         }
         let (flows, expected) = self.before.filter(|_| now >= self.judged_at)?;
         self.before = None;
         self.is_in_vain = !is_enough && rate < expected;
         if !self.is_in_vain {
-            self.belief = BELIEF_MIN;
+            self.belief = RETRY_DELAY_MIN;
             return None;
         }
         self.tries_at = now.saturating_add(self.belief);
-        self.belief = self.belief.saturating_add(self.belief).min(BELIEF_MAX);
+        self.belief = self.belief.saturating_add(self.belief).min(RETRY_DELAY_MAX);
         Some(flows)
     }
 }
@@ -442,7 +442,7 @@ mod tests {
         throughput.set(80_000, second(10));
         assert_eq!(throughput.outcome(), None);
         throughput.end(second(12), 300);
-        let expected = ThroughputOutcome { asked_bytes: 30_000, received_bytes: 300 };
+        let expected = ThroughputOutcome { target_bytes: 30_000, received_bytes: 300 };
         assert_eq!(throughput.outcome(), Some(expected));
     }
 

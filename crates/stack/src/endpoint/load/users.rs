@@ -4,17 +4,17 @@ use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_model::load::Think;
+use wirestorm_model::load::ThinkTime;
 
 use crate::random::Random;
 
 /// Minimum think time, so that flows that end at once do not start in an endless loop.
 const LEAST: Duration = Duration::from_micros(1);
 
-fn draw(think: &Think, random: &mut Random) -> Duration {
+fn draw(think: &ThinkTime, random: &mut Random) -> Duration {
     let nanos = |time: Duration| time.as_nanos() as f64;
     let drawn = match *think {
-        Think::Uniform { min, max } => {
+        ThinkTime::Uniform { min, max } => {
             let span = max.saturating_sub(min);
             if span == Duration::ZERO {
                 return min;
@@ -22,8 +22,8 @@ fn draw(think: &Think, random: &mut Random) -> Duration {
             // Whole steps of 2^-32 of the span.
             nanos(min) + nanos(span) * f64::from(random.below(u32::MAX)) / f64::from(u32::MAX)
         }
-        Think::Exponential { mean } => random.exponential() * nanos(mean),
-        Think::Normal { mean, deviation } => nanos(mean) + random.normal() * nanos(deviation),
+        ThinkTime::Exponential { mean } => random.exponential() * nanos(mean),
+        ThinkTime::Normal { mean, deviation } => nanos(mean) + random.normal() * nanos(deviation),
     };
     // What is below 0 becomes 0.
     Duration::from_nanos(drawn as u64)
@@ -34,7 +34,7 @@ fn draw(think: &Think, random: &mut Random) -> Duration {
 pub(in crate::endpoint) struct Users {
     /// Target number of users.
     count: u64,
-    think: Think,
+    think: ThinkTime,
     start: Instant,
     /// Time in which the users arrive at equal intervals.
     ramp: Duration,
@@ -49,7 +49,7 @@ pub(in crate::endpoint) struct Users {
 impl Users {
     pub(in crate::endpoint) const fn new(
         count: u64,
-        think: Think,
+        think: ThinkTime,
         start: Instant,
         ramp: Duration,
     ) -> Self {

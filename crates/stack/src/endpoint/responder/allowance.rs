@@ -10,13 +10,13 @@ const MESSAGES_AT_ONCE: u32 = 50;
 
 /// Number of ICMP errors that may be sent now (a token bucket).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(super) struct IcmpRateLimit {
     left: u32,
     /// Time of the last increase, in ms.
     at: u32,
 }
 
-impl Allowance {
+impl IcmpRateLimit {
     pub(super) const fn new() -> Self {
         Self { left: MESSAGES_AT_ONCE, at: 0 }
     }
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn messages_are_limited_at_once_and_per_second() {
-        let mut allowance = Allowance::new();
+        let mut allowance = IcmpRateLimit::new();
         let mut taken = |millis: u64| {
             let now = Now::from_micros(millis * 1_000);
             (0..200).filter(|_| allowance.take(now)).count()

@@ -13,19 +13,19 @@ use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{MacAddress, ethertype};
 use wirestorm_wire::prefix::Prefix;
 
-use self::allowance::Allowance;
-use self::stations::{Stations, number};
+use self::allowance::IcmpRateLimit;
+use self::stations::{LocalAddresses, number};
 use super::common::Common;
 use super::frames::room;
 use super::template::Role;
 use crate::echo::is_echo;
 use crate::frame::{
-    Headers, LinkHeader, Other, Packet, has_damaged_header, is_to_one, network_header,
+    DissectError, Headers, LinkHeader, Packet, has_damaged_header, is_unicast, network_header,
     write_icmp_error, write_segment,
 };
-use crate::heard::Heard;
+use crate::heard::HostEvent;
 use crate::host::Host;
-use crate::icmp_error::{Message, may_be_told_of, unknown_protocol};
+use crate::icmp_error::{IcmpErrorMessage, flow_for_icmp_error, unknown_protocol};
 use crate::neighbour::is_discovery;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
@@ -48,10 +48,10 @@ struct About<'a> {
 /// Responder to packets of no flow.
 #[derive(Debug)]
 pub(super) struct Responder {
-    allowance: Allowance,
+    allowance: IcmpRateLimit,
     /// TCP counters of segments of no connection and their answers.
     pub(super) refusals: TcpCounters,
-    pub(super) stations: Stations,
+    pub(super) stations: LocalAddresses,
     pub(super) blackhole: Blackhole,
     host: Host,
     pub(super) verifies_checksums: bool,
@@ -61,9 +61,9 @@ pub(super) struct Responder {
 impl Responder {
     pub(super) fn new(host: Host, blackhole: Blackhole, verifies_checksums: bool) -> Self {
         Self {
-            allowance: Allowance::new(),
+            allowance: IcmpRateLimit::new(),
             refusals: TcpCounters::default(),
-            stations: Stations::default(),
+            stations: LocalAddresses::default(),
             blackhole,
             host,
             verifies_checksums,
@@ -86,9 +86,9 @@ impl Responder {
         });
         let own = [(mac, 1)].into_iter().chain(others.iter().copied());
         let own = own.map(|(mac, count)| (number(&mac.0), count));
-        let stations = Stations::new(clients.flatten().chain(own), addresses);
+        let stations = LocalAddresses::new(clients.flatten().chain(own), addresses);
         let is_on_wire = mac != MacAddress::default();
-        self.stations = Stations { is_on_wire, hosts: hosts.to_vec(), ..stations };
+        self.stations = LocalAddresses { is_on_wire, hosts: hosts.to_vec(), ..stations };
     }
 
     /// Counts a packet that would start a flow, but is for another MAC address.
@@ -104,7 +104,7 @@ impl Responder {
             self.note_other(common);
             return false;
         }
-        let is_possible = self.stations.are_possible(&packet.key);
+        let is_possible = self.stations.are_valid(&packet.key);
         common.strays.martian += u64::from(!is_possible && !self.leaves_strays);
         is_possible
     }
@@ -116,13 +116,13 @@ impl Responder {
 
     /// Counts a damaged packet, which belongs to no flow.
     #[cold]
-    pub(super) fn note_damage(&mut self, other: Other, common: &mut Common) {
+    pub(super) fn note_damage(&mut self, other: DissectError, common: &mut Common) {
         common.strays.damaged += 1;
         match other {
-            Other::BadSum => self.refusals.rcvbadsum += 1,
-            Other::BadOffset => self.refusals.rcvbadoff += 1,
-            Other::Short => self.refusals.rcvshort += 1,
-            Other::Damaged | Other::Fragment | Other::Protocol => {}
+            DissectError::BadChecksum => self.refusals.rcvbadsum += 1,
+            DissectError::BadOffset => self.refusals.rcvbadoff += 1,
+            DissectError::Short => self.refusals.rcvshort += 1,
+            DissectError::Damaged | DissectError::Fragment | DissectError::Protocol => {}
         }
     }
 
@@ -179,7 +179,7 @@ impl Responder {
         transmit: &mut impl Transmit,
         common: &mut Common,
     ) {
-        let Heard::Question(answer) = self.host.hear(frame) else {
+        let HostEvent::Reply(answer) = self.host.handle_frame(frame) else {
             // The port's host answers and sends pings and neighbour discovery beside the flows.
             let is_hosts = is_echo(frame) || is_discovery(frame);
             if !is_hosts {
@@ -211,14 +211,14 @@ impl Responder {
         transmit: &mut impl Transmit,
         common: &mut Common,
     ) {
-        if self.blackhole == Blackhole::All || !is_to_one(frame, &packet.key) {
+        if self.blackhole == Blackhole::All || !is_unicast(frame, &packet.key) {
             return;
         }
         let Some(link) = LinkHeader::answering(packet.link) else { return };
         let original = &frame[packet.link.len()..];
-        let message = Message::PortUnreachable;
+        let message = IcmpErrorMessage::PortUnreachable;
         let about = About { link: &link, key: &packet.key, original };
-        if self.tell(message, &about, now, transmit, common) {
+        if self.send_icmp_error(message, &about, now, transmit, common) {
             common.strays.unreachable_sent += 1;
         }
     }
@@ -243,18 +243,18 @@ impl Responder {
         let (link, original) = frame.split_at(start);
         let Some((key, message)) = unknown_protocol(original) else { return };
         let is_damaged = self.verifies_checksums && has_damaged_header(frame);
-        let is_for_us = self.stations.take(link) && self.stations.are_possible(&key);
+        let is_for_us = self.stations.take(link) && self.stations.are_valid(&key);
         if self.leaves_strays
             || self.blackhole == Blackhole::All
             || is_damaged
             || !is_for_us
-            || !is_to_one(frame, &key)
+            || !is_unicast(frame, &key)
         {
             return;
         }
         let Some(link) = LinkHeader::answering(link) else { return };
         let about = About { link: &link, key: &key, original };
-        if self.tell(message, &about, now, transmit, common) {
+        if self.send_icmp_error(message, &about, now, transmit, common) {
             common.strays.unreachable_sent += 1;
         }
     }
@@ -265,7 +265,7 @@ impl Responder {
     /// discarded and an ICMP Time Exceeded message sent to the source host (if fragment zero has
     /// been received)." RFC 8200 section 4.5 requires the same for IPv6.
     #[cold]
-    pub(super) fn tell_of_late(
+    pub(super) fn send_time_exceeded(
         &mut self,
         now: Now,
         transmit: &mut impl Transmit,
@@ -273,11 +273,11 @@ impl Responder {
     ) {
         for packet in common.pieces.take_late() {
             let Some((link, original)) = packet.tag.zip(packet.first_fragment()) else { continue };
-            let key = packet.beginning.as_deref().and_then(may_be_told_of);
-            let Some(key) = key.filter(|key| is_to_one(link.as_slice(), key)) else { continue };
-            let message = Message::ReassemblyTimeExceeded;
+            let key = packet.contiguous.as_deref().and_then(flow_for_icmp_error);
+            let Some(key) = key.filter(|key| is_unicast(link.as_slice(), key)) else { continue };
+            let message = IcmpErrorMessage::ReassemblyTimeExceeded;
             let about = About { link: &link, key: &key, original: &original };
-            if !self.leaves_strays && self.tell(message, &about, now, transmit, common) {
+            if !self.leaves_strays && self.send_icmp_error(message, &about, now, transmit, common) {
                 common.strays.time_exceeded_sent += 1;
             }
         }
@@ -285,9 +285,9 @@ impl Responder {
 
     /// Sends an ICMP error to the sender of a packet for one of our addresses; returns whether it
     /// was sent.
-    fn tell(
+    fn send_icmp_error(
         &mut self,
-        message: Message,
+        message: IcmpErrorMessage,
         about: &About<'_>,
         now: Now,
         transmit: &mut impl Transmit,

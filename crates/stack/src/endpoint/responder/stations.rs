@@ -7,7 +7,7 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 use wirestorm_wire::prefix::Prefix;
 
-use crate::frame::is_one;
+use crate::frame::is_unicast_address;
 use wirestorm_model::address_range::AddressRange;
 
 /// Largest MAC address as a number.
@@ -15,7 +15,7 @@ const NUMBER_MAX: u64 = (1 << 48) - 1;
 
 /// MAC and IP addresses of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::endpoint) struct Stations {
+pub(in crate::endpoint) struct LocalAddresses {
     /// Ranges of own MAC addresses as numbers, first and last, sorted. Empty: all unicast
     /// addresses.
     pub(super) macs: Vec<(u64, u64)>,
@@ -28,7 +28,7 @@ pub(in crate::endpoint) struct Stations {
     pub(super) hosts: Vec<AddressRange>,
 }
 
-impl Stations {
+impl LocalAddresses {
     /// Creates the ranges from first addresses and their numbers, modulo 2^48.
     pub(super) fn new(macs: impl IntoIterator<Item = (u64, u32)>, addresses: Vec<Prefix>) -> Self {
         let mut ranges = Vec::new();
@@ -70,7 +70,7 @@ impl Stations {
     /// IP source address (e.g., a broadcast or multicast address) must be discarded by UDP or by
     /// the IP layer". RFC 768, of the source port: "If not used, a value of zero is inserted." No
     /// answer could reach it.
-    pub(super) fn are_possible(&self, key: &FlowKey) -> bool {
+    pub(super) fn are_valid(&self, key: &FlowKey) -> bool {
         let (source, destination) = (key.source(), key.destination());
         // The answer to a datagram for a group would have the group as its source.
         let is_to_host =
@@ -88,7 +88,7 @@ impl Stations {
     /// exists.
     fn is_host(&self, address: IpAddr) -> bool {
         let is_broadcast = self.addresses.iter().any(|own| own.is_broadcast(address));
-        is_one(address) && !is_broadcast
+        is_unicast_address(address) && !is_broadcast
             || address.is_multicast() && !self.is_on_wire
             || self.hosts.iter().any(|range| range.contains(address))
     }
@@ -119,11 +119,11 @@ mod tests {
         let first = "ff03::1".parse().unwrap();
         let hosts = vec![AddressRange { first, count: 2 }];
         let addresses = vec![Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 }];
-        let stations = |is_on_wire| Stations {
+        let stations = |is_on_wire| LocalAddresses {
             is_on_wire,
             hosts: hosts.clone(),
             addresses: addresses.clone(),
-            ..Stations::default()
+            ..LocalAddresses::default()
         };
         // Expected validity: TCP and UDP on a wire, TCP and UDP without one.
         let cases = [
@@ -153,20 +153,20 @@ mod tests {
             let found = [true, false].map(|is_on_wire| {
                 let stations = stations(is_on_wire);
                 [protocol::TCP, protocol::UDP]
-                    .map(|it| stations.are_possible(&key(source, destination, it, 1_024)))
+                    .map(|it| stations.are_valid(&key(source, destination, it, 1_024)))
             });
             assert_eq!(found.as_flattened(), expected, "{source} to {destination}");
         }
         // From the same port as the destination port.
         let key = |source| key(source, "10.0.0.2", protocol::TCP, 80);
-        assert!(!stations(false).are_possible(&key("10.0.0.2")));
-        assert!(stations(true).are_possible(&key("10.0.0.1")));
+        assert!(!stations(false).are_valid(&key("10.0.0.2")));
+        assert!(stations(true).are_valid(&key("10.0.0.1")));
     }
 
     #[test]
     fn mac_ranges_wrap_and_merge() {
         let macs = [(NUMBER_MAX - 3, 8), (0x0200_0000_0010, 4), (0x0200_0000_0014, 1), (8, 0)];
-        let stations = Stations::new(macs, Vec::new());
+        let stations = LocalAddresses::new(macs, Vec::new());
         let takes = |number: u64| stations.take(&number.to_be_bytes()[2..]);
         for own in [0, 2, 8, 0x0200_0000_0010, 0x0200_0000_0014] {
             assert!(takes(own), "{own:x}");
@@ -177,7 +177,7 @@ mod tests {
         assert!(!takes(NUMBER_MAX), "a group address");
         assert_eq!(stations.macs.len(), 4);
         assert!(!stations.take(&[2; 5]), "cut short");
-        let all = Stations::default();
+        let all = LocalAddresses::default();
         assert!(all.take(&[2; 6]) && !all.take(&[3; 6]));
     }
 }

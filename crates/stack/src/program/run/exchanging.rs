@@ -3,24 +3,24 @@
 use alloc::boxed::Box;
 
 use super::{Extra, Progress, Run, Wait};
-use crate::content::{Exchange, Saying, Session};
+use crate::content::{Exchange, SendData, Session};
 use crate::program::compute::compute;
-use crate::program::outside::{Outside, STEPS_MAX};
-use crate::program::own::{Demand, Own};
+use crate::program::outside::{ProgramContext, STEPS_MAX};
+use crate::program::own::{FlowPayload, StepResult};
 use crate::program::{Ends, Instruction, Program};
-use crate::tcp::arrival::Arrival;
+use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::Segment;
 
 impl Run {
     /// Puts an exchange between the program and its connection. Call it before the first step.
-    pub(crate) fn exchange_by(&mut self, exchange: Exchange) {
+    pub(crate) fn attach_exchange(&mut self, exchange: Exchange) {
         self.extra.get_or_insert_default().exchange = Some(Box::new(exchange));
     }
 
     /// Attaches per-flow payload state. Call it before the first step.
     #[cold]
-    pub(crate) fn own_by(&mut self, own: Own) {
+    pub(crate) fn attach_payload(&mut self, own: FlowPayload) {
         let extra = self.extra.get_or_insert_default();
         extra.own = Some(Box::new(own));
         extra.exchange.get_or_insert_with(|| Box::new(Exchange::plain()));
@@ -28,20 +28,20 @@ impl Run {
 
     /// Buffers received data until [`Self::begin_accepted`].
     #[cold]
-    pub(crate) fn gather(&mut self, own: Own) {
-        self.own_by(own);
+    pub(crate) fn buffer_received(&mut self, own: FlowPayload) {
+        self.attach_payload(own);
         self.hold();
     }
 
     /// Returns the number of buffered bytes.
     #[cold]
-    pub(crate) fn gathered(&self) -> u64 {
-        self.own().map_or(0, Own::waiting)
+    pub(crate) fn buffered_bytes(&self) -> u64 {
+        self.own().map_or(0, FlowPayload::waiting)
     }
 
     /// Drops the buffered data, and stops buffering.
     #[cold]
-    pub(crate) fn stop_gathering(&mut self) {
+    pub(crate) fn stop_buffering(&mut self) {
         if let Some(own) = self.own_mut() {
             own.stop_listening();
         }
@@ -60,7 +60,7 @@ impl Run {
         if let Some(extra) = &mut self.extra {
             extra.own = None;
         }
-        self.begin_anew();
+        self.restart_program();
     }
 
     /// Returns the run for another connection between `ends`: this program with its state, and the
@@ -81,7 +81,7 @@ impl Run {
         moved.has_failed = core::mem::take(&mut extra.has_failed);
         moved.own = extra.own.take();
         if let Some(own) = &mut moved.own {
-            own.connect_anew(ends);
+            own.reset_for_connection(ends);
         }
         if moved.is_unused() {
             other.extra = None;
@@ -110,11 +110,11 @@ impl Run {
         self.received = said.into();
     }
 
-    pub(super) fn own(&self) -> Option<&Own> {
+    pub(super) fn own(&self) -> Option<&FlowPayload> {
         self.extra.as_ref()?.own.as_deref()
     }
 
-    pub(super) fn own_mut(&mut self) -> Option<&mut Own> {
+    pub(super) fn own_mut(&mut self) -> Option<&mut FlowPayload> {
         self.extra.as_mut()?.own.as_deref_mut()
     }
 
@@ -125,7 +125,7 @@ impl Run {
         &mut self,
         segment: &Segment<'_>,
         data: &[u8],
-        arrival: &Arrival,
+        arrival: &SegmentOutcome,
         connection: &Connection,
         now: Now,
     ) -> u32 {
@@ -163,13 +163,13 @@ impl Run {
     /// Whether the program failed, such as by a check.
     pub(crate) fn has_program_failed(&self) -> bool {
         let has_failed = self.extra.as_ref().is_some_and(|it| it.has_failed);
-        has_failed || self.own().is_some_and(Own::has_failed)
+        has_failed || self.own().is_some_and(FlowPayload::has_failed)
     }
 
     /// Returns the HTTP/1 messages that the failed flow has not received.
     #[cold]
     pub(crate) fn take_missing(&mut self) -> u64 {
-        self.own_mut().map_or(0, Own::take_missing)
+        self.own_mut().map_or(0, FlowPayload::take_missing)
     }
 
     /// Whether both sides have closed the session.
@@ -180,12 +180,12 @@ impl Run {
     /// Whether the peer has closed the connection or the session.
     #[inline]
     pub(super) fn is_peer_done(&self, connection: &Connection) -> bool {
-        connection.is_peer_done() || self.exchange().is_some_and(Exchange::is_peer_done)
+        connection.has_received_fin() || self.exchange().is_some_and(Exchange::is_peer_done)
     }
 
     #[inline]
     pub(super) fn has_unsaid(&self) -> bool {
-        self.exchange().is_some_and(Exchange::has_unsaid)
+        self.exchange().is_some_and(Exchange::has_pending_send)
     }
 
     /// Moves received data through the session. Returns whether the program has started, which it
@@ -194,7 +194,7 @@ impl Run {
     pub(super) fn is_begun(
         &mut self,
         connection: &mut Connection,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> bool {
         self.move_bytes(connection, outside);
         let is_handshaking = self.exchange().is_some_and(Exchange::is_handshaking);
@@ -207,7 +207,7 @@ impl Run {
         &mut self,
         program: &Program,
         connection: &mut Connection,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> bool {
         let (wait, place) = (self.wait, self.place);
         let (Some(own), Some(contents)) = (self.own_mut(), program.contents()) else { return true };
@@ -227,8 +227,12 @@ impl Run {
 
     /// Moves bytes between the program, the session and the connection.
     #[cold]
-    pub(super) fn move_bytes(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) {
-        let Outside { buffers, counters, sessions, now, .. } = outside;
+    pub(super) fn move_bytes(
+        &mut self,
+        connection: &mut Connection,
+        outside: &mut ProgramContext<'_>,
+    ) {
+        let ProgramContext { buffers, counters, sessions, now, .. } = outside;
         let Some(exchange) = self.exchange_mut() else { return };
         let can_go_on = exchange.go_on(connection, buffers, counters, sessions, *now);
         if !can_go_on && self.wait != Wait::Over {
@@ -241,15 +245,15 @@ impl Run {
     /// Continues before the last data has left, as long as more may share its segments. Responses
     /// to pipelined requests then share segments.
     #[cold]
-    pub(super) fn say_more(
+    pub(super) fn coalesce_sends(
         &mut self,
         mut progress: Progress,
         program: &Program,
         connection: &mut Connection,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> Progress {
         for _ in 0..STEPS_MAX {
-            let takes_more = self.exchange().is_some_and(|it| it.takes_more(connection));
+            let takes_more = self.exchange().is_some_and(|it| it.has_room_to_coalesce(connection));
             if self.wait != Wait::Departure || !takes_more {
                 break;
             }
@@ -263,7 +267,7 @@ impl Run {
 
     /// Whether the last message fails the check for a persistent connection.
     #[cold]
-    pub(super) fn says_close(&self, keeps: Option<u16>, program: &Program) -> bool {
+    pub(super) fn announces_close(&self, keeps: Option<u16>, program: &Program) -> bool {
         let check = keeps.zip(program.contents());
         let check = check.and_then(|(place, it)| it.checks.get(usize::from(place)));
         check.zip(self.own()).is_some_and(|(check, own)| !own.passes(check))
@@ -271,12 +275,12 @@ impl Run {
 
     /// Whether the data of a step is complete, after it arrived or the peer closed.
     #[cold]
-    pub(super) fn has_all(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
+    pub(super) fn has_all(&mut self, program: &Program, outside: &mut ProgramContext<'_>) -> bool {
         let place = self.place;
         let Some(own) = self.own_mut() else { return true };
         let is_awaited =
-            matches!(program.instruction(place), Some(Instruction::Take { is_awaited: true, .. }));
-        let has_all = own.has_taken() || own.end_taking(place, is_awaited, outside);
+            matches!(program.instruction(place), Some(Instruction::Take { is_required: true, .. }));
+        let has_all = own.is_read_complete() || own.end_of_stream(place, is_awaited, outside);
         let waiting = own.waiting();
         self.received = waiting;
         has_all
@@ -289,7 +293,7 @@ impl Run {
         instruction: Instruction,
         program: &Program,
         connection: &mut Connection,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) {
         let Extra { variables, exchange, own, .. } = &mut **self.extra.get_or_insert_default();
         let demand = match (own, program.contents()) {
@@ -300,16 +304,16 @@ impl Run {
         };
         match demand {
             None => self.place = compute(instruction, self.place, variables, outside),
-            Some(Demand::Nothing) => self.place += 1,
-            Some(Demand::GoesOn(there)) => self.place = there,
-            Some(Demand::Takes) => self.wait = Wait::Taking,
-            Some(Demand::Sends(bytes)) => {
+            Some(StepResult::Nothing) => self.place += 1,
+            Some(StepResult::Jumps(there)) => self.place = there,
+            Some(StepResult::Takes) => self.wait = Wait::Taking,
+            Some(StepResult::Sends(bytes)) => {
                 if let Some(exchange) = exchange {
-                    exchange.say(Saying::Own(bytes));
+                    exchange.say(SendData::Own(bytes));
                 }
-                self.wait = self.wait_of_saying();
+                self.wait = self.wait_after_exchange_send();
             }
-            Some(Demand::Fails) => {
+            Some(StepResult::Fails) => {
                 self.end(connection, outside);
             }
         }

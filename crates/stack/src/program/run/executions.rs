@@ -5,7 +5,7 @@ use crate::program::{Instruction, Ports, Program};
 
 /// Request of a program that needs other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum FlowRequest {
     /// A flow of a template of `group`, or of its own template. [`Run::go_on`] reports its end.
     /// With `ports`, the flow goes to the same server there, and [`Run::go_on`] reports its start.
     Flow { group: Option<u16>, ports: Option<Ports> },
@@ -25,7 +25,7 @@ pub(crate) enum Wish {
 impl Run {
     /// Fails the program because a child flow failed.
     #[cold]
-    pub(crate) fn fail_with_other(&mut self) {
+    pub(crate) fn fail_with_child(&mut self) {
         if self.wait != Wait::Over {
             self.wait = Wait::Failed;
         }
@@ -75,20 +75,22 @@ impl Run {
     pub(super) fn wish(&self, program: &Program) -> Progress {
         match (self.wait, program.instruction(self.place)) {
             (Wait::Port, Some(Instruction::Listen { first, last, .. })) => {
-                Progress::Wishes(Wish::Port { first, last })
+                Progress::Requests(FlowRequest::Port { first, last })
             }
-            (Wait::Arrival, _) => Progress::Wishes(Wish::Arrival { group: self.group() }),
-            (Wait::Session, _) => Progress::Wishes(Wish::Session),
-            (Wait::Reconnection, _) => Progress::Wishes(Wish::Reconnection),
+            (Wait::Arrival, _) => Progress::Requests(FlowRequest::Arrival { group: self.group() }),
+            (Wait::Session, _) => Progress::Requests(FlowRequest::Session),
+            (Wait::Reconnection, _) => Progress::Requests(FlowRequest::Reconnection),
             (Wait::Template, instruction) => {
                 let ports = match instruction {
-                    Some(Instruction::AwaitTemplate) => return Progress::Wishes(Wish::End),
+                    Some(Instruction::AwaitTemplate) => {
+                        return Progress::Requests(FlowRequest::End);
+                    }
                     Some(Instruction::StartTemplate { .. }) => {
                         self.extra.as_ref().and_then(|it| it.ports)
                     }
                     _ => None,
                 };
-                Progress::Wishes(Wish::Flow { group: self.group(), ports })
+                Progress::Requests(FlowRequest::Flow { group: self.group(), ports })
             }
             _ => self.progress(),
         }

@@ -8,17 +8,17 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::compute::delay;
-use super::findings::{Cause, Wanted};
-use super::outside::{Outside, STEPS_MAX};
-use super::own::{Own, Ports};
+use super::findings::{Cause, ExpectedBytes};
+use super::outside::{ProgramContext, STEPS_MAX};
+use super::own::{FlowPayload, Ports};
 use super::reading::Taken;
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
-use crate::content::{Exchange, Saying};
+use crate::content::{Exchange, SendData};
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::sequence::SequenceNumber;
-pub(crate) use executions::Wish;
+pub(crate) use executions::FlowRequest;
 use sending::Sending;
 
 /// Event that a flow waits for.
@@ -31,7 +31,7 @@ enum Wait {
     /// The peer has acknowledged all sent data.
     Acknowledgement,
     /// The peer has acknowledged all data that the exchange took.
-    Hearing,
+    ExchangeAcknowledgement,
     /// All data has been sent once.
     Departure,
     /// This many bytes have arrived.
@@ -74,7 +74,7 @@ pub(crate) enum Progress {
     /// Yields after many steps; [`Run::pause`] sets when to continue.
     Pauses,
     /// Waits for a request to the endpoint.
-    Wishes(Wish),
+    Requests(FlowRequest),
 }
 
 /// State that few programs need.
@@ -93,7 +93,7 @@ struct Extra {
     /// Exchange between the program and its connection, if any.
     exchange: Option<Box<Exchange>>,
     /// Per-flow payload state. If present, `exchange` is present as well.
-    own: Option<Box<Own>>,
+    own: Option<Box<FlowPayload>>,
 }
 
 impl Extra {
@@ -146,7 +146,7 @@ impl Run {
 
     /// Starts another program; data received so far counts for it.
     #[cold]
-    pub(crate) const fn begin_anew(&mut self) {
+    pub(crate) const fn restart_program(&mut self) {
         self.place = 0;
         self.wait = Wait::Nothing;
     }
@@ -166,12 +166,12 @@ impl Run {
     /// Handles the failure of an awaited event, or its absence after the peer closed. Returns
     /// whether the program continues.
     #[cold]
-    fn bears(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
+    fn survives_failure(&mut self, program: &Program, outside: &mut ProgramContext<'_>) -> bool {
         let cause = match (self.wait, program.instruction(self.place)) {
             (Wait::Failed, Some(Instruction::ExecTemplate)) => return true,
             (Wait::Failed, Some(Instruction::Listen { .. })) => Cause::NoPort,
             (Wait::Failed, Some(Instruction::Reconnect { .. })) => Cause::NotReconnected,
-            (Wait::Failed, _) => Cause::OtherFlow,
+            (Wait::Failed, _) => Cause::ChildFlow,
             _ => Cause::Closed,
         };
         self.fail(cause, outside);
@@ -179,13 +179,13 @@ impl Run {
     }
 
     #[cold]
-    fn fail(&mut self, cause: Cause, outside: &mut Outside<'_>) {
+    fn fail(&mut self, cause: Cause, outside: &mut ProgramContext<'_>) {
         let place = self.place;
         if let Some(own) = self.own_mut() {
             return own.fail_waiting(place, cause, outside);
         }
         self.extra.get_or_insert_default().has_failed = true;
-        outside.findings.note(place, cause, &Taken::default(), Wanted::Unseen);
+        outside.findings.note(place, cause, &Taken::default(), ExpectedBytes::Unseen);
     }
 
     /// Whether the program continues at once because its data has left.
@@ -193,7 +193,7 @@ impl Run {
     pub(crate) fn goes_on(&self, connection: &Connection) -> bool {
         match self.exchange() {
             None => self.wait == Wait::Departure && connection.unsent() == 0,
-            Some(exchange) if exchange.has_unsaid() => exchange.is_due(connection),
+            Some(exchange) if exchange.has_pending_send() => exchange.is_due(connection),
             Some(_) => self.wait == Wait::Departure && connection.unsent() == 0,
         }
     }
@@ -205,7 +205,9 @@ impl Run {
             Wait::Nothing => false,
             Wait::Establishment => !connection.is_established(),
             Wait::Acknowledgement => connection.backlog() > 0,
-            Wait::Hearing => self.exchange().is_some_and(|it| it.is_unheard(connection)),
+            Wait::ExchangeAcknowledgement => {
+                self.exchange().is_some_and(|it| it.is_unacknowledged(connection))
+            }
             Wait::Departure => connection.unsent() > 0 || self.has_unsaid(),
             Wait::Data => match program.instruction(self.place) {
                 Some(Instruction::Receive { bytes, .. }) => {
@@ -215,7 +217,8 @@ impl Run {
             },
             Wait::Needed => self.lacks(program) && !self.is_peer_done(connection),
             Wait::Taking => {
-                !self.own().is_some_and(Own::has_taken) && !self.is_peer_done(connection)
+                !self.own().is_some_and(FlowPayload::is_read_complete)
+                    && !self.is_peer_done(connection)
             }
             Wait::Delay | Wait::Pause => now.millis.wrapping_sub(self.until).cast_signed() < 0,
             Wait::PeerClose | Wait::Arrival => !self.is_peer_done(connection),
@@ -231,7 +234,7 @@ impl Run {
         &mut self,
         program: &Program,
         connection: &mut Connection,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> Progress {
         if self.exchange().is_some()
             && !(self.is_begun(connection, outside) && self.attend(program, connection, outside))
@@ -243,10 +246,10 @@ impl Run {
             if self.exchange().is_some() {
                 self.move_bytes(connection, outside);
                 if self.wait == Wait::Departure {
-                    progress = self.say_more(progress, program, connection, outside);
+                    progress = self.coalesce_sends(progress, program, connection, outside);
                 }
             }
-            self.forget_what_arrived(connection);
+            self.free_acknowledged(connection);
         }
         progress
     }
@@ -257,7 +260,7 @@ impl Run {
         &mut self,
         program: &Program,
         connection: &mut Connection,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) -> Progress {
         let now = outside.now;
         if self.is_waiting(program, connection, now) {
@@ -309,14 +312,14 @@ impl Run {
 
     /// Whether the program continues after the awaited event, or after the peer closed without it.
     #[inline]
-    fn can_go_on(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
+    fn can_go_on(&mut self, program: &Program, outside: &mut ProgramContext<'_>) -> bool {
         match self.wait {
-            Wait::Needed if self.lacks(program) => self.bears(program, outside),
+            Wait::Needed if self.lacks(program) => self.survives_failure(program, outside),
             Wait::Needed => {
                 self.received = 0;
                 true
             }
-            Wait::Failed | Wait::Arrival => self.bears(program, outside),
+            Wait::Failed | Wait::Arrival => self.survives_failure(program, outside),
             Wait::Taking => self.has_all(program, outside),
             _ => true,
         }
@@ -332,7 +335,7 @@ impl Run {
     }
 
     #[inline]
-    fn end(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) -> Progress {
+    fn end(&mut self, connection: &mut Connection, outside: &mut ProgramContext<'_>) -> Progress {
         if let Some(own) = self.own_mut() {
             own.forget();
         }
@@ -362,16 +365,16 @@ impl Run {
         instruction: Instruction,
         program: &Program,
         connection: &mut Connection,
-        outside: &mut Outside<'_>,
+        outside: &mut ProgramContext<'_>,
     ) {
-        let Outside { buffers, random, now, counters, .. } = outside;
+        let ProgramContext { buffers, random, now, counters, .. } = outside;
         match instruction {
             Instruction::Connect => self.wait = Wait::Establishment,
             Instruction::Send { buffer } => {
                 match self.exchange_mut() {
                     Some(exchange) => {
-                        exchange.say(Saying::Buffer(buffer));
-                        self.wait = self.wait_of_saying();
+                        exchange.say(SendData::Buffer(buffer));
+                        self.wait = self.wait_after_exchange_send();
                     }
                     None => {
                         self.send(buffer, connection, buffers);
@@ -383,7 +386,7 @@ impl Run {
                         {
                             connection.close();
                         }
-                        self.wait = self.wait_of_sending();
+                        self.wait = self.wait_after_send();
                     }
                 }
             }
@@ -409,7 +412,7 @@ impl Run {
             Instruction::AcceptTemplate => self.wait = Wait::Arrival,
             Instruction::StartSession => self.wait = Wait::Session,
             Instruction::Reconnect { unless } => {
-                match self.is_peer_done(connection) || self.says_close(unless, program) {
+                match self.is_peer_done(connection) || self.announces_close(unless, program) {
                     true => self.wait = Wait::Reconnection,
                     false => self.place += 1,
                 }
@@ -435,7 +438,7 @@ impl Run {
             instruction => match delay(instruction, random) {
                 Some(micros) => {
                     let since = match (instruction, self.own()) {
-                        (Instruction::DelaySinceTaken { .. }, Some(own)) => own.taken_at(),
+                        (Instruction::DelaySinceRead { .. }, Some(own)) => own.taken_at(),
                         _ => now.micros,
                     };
                     self.until = now.millis_after(since, micros);

@@ -66,7 +66,7 @@ impl Run {
 
     /// Frees the list of earlier buffers once all is acknowledged, to keep idle flows small.
     #[cold]
-    pub(super) fn forget_what_arrived(&mut self, connection: &Connection) {
+    pub(super) fn free_acknowledged(&mut self, connection: &Connection) {
         let Some(extra) = &mut self.extra else { return };
         if extra.before.capacity() == 0 || connection.backlog() > 0 {
             return;
@@ -77,12 +77,16 @@ impl Run {
         }
     }
 
-    pub(super) const fn wait_of_sending(&self) -> Wait {
+    pub(super) const fn wait_after_send(&self) -> Wait {
         if self.waits_for_acknowledgements { Wait::Acknowledgement } else { Wait::Departure }
     }
 
     /// Like [`Self::wait_of_sending`], with an exchange.
-    pub(super) const fn wait_of_saying(&self) -> Wait {
-        if self.waits_for_acknowledgements { Wait::Hearing } else { Wait::Departure }
+    pub(super) const fn wait_after_exchange_send(&self) -> Wait {
+        if self.waits_for_acknowledgements {
+            Wait::ExchangeAcknowledgement
+        } else {
+            Wait::Departure
+        }
     }
 }

@@ -91,7 +91,7 @@ impl Cubic {
 
     /// Excludes the time until now from t, because the window was not fully used. Sections 4.2 and
     /// 5.8: t must not include periods in which the application limited the window.
-    pub(super) fn pass_unused(&mut self, now_us: u64) {
+    pub(super) fn skip_unused_time(&mut self, now_us: u64) {
         if let Some(stage) = &mut self.stage {
             stage.counted_us = now_us as u32;
         }

@@ -100,7 +100,7 @@ impl Congestion {
             Self::Cubic(window) if is_window_limited => {
                 window.on_acknowledged(acked_bytes, now_us, smoothed_rtt_us);
             }
-            Self::Cubic(window) => window.pass_unused(now_us),
+            Self::Cubic(window) => window.skip_unused_time(now_us),
             Self::Bbr(_) => {}
         }
     }

@@ -10,11 +10,11 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::Host;
-use wirestorm_stack::content::Sessions;
+use wirestorm_stack::content::SessionFactory;
 use wirestorm_stack::endpoint::{
     Endpoint, EndpointOptions, LinkHeader, Listen, Role, Template, Transport, Tuples,
 };
@@ -24,12 +24,12 @@ use wirestorm_stack::program::{Buffers, Contents, Instruction, Program};
 pub(crate) struct Side {
     pub(crate) program: Vec<Instruction>,
     pub(crate) contents: Contents,
-    pub(crate) sessions: Option<Arc<dyn Sessions>>,
+    pub(crate) sessions: Option<Arc<dyn SessionFactory>>,
 }
 
-/// Disturbance of frames by the network.
+/// Impairment of frames by the network.
 #[derive(Clone, Copy)]
-pub(crate) struct Disturbance {
+pub(crate) struct Impairment {
     /// Frames lost per 1,000.
     pub(crate) lost: u64,
     /// Frames duplicated per 1,000.
@@ -40,7 +40,7 @@ pub(crate) struct Disturbance {
     pub(crate) jitter: u64,
 }
 
-impl Disturbance {
+impl Impairment {
     pub(crate) const NONE: Self = Self { lost: 0, doubled: 0, damaged: 0, jitter: 0 };
     pub(crate) const ROUGH: Self = Self { lost: 30, doubled: 20, damaged: 20, jitter: 3_000 };
 }
@@ -68,7 +68,7 @@ pub(crate) struct World {
     down: Path,
     pub(crate) now: Instant,
     random: u64,
-    disturbance: Disturbance,
+    disturbance: Impairment,
 }
 
 const STEP: Duration = Duration::from_micros(100);
@@ -79,7 +79,7 @@ impl World {
         sides: [Side; 2],
         buffers: &Buffers,
         clients: [u64; 2],
-        disturbance: Disturbance,
+        disturbance: Impairment,
         seed: u64,
     ) -> Self {
         let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 10 };
@@ -91,7 +91,7 @@ impl World {
             client_ports: 10_000..=60_000,
             turn: 1,
             reuse_after: None,
-            order: Order::default(),
+            order: ClientOrder::default(),
             pairing: Pairing::default(),
         };
         let load = Load::Hold(clients[1]);
@@ -110,7 +110,7 @@ impl World {
                     transport,
                     ip,
                     sessions,
-                    meets_resets: false,
+                    expects_resets: false,
                     role,
                 }],
                 groups: Vec::new(),
@@ -119,7 +119,7 @@ impl World {
                 flows_max: 1_000,
                 host: Host::default(),
                 seed,
-                blackhole: Blackhole::Nothing,
+                blackhole: Blackhole::None,
                 verifies_checksums: true,
             };
             Endpoint::new(options, Instant::ZERO)
@@ -153,7 +153,7 @@ impl World {
     }
 }
 
-fn carry(path: &mut Path, now: Instant, random: &mut u64, disturbance: &Disturbance) {
+fn carry(path: &mut Path, now: Instant, random: &mut u64, disturbance: &Impairment) {
     let mut draw = |end: u64| {
         *random ^= *random << 13;
         *random ^= *random >> 7;

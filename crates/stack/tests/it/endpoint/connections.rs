@@ -6,7 +6,7 @@ use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::load::Load;
-use wirestorm_model::program::{Comparison, Statistic, TickVariable, Variable};
+use wirestorm_model::program::{Comparison, TimeVariable, UserCounter, Variable};
 use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::endpoint::{Endpoint, Role, Transport};
@@ -217,8 +217,8 @@ fn programs_count_loop_and_measure_time() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"12345678", 0, &[]));
     let variable = |place| Variable::new(place).unwrap();
-    let tick = |place| TickVariable::new(place).unwrap();
-    let statistic = |place| Statistic::new(place).unwrap();
+    let tick = |place| TimeVariable::new(place).unwrap();
+    let statistic = |place| UserCounter::new(place).unwrap();
     let asks = [
         Set { variable: variable(0), value: 5 },
         SetTick { tick: tick(0) },
@@ -344,7 +344,7 @@ fn fragmented_segments_are_reassembled() {
             world.now += STEP;
             assert!(world.now < Instant::ZERO + SECOND, "{first}: it does not end");
         }
-        assert!(world.client.strays().reassembled >= 4, "{:?}", world.client.strays());
+        assert!(world.client.unmatched().reassembled >= 4, "{:?}", world.client.unmatched());
         world.assert_over(1);
     }
 }
@@ -368,7 +368,7 @@ fn reset_in_syn_sent_answers_a_late_syn_ack_with_rst() {
         let (ours, theirs) = (world.client.counters(), world.server.counters());
         assert_eq!((ours.aborted, ours.closed), (forgotten, 1 - forgotten));
         assert_eq!((theirs.refused, theirs.closed), (forgotten, 1 - forgotten));
-        assert_eq!(world.client.strays().no_flow, forgotten);
+        assert_eq!(world.client.unmatched().no_flow, forgotten);
         assert_eq!((ours.failed(), ours.active + theirs.active), (0, 0));
     }
 }
@@ -424,7 +424,7 @@ fn too_big_errors_below_the_minimum_mtu_are_bounded() {
         let again = frames(&mut world.down.1);
         let longest = again.iter().map(|frame| frame.len() - 14).max().unwrap_or(0);
         assert_eq!(longest, expected, "{first}: {mtu}");
-        let (strays, tcp) = (world.server.strays(), world.server.tcp());
+        let (strays, tcp) = (world.server.unmatched(), world.server.tcp());
         assert_eq!((strays.too_big, tcp.mturesent), (1, u64::from(expected > 0)), "{first}: {mtu}");
         assert_eq!(strays.other_protocol, 0);
     }

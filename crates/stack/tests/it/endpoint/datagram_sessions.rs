@@ -8,7 +8,7 @@ use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::load::Load;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit};
-use wirestorm_stack::content::{DatagramSession, Handshake, Session, SessionState, Sessions};
+use wirestorm_stack::content::{DatagramSession, Handshake, Session, SessionFactory, SessionState};
 use wirestorm_stack::endpoint::{Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 
@@ -146,7 +146,7 @@ struct Toys {
     is_client: bool,
 }
 
-impl Sessions for Toys {
+impl SessionFactory for Toys {
     fn begin(&self, _: IpAddr, _: IpAddr) -> Box<dyn Session> {
         unreachable!("flows are of UDP")
     }
@@ -270,5 +270,5 @@ fn messages_longer_than_a_packet_are_fragmented() {
     let flows = world.client.counters();
     assert_eq!((flows.closed, flows.failed()), (FLOWS, 0), "{flows:?}");
     assert_eq!(world.server.udp().fragmented, 3 * FLOWS);
-    assert_eq!(world.client.strays().reassembled, 3 * FLOWS);
+    assert_eq!(world.client.unmatched().reassembled, 3 * FLOWS);
 }

@@ -61,7 +61,7 @@ fn requests_are_answered_over_both_ip_versions() {
     for endpoint in [&world.client, &world.server] {
         let flows = endpoint.counters();
         assert_eq!((flows.closed, flows.failed(), flows.active), (100, 0, 0));
-        assert_eq!(endpoint.strays().damaged + endpoint.strays().no_flow, 0);
+        assert_eq!(endpoint.unmatched().damaged + endpoint.unmatched().no_flow, 0);
         assert_eq!(endpoint.times().whole.count(), 100);
     }
     // One step up, one down, and another one for the second request.
@@ -192,7 +192,7 @@ fn unmatched_datagrams_are_counted() {
     let mut world = World::of(vec![client], vec![server], &buffers);
     world.run(SECOND, |_, _| {});
     assert_eq!((world.client.udp().sndpkt, world.client.counters().closed), (3, 3));
-    assert_eq!((world.server.strays().no_flow, world.server.udp().accepts), (3, 0));
+    assert_eq!((world.server.unmatched().no_flow, world.server.udp().accepts), (3, 0));
 }
 
 #[test]
@@ -215,10 +215,10 @@ fn datagram_to_a_closed_port_gets_port_unreachable() {
             // The IP header, 8 bytes of ICMP, and the packet with both of its headers.
             let short = if first.contains(':') { 40 + 8 + 40 + 8 + 5 } else { 20 + 8 + 20 + 8 + 5 };
             assert_eq!(answered, [length.unwrap_or(short)], "{first}");
-            let (flows, strays) = (world.client.counters(), world.client.strays());
+            let (flows, strays) = (world.client.counters(), world.client.unmatched());
             assert_eq!((flows.refused, flows.failed(), flows.active), (1, 1, 0), "{first}");
-            assert_eq!((strays.unreachable, world.server.strays().unreachable_sent), (1, 1));
-            assert_eq!((world.server.strays().no_flow, strays.damaged), (1, 0));
+            assert_eq!((strays.unreachable, world.server.unmatched().unreachable_sent), (1, 1));
+            assert_eq!((world.server.unmatched().no_flow, strays.damaged), (1, 0));
         }
     }
 }
@@ -246,7 +246,7 @@ fn foreign_and_multicast_datagrams_get_no_icmp_error() {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         pass_by(&mut world.up, change);
         world.run(STEP, |_, _| {});
-        let strays = world.server.strays();
+        let strays = world.server.unmatched();
         let told = [strays.no_flow, strays.foreign_mac, strays.martian];
         let expected = [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]][case];
         assert_eq!((told, strays.unreachable_sent), (expected, 0), "case {case}");
@@ -271,7 +271,7 @@ fn datagram_from_port_zero_is_not_answered() {
             pass_by(&mut world.up, |frame| frame[port..port + 2].fill(0));
             world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
             assert_eq!(frames(&mut world.down.1), [[0; 0]; 0], "{client_at}, {listens}");
-            let (strays, flows) = (world.server.strays(), world.server.counters());
+            let (strays, flows) = (world.server.unmatched(), world.server.counters());
             assert_eq!((strays.martian, flows.active + flows.closed), (1, 0), "{client_at}");
         }
     }
@@ -307,9 +307,9 @@ fn icmp_errors_are_rate_limited() {
     let mut heard = 0;
     while heard < 200 {
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-        heard = world.server.strays().no_flow;
+        heard = world.server.unmatched().no_flow;
     }
-    assert_eq!(world.server.strays().unreachable_sent, 50);
+    assert_eq!(world.server.unmatched().unreachable_sent, 50);
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn long_datagrams_are_fragmented() {
             let pieces = if size == whole { 0 } else { (u64::from(size) + 8).div_ceil(in_one) };
             let is_cut = u64::from(pieces > 0);
             for (endpoint, datagrams) in [(&world.client, [1, 2]), (&world.server, [2, 1])] {
-                let (udp, strays) = (endpoint.udp(), endpoint.strays());
+                let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
                 let [sent, received] = datagrams;
                 assert_eq!((udp.sndpkt, udp.rcvpkt), (sent, received), "{case}");
                 assert_eq!(udp.rcvbyte, received * u64::from(size), "{case}");
@@ -395,18 +395,18 @@ fn damaged_and_missing_fragments_are_counted() {
     damaged[20] ^= 1;
     put(&mut world.up.0, &damaged);
     world.run(STEP, |_, _| {});
-    assert_eq!((world.server.strays().fragments, world.server.strays().damaged), (1, 1));
-    assert_eq!((world.server.strays().fragments_incomplete, world.server.udp().rcvpkt), (1, 0));
+    assert_eq!((world.server.unmatched().fragments, world.server.unmatched().damaged), (1, 1));
+    assert_eq!((world.server.unmatched().fragments_incomplete, world.server.udp().rcvpkt), (1, 0));
     // After a minute the other fragment belongs to another packet.
     world.now += Duration::from_secs(60);
     world.run(STEP, |_, _| {});
     put(&mut world.up.0, &frames[1]);
     world.run(STEP, |_, _| {});
-    let strays = world.server.strays();
+    let strays = world.server.unmatched();
     assert_eq!((strays.fragments_incomplete, strays.reassembled), (2, 0));
     put(&mut world.up.0, &frames[0]);
     world.run(STEP, |_, _| {});
-    let strays = world.server.strays();
+    let strays = world.server.unmatched();
     assert_eq!((strays.fragments_incomplete, strays.reassembled), (1, 1));
 
     // Damage in a fragmented datagram is detected after reassembly.
@@ -414,7 +414,7 @@ fn damaged_and_missing_fragments_are_counted() {
     *frames[1].last_mut().unwrap() ^= 1;
     frames.iter().for_each(|frame| put(&mut world.up.0, frame));
     world.run(STEP, |_, _| {});
-    let strays = world.server.strays();
+    let strays = world.server.unmatched();
     assert_eq!((strays.reassembled, strays.damaged), (1, 1));
 
     // Fragments that overlap with different content.
@@ -425,7 +425,7 @@ fn damaged_and_missing_fragments_are_counted() {
         put(&mut world.up.0, frame);
     }
     world.run(STEP, |_, _| {});
-    let strays = world.server.strays();
+    let strays = world.server.unmatched();
     assert_eq!((strays.fragments, strays.fragments_overlapping, strays.reassembled), (3, 1, 0));
 }
 
@@ -489,7 +489,7 @@ fn incomplete_reassembly_sends_time_exceeded() {
         let (from, to) = if ip == 20 { (12..16, 16..20) } else { (8..24, 24..40) };
         assert_eq!(header[from.clone()], fragment[to.clone()]);
         assert_eq!(header[to], fragment[from]);
-        let strays = world.server.strays();
+        let strays = world.server.unmatched();
         assert_eq!((strays.time_exceeded_sent, strays.fragments_incomplete), (1, 1), "{first}");
     }
 }
@@ -518,7 +518,7 @@ fn no_time_exceeded_without_the_first_fragment_or_for_foreign_packets() {
     ];
     for (case, (arriving, change)) in changes.into_iter().enumerate() {
         let (answered, _, world) = answers_to_parts("16.0.0.1", arriving, change);
-        let strays = world.server.strays();
+        let strays = world.server.unmatched();
         assert_eq!((answered.len(), strays.fragments_incomplete), (0, 1), "case {case}");
         assert_eq!((strays.time_exceeded_sent, strays.damaged), (0, 0), "case {case}");
     }
@@ -536,7 +536,7 @@ fn datagram_leaves_only_if_there_are_frames_for_all_fragments() {
     world.up = wire(WireOptions { frames: 32, frame_length_max: 1_514 });
     world.run(SECOND, |_, _| {});
     assert_eq!((world.client.udp().sndpkt, world.client.udp().pkt_toobig), (5, 0));
-    assert_eq!((world.server.udp().rcvpkt, world.server.strays().fragments), (5, 70));
+    assert_eq!((world.server.udp().rcvpkt, world.server.unmatched().fragments), (5, 70));
     // 12 frames are never enough.
     let mut world = World::of(vec![asking(1)], vec![], &buffers);
     world.up = wire(WireOptions { frames: 12, frame_length_max: 1_514 });
@@ -584,7 +584,7 @@ fn damaged_datagrams_are_counted() {
         count += 1;
     });
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-    assert_eq!((count, world.server.strays().damaged), (3, 3));
+    assert_eq!((count, world.server.unmatched().damaged), (3, 3));
     assert_eq!(world.server.udp().rcvpkt, 0);
 }
 
@@ -610,7 +610,7 @@ fn surplus_datagrams_start_the_next_flow() {
     // A flow that leaves a datagram in its buffer would find it again forever.
     for (begin, accepts) in [(vec![receive(2)], 3), (vec![keep], 1), (vec![], 1)] {
         let answers: Vec<_> = begin.into_iter().chain([send(answer)]).collect();
-        let contents = Contents { looks_at_datagrams: true, ..Contents::default() };
+        let contents = Contents { examines_datagrams: true, ..Contents::default() };
         let program = Program::with_contents(answers, contents).unwrap();
         let server = Template { program, ..datagrams(vec![], server(53)) };
         let client = datagrams(asks.clone(), client("16.0.0.1", 53, once(), Some(1)));

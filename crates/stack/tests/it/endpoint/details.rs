@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::load::Load;
 use wirestorm_model::tcp::Settings;
-use wirestorm_stack::endpoint::{FollowOptions, MatchByte, Role, Template, Transport};
+use wirestorm_stack::endpoint::{MatchByte, Role, SampleOptions, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 use wirestorm_stack::tcp::connection::State;
 
@@ -106,13 +106,13 @@ fn flows_are_followed_from_start_to_end() {
     }
     let servers = vec![template(vec![wait], decided), template(vec![wait], server(81))];
     let mut world = World::of(clients, servers, &buffers);
-    let of_first = |count| FollowOptions { count, templates: vec![0], ..FollowOptions::default() };
+    let of_first = |count| SampleOptions { count, templates: vec![0], ..SampleOptions::default() };
     world.client.follow(of_first(2));
     let elsewhere = Some("16.9.9.9".parse().unwrap());
-    world.server.follow(FollowOptions { address: elsewhere, ..of_first(2) });
+    world.server.follow(SampleOptions { address: elsewhere, ..of_first(2) });
     world.run(Duration::from_micros(500), |_, _| {});
     assert!(world.server.followed().is_empty(), "followed a flow of another template");
-    world.server.follow(FollowOptions { port: Some(80), ..of_first(2) });
+    world.server.follow(SampleOptions { port: Some(80), ..of_first(2) });
     world.run(Duration::from_secs(2), |_, _| {});
     for (endpoint, begins, template) in
         [(&world.client, State::SynSent, 0), (&world.server, State::Established, 0)]
@@ -214,7 +214,7 @@ fn out_of_order_segments_are_counted_per_flow() {
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
         world.now += STEP;
     }
-    assert_eq!(world.server.strays().damaged, 1);
+    assert_eq!(world.server.unmatched().damaged, 1);
     let counted = world.server.tcp().rcvoopack;
     assert!((2..200).contains(&counted), "{counted}");
     let flows: Vec<_> = world.server.flows(0, world.now).collect();

@@ -80,7 +80,7 @@ fn challenge_ack_after_reset_open_is_answered() {
     });
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
     assert_eq!((world.server.counters().active, world.server.tcp().challenge_ack), (1, 1));
-    assert_eq!(world.client.reset_late(&mut world.up.0, &mut world.down.1), Ok(1));
+    assert_eq!(world.client.answer_after_reset(&mut world.up.0, &mut world.down.1), Ok(1));
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
     assert_eq!((world.server.counters().active, world.server.counters().reset), (0, 1));
 }
@@ -109,7 +109,7 @@ fn first_ports(seed: u64, draws: bool) -> Vec<u16> {
         seed,
     );
     if draws {
-        world.client.draw_first_ports();
+        world.client.randomize_first_ports();
     }
     world.client.breathe(Instant::ZERO, &mut world.up.0, &mut world.down.1).unwrap();
     let port = |frame: &Vec<u8>| u16::from_be_bytes([frame[34], frame[35]]);
@@ -186,7 +186,7 @@ fn reconnects_do_not_change_the_number_of_users() {
         [Instruction::Send { buffer: ask }, receive(4), Instruction::Delay { micros: 5_000 }];
     let asks: Vec<_> = round.into_iter().chain(RECONNECT).chain(round).collect();
     let answers = [AT_ONCE, receive(4), Instruction::Send { buffer: ask }];
-    let think = wirestorm_model::load::Think::Uniform {
+    let think = wirestorm_model::load::ThinkTime::Uniform {
         min: Duration::from_millis(1),
         max: Duration::from_millis(1),
     };

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::load::Load;
 use wirestorm_model::program::{
-    Composition, Delimiter, Form, Part, Piece, Rule, TextVariable, Value, Variable,
+    Composition, Delimiter, MessageFraming, MessagePart, Piece, TextVariable, Value, ValueFormat,
+    Variable,
 };
 use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, Role, Template, Transport};
 use wirestorm_stack::program::{
@@ -233,8 +234,8 @@ impl Transfer {
 
     /// Client program; `value` selects the port.
     fn asks(&self, value: Value) -> Program {
-        let line = Rule::Until(Delimiter::new(b"\n").unwrap());
-        let digits = Part::Group(Pattern::new(r"^(\d+)\n").unwrap(), 1);
+        let line = MessageFraming::Until(Delimiter::new(b"\n").unwrap());
+        let digits = MessagePart::Group(Pattern::new(r"^(\d+)\n").unwrap(), 1);
         let text = TextVariable::new(0).unwrap();
         let contents = Contents {
             rules: vec![line],
@@ -245,12 +246,12 @@ impl Transfer {
         };
         let instructions = [
             Instruction::Send { buffer: self.pages.question },
-            Instruction::Take { rule: 0, is_awaited: true },
+            Instruction::Take { rule: 0, is_required: true },
             Instruction::Extract { extraction: 0 },
             SetTemplate { group: 0 },
             Instruction::StartTemplate { port: 0, own_port: None },
             Instruction::AwaitTemplate,
-            Instruction::Take { rule: 0, is_awaited: true },
+            Instruction::Take { rule: 0, is_required: true },
             Instruction::Expect { check: 0 },
         ];
         Program::with_contents(instructions, contents).unwrap()
@@ -261,7 +262,7 @@ impl Transfer {
         let variable = Variable::new(0).unwrap();
         let port = Composition {
             pieces: vec![
-                Piece::Value(Value::Number(variable), Form::Plain),
+                Piece::Value(Value::Number(variable), ValueFormat::Plain),
                 Piece::Bytes(b"\n".as_slice().into()),
             ],
             ..Composition::default()
@@ -270,7 +271,7 @@ impl Transfer {
         let instructions = [
             Instruction::Receive { bytes: 5, clear: true },
             Instruction::Listen { variable, first: 50_000, last: 50_001 },
-            Instruction::SendOwn { composition: 0 },
+            Instruction::SendComposed { composition: 0 },
             Instruction::Delay { micros: delay },
             SetTemplate { group: 0 },
             AcceptTemplate,
@@ -347,7 +348,7 @@ fn connection_reaches_a_listening_program() {
         assert_eq!((tcp.accepts, tcp.sndbyte), (20, 20 * 1_000));
         // The three segments that arrived while the connection was held moved with it.
         assert_eq!(tcp.rcvtotal, world.client.tally(1).unwrap().tcp.sndtotal);
-        assert_eq!(world.server.counters().failed() + world.server.strays().no_template, 0);
+        assert_eq!(world.server.counters().failed() + world.server.unmatched().no_template, 0);
         // Both ports are free again.
         let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 1);
         for _ in 0..2_000 {
@@ -371,7 +372,7 @@ fn failure_of_a_started_flow_fails_the_waiting_one() {
     world.run(SECOND, |_, _| {});
     assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
     assert_eq!(world.client.tally(1).unwrap().flows.refused, 3);
-    assert_eq!(failure(&world.client, 0).unwrap().0, Cause::OtherFlow);
+    assert_eq!(failure(&world.client, 0).unwrap().0, Cause::ChildFlow);
     // The server's program learns that no connection will come.
     assert_eq!(ends(&world.server), [(0, 3, 0), (0, 0, 0)]);
     assert_eq!(failure(&world.server, 0).unwrap().0, Cause::Closed);
@@ -389,7 +390,7 @@ fn failure_of_a_started_flow_fails_the_waiting_one() {
     assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
     assert_eq!(failure(&world.client, 1), Some((Cause::Closed, String::new())));
     // The data received on the other flow is reported.
-    assert_eq!(failure(&world.client, 0), Some((Cause::OtherFlow, "through\n".to_owned())));
+    assert_eq!(failure(&world.client, 0), Some((Cause::ChildFlow, "through\n".to_owned())));
     assert_eq!(ends(&world.server)[1], (3, 0, 0));
 }
 
@@ -426,7 +427,7 @@ fn connections_without_an_accepting_program_are_reset() {
     // Accepting without a listener fails, and so does listening without a free port.
     let taken = vec![SetTemplate { group: 0 }, AcceptTemplate];
     let busy = vec![Instruction::Listen { variable, first: 80, last: 80 }];
-    for (answers, cause) in [(taken, Cause::OtherFlow), (busy, Cause::NoPort)] {
+    for (answers, cause) in [(taken, Cause::ChildFlow), (busy, Cause::NoPort)] {
         let answers = Program::new(answers).unwrap();
         let mut world = transfer.world(asks(delay), answers, 1);
         world.run(SECOND, |_, _| {});

@@ -5,7 +5,7 @@ use std::ops::Range;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::load::Load;
-use wirestorm_model::program::Rule;
+use wirestorm_model::program::MessageFraming;
 use wirestorm_stack::endpoint::{Endpoint, Role, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction, Program};
 use wirestorm_stack::tcp::segment::{Ecn, Segment};
@@ -56,9 +56,9 @@ impl Opened {
         let mut buffers = Buffers::default();
         let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
         let answer = buffers.push(Buffer::new(b"", answered, &[]));
-        let take = Instruction::Take { rule: 0, is_awaited: true };
+        let take = Instruction::Take { rule: 0, is_required: true };
         let program = |instructions: [Instruction; 2], bytes: u32| {
-            let rules = vec![Rule::Count(bytes.into())];
+            let rules = vec![MessageFraming::Count(bytes.into())];
             Program::with_contents(instructions, Contents { rules, ..Contents::default() })
         };
         let asks = program([Instruction::Send { buffer: ask }, take], answered);
@@ -100,7 +100,7 @@ impl Opened {
             for received in batch {
                 let bytes = world.up.1.frame(&received).to_vec();
                 world.up.1.release(received);
-                let (segment, _) = Segment::parse(&bytes[34..], Ecn::NOT_CAPABLE).unwrap();
+                let (segment, _) = Segment::parse(&bytes[34..], Ecn::NOT_ECT).unwrap();
                 if segment.flags.contains(Flags::SYN) {
                     self.syns.push((segment.options.cookie_length, segment.length));
                 }

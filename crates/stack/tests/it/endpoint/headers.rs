@@ -139,7 +139,7 @@ fn flow_label_is_per_flow_or_fixed() {
     };
     assert_eq!(labels(FlowLabel::Zero), [0]);
     assert_eq!(labels(FlowLabel::Value(0x1_2345)), [0x1_2345]);
-    let of_flows = labels(FlowLabel::OfFlow);
+    let of_flows = labels(FlowLabel::PerFlow);
     assert_eq!(of_flows.len(), 2);
     assert!(!of_flows.contains(&0));
 }
@@ -187,11 +187,11 @@ fn listener_ignores_segments_without_syn_and_ack() {
         [(0, [0, 1]), (1, [0, 1]), (8, [0, 1]), (0x20, [0, 1]), (0x11, [1, 1]), (4, [0, 0])];
     for (flags, expected) in cases {
         let found = [80_u16, 81].map(|port| {
-            let (mut world, mut segment) = swallowing(Blackhole::Nothing);
+            let (mut world, mut segment) = swallowing(Blackhole::None);
             segment[36..38].copy_from_slice(&port.to_be_bytes());
             segment[47] = flags;
             let found = answers(&mut world, &segment);
-            let strays = world.server.strays();
+            let strays = world.server.unmatched();
             assert_eq!((strays.no_flow, strays.damaged), (1, 0), "{flags:x}");
             found
         });
@@ -245,7 +245,7 @@ fn packets_with_invalid_extensions_are_discarded() {
 #[test]
 fn blackhole_suppresses_resets() {
     for (blackhole, expected) in [
-        (Blackhole::Nothing, [1, 1, 1, 1]),
+        (Blackhole::None, [1, 1, 1, 1]),
         (Blackhole::Syn, [0, 1, 1, 1]),
         (Blackhole::All, [0, 0, 0, 1]),
     ] {
@@ -260,7 +260,7 @@ fn blackhole_suppresses_resets() {
         let frames = [&syn, &acknowledgement, &datagram, &to_server];
         let found = frames.map(|frame| answers(&mut world, frame));
         assert_eq!(found, expected, "{blackhole:?}");
-        let strays = world.server.strays();
+        let strays = world.server.unmatched();
         assert_eq!((strays.no_template, strays.no_flow), (1, 2), "all are counted");
         let resets = expected[0] + expected[1];
         assert_eq!(world.server.tcp().rst_sent, resets as u64);

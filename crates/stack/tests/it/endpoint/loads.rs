@@ -3,8 +3,8 @@
 use std::num::NonZero;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_model::load::{Load, Think};
-use wirestorm_model::program::{Statistic, Transaction};
+use wirestorm_model::load::{Load, ThinkTime};
+use wirestorm_model::program::{TransactionId, UserCounter};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::endpoint::{Devices, Endpoint, EndpointOptions, Role, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
@@ -165,7 +165,7 @@ fn throughput_load_reaches_its_target() {
 
 fn users(users: u64, min: u64, max: u64) -> Load {
     let [min, max] = [min, max].map(Duration::from_millis);
-    Load::Users { users, think: Think::Uniform { min, max } }
+    Load::Users { users, think: ThinkTime::Uniform { min, max } }
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn each_of_many_clients_may_have_its_own_device() {
         clients: tuples.clients,
         every: 1,
         count: MANY,
-        link: link.usual,
+        link: link.default_link,
         destinations_count: true,
         sources_count: false,
     });
@@ -352,7 +352,7 @@ fn scale_changes_the_rate_but_not_the_concurrency_limit() {
 /// Programs that never wait share the time, so that other flows run as before.
 #[test]
 fn flows_that_never_wait_share_the_worker() {
-    let statistic = Statistic::new(0).unwrap();
+    let statistic = UserCounter::new(0).unwrap();
     let count = Instruction::Count { statistic, value: 1 };
     let program = vec![count, Instruction::Jump { to: 0 }];
     let done = |flows, is_udp: bool| {
@@ -378,7 +378,7 @@ fn flows_that_never_wait_share_the_worker() {
 
 #[test]
 fn delays_are_exact_to_a_millisecond() {
-    let transaction = Transaction::new(0).unwrap();
+    let transaction = TransactionId::new(0).unwrap();
     for is_udp in [false, true] {
         for micros in [0, 20, 1_000, 5_000] {
             let program = vec![

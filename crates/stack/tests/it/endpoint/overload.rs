@@ -2,8 +2,8 @@
 
 use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_model::load::{Load, Think};
-use wirestorm_model::program::Statistic;
+use wirestorm_model::load::{Load, ThinkTime};
+use wirestorm_model::program::UserCounter;
 use wirestorm_stack::endpoint::{Endpoint, FlowCounters, Role};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
@@ -174,7 +174,7 @@ fn refused(load: Load) -> World {
 
 #[test]
 fn refused_flows_are_retried_with_backoff() {
-    let think = Think::Uniform { min: Duration::ZERO, max: Duration::ZERO };
+    let think = ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO };
     for load in [Load::Hold(10), Load::Users { users: 10, think }] {
         let mut world = refused(load);
         let mut times = Vec::new();
@@ -220,13 +220,13 @@ fn throughput_target_may_need_less_than_one_flow() {
             let expected = f64::from(second) * bits as f64;
             assert!((sum - expected).abs() <= page * 1.01, "{sum} of {expected} bits");
         }
-        assert_eq!(world.client.in_vain(0), None);
+        assert_eq!(world.client.saturation_flows(0), None);
         assert_eq!(world.client.throughput(0), None);
         world.client.stop();
         let outcome = world.client.throughput(0).unwrap();
         // Up to the last iteration.
         let asked = (SECOND.as_nanos() * 5 - STEP.as_nanos()) as f64 / 1e9 * bits as f64 / 8.0;
-        assert_eq!(outcome.asked_bytes, asked.round() as u64);
+        assert_eq!(outcome.target_bytes, asked.round() as u64);
         assert_eq!(outcome.received_bytes, world.client.tcp().rcvbyte);
         world.client.stop();
         assert_eq!(world.client.throughput(0), Some(outcome));
@@ -282,7 +282,7 @@ fn no_flows_are_added_without_gain() {
     assert!(bits > 1e9, "{bits}");
     let later = received(&mut world, SECOND);
     assert!(later > 0.8 * bits, "{later} after {bits}");
-    assert!(world.client.in_vain(0).is_some());
+    assert!(world.client.saturation_flows(0).is_some());
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn simultaneous_closes_are_spread_over_time() {
 #[test]
 fn many_timers_catch_up_after_a_pause() {
     const CONNECTIONS: u64 = 20_000;
-    let statistic = Statistic::new(0).unwrap();
+    let statistic = UserCounter::new(0).unwrap();
     let ticks = vec![
         Instruction::Connect,
         Instruction::Delay { micros: 10_000 },

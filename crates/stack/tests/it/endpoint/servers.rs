@@ -241,7 +241,7 @@ fn connection_with_unmatched_first_bytes_is_reset() {
         (flows.closed, flows.reset)
     };
     assert_eq!([0, 1, 2].map(ends), [(0, 1), (0, 1), (1, 0)]);
-    assert_eq!((world.server.strays().no_match, world.server.tcp().rst_sent), (2, 2));
+    assert_eq!((world.server.unmatched().no_match, world.server.tcp().rst_sent), (2, 2));
     assert_eq!(closed(&world.server, 1), [1]);
 
     // A client that sends nothing ends well, and belongs to no server.
@@ -287,14 +287,14 @@ fn frames_for_other_hosts_are_ignored() {
                 tuples.server_port = port;
             }
             let mut world = World::of(clients.to_vec(), servers, &buffers);
-            world.server.live_at(
+            world.server.set_addresses(
                 mac,
                 aimed_at,
                 vec![Prefix::host("50.0.0.1".parse().unwrap())],
                 &[],
             );
             if leaves {
-                world.server.leave_strays();
+                world.server.ignore_unmatched();
             }
             // Short enough to avoid retransmissions.
             for _ in 0..2_000 {
@@ -303,7 +303,7 @@ fn frames_for_other_hosts_are_ignored() {
                 world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
                 world.now += STEP;
             }
-            let (flows, strays) = (world.client.counters(), world.server.strays());
+            let (flows, strays) = (world.client.counters(), world.server.unmatched());
             let found = [flows.closed, flows.refused, strays.foreign_mac];
             let case = format!("{address} port {port}, {mac}, {is_to_group}");
             let left = if leaves { [expected[0], 0, 0] } else { expected };
@@ -341,7 +341,7 @@ fn martian_addresses_get_no_answer() {
         let options =
             EndpointOptions { verifies_checksums: false, ..options(servers, &buffers, 2) };
         world.server = Endpoint::new(options, Instant::ZERO);
-        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 2]), &[], Vec::new(), &[]);
+        world.server.set_addresses(MacAddress([2, 0, 0, 0, 0, 2]), &[], Vec::new(), &[]);
         // Short enough to avoid retransmissions.
         for _ in 0..2_000 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -351,7 +351,7 @@ fn martian_addresses_get_no_answer() {
             world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
             world.now += STEP;
         }
-        let (server, strays) = (&world.server, world.server.strays());
+        let (server, strays) = (&world.server, world.server.unmatched());
         assert_eq!(strays.martian, expected, "{address:?}");
         assert_eq!(server.tcp().accepts + server.udp().accepts, 2 - expected, "{address:?}");
         if expected == 2 {
@@ -386,11 +386,11 @@ fn device_addresses_belong_to_the_port() {
         let mut asks = asking("what", "16.0.0.1", tcp, &mut buffers);
         let Role::Client { link: links, tuples, .. } = &mut asks.role else { unreachable!() };
         tuples.clients = addresses("16.0.1.1", 1).unwrap();
-        links.usual = LinkHeader::new(&link(to)).unwrap();
+        links.default_link = LinkHeader::new(&link(to)).unwrap();
         let mut world = World::of(vec![asks], vec![template(vec![], behind)], &buffers);
-        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), &[], Vec::new(), &[]);
+        world.server.set_addresses(MacAddress([2, 0, 0, 0, 0, 1]), &[], Vec::new(), &[]);
         world.run(Duration::from_millis(200), |_, _| {});
-        let found = (world.client.counters().refused, world.server.strays().foreign_mac);
+        let found = (world.client.counters().refused, world.server.unmatched().foreign_mac);
         assert_eq!(found, (u64::from(is_own), u64::from(!is_own)), "to {to}, {counts}");
     }
 }
@@ -403,10 +403,10 @@ fn leave_strays_ignores_unmatched_segments() {
         let clients = roles.map(|over| asking("what", "48.0.0.1", over, &mut buffers)).to_vec();
         let mut world = World::of(clients, Vec::new(), &buffers);
         if leaves {
-            world.server.leave_strays();
+            world.server.ignore_unmatched();
         }
         world.run(SECOND, |_, _| {});
-        let (strays, sent) = (world.server.strays(), world.server.tcp().rst_sent);
+        let (strays, sent) = (world.server.unmatched(), world.server.tcp().rst_sent);
         let refused = world.client.counters().refused;
         match leaves {
             false => assert_eq!((strays.no_template, strays.no_flow, sent, refused), (1, 1, 1, 1)),

@@ -183,7 +183,7 @@ fn header_counts_in_sizes_and_checksums() {
             let mut world = World::of(clients, servers, &buffers);
             world.run(SECOND, |_, _| {});
             for endpoint in [&world.client, &world.server] {
-                let (udp, strays) = (endpoint.udp(), endpoint.strays());
+                let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
                 let case = format!("{size} bytes from {first}");
                 assert_eq!((udp.rcvpkt, udp.rcvbyte), (1, u64::from(size) + 12), "{case}");
                 assert_eq!(udp.fragmented, u64::from(size > whole), "{case}");
@@ -241,7 +241,7 @@ fn delayed_datagram_has_its_departure_time() {
 fn datagram_that_starts_the_next_flow_is_answered_with_its_time() {
     let mut buffers = Buffers::default();
     let [ask, answer] = [send(&mut buffers, b"ask", 0), send(&mut buffers, b"answer", 0)];
-    let contents = Contents { looks_at_datagrams: true, ..Contents::default() };
+    let contents = Contents { examines_datagrams: true, ..Contents::default() };
     let program = Program::with_contents(vec![receive(2), answer], contents).unwrap();
     let server = Template { program: program.stamped(SOURCE), ..plain(vec![], server(53)) };
     let client = stamped([vec![ask; 6], vec![receive(3)]].concat(), asking("16.0.0.1"));

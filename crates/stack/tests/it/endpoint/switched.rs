@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use wirestorm_base::time::Duration;
-use wirestorm_model::load::{Load, Think};
-use wirestorm_model::pairing::Order;
+use wirestorm_model::load::{Load, ThinkTime};
+use wirestorm_model::pairing::ClientOrder;
 use wirestorm_stack::endpoint::{AddressSet, Endpoint, Role};
 
 use super::world::{SECOND, World, client, rate};
@@ -30,7 +30,7 @@ fn off(prefix: &str, ranges: &[(u8, u8)]) -> AddressSet {
 #[test]
 fn switched_off_clients_start_no_flows_but_keep_existing_ones() {
     for prefix in ["16.0.0.", "2001:db8:1::"] {
-        for order in [Order::RoundRobin, Order::Random] {
+        for order in [ClientOrder::RoundRobin, ClientOrder::Random] {
             let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
             let mut role = client(&format!("{prefix}1"), 80, load, None);
             if let Role::Client { tuples, .. } = &mut role {
@@ -77,7 +77,7 @@ fn flows_due_while_all_clients_are_off_are_counted() {
 
 #[test]
 fn closed_loop_waits_for_a_client_to_be_on() {
-    let think = Think::Uniform { min: Duration::ZERO, max: Duration::ZERO };
+    let think = ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO };
     for load in [Load::Hold(20), Load::Users { users: 20, think }, Load::Throughput(1_000_000)] {
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 10_000);
         world.run(Duration::from_millis(50), |_, _| {});

@@ -2,7 +2,7 @@
 
 use wirestorm_base::port::Receive;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_stack::endpoint::{Role, Template, Transport, Tuples};
 use wirestorm_stack::program::{Buffers, Instruction};
 
@@ -26,7 +26,7 @@ fn staying(over: Transport, role: Role) -> Template {
 fn each_client_server_pair_uses_all_ports_in_any_order() {
     let tcp = template(vec![], server(80)).transport;
     for over in [tcp, Transport::Udp] {
-        for order in [Order::RoundRobin, Order::Random] {
+        for order in [ClientOrder::RoundRobin, ClientOrder::Random] {
             for pairing in [Pairing::RoundRobin, Pairing::Random, Pairing::Fixed] {
                 // 40 ports, 2 clients and 3 servers; a fixed pairing has only two pairs.
                 let pairs = if pairing == Pairing::Fixed { 2 } else { 6 };

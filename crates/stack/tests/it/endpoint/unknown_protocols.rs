@@ -54,7 +54,7 @@ fn answers(
     world.server = Endpoint::new(options, Instant::ZERO);
     sent.iter().for_each(|frame| put(&mut world.up.0, frame));
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-    (frames(&mut world.down.1), world.server.strays())
+    (frames(&mut world.down.1), world.server.unmatched())
 }
 
 /// RFC 1122 section 3.2.2.1.

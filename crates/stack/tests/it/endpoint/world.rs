@@ -9,7 +9,7 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
-use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::Host;
@@ -33,7 +33,7 @@ pub(crate) fn options(templates: Vec<Template>, buffers: &Buffers, seed: u64) ->
         flows_max: 10_000,
         host: Host::default(),
         seed,
-        blackhole: Blackhole::Nothing,
+        blackhole: Blackhole::None,
         verifies_checksums: true,
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn template(instructions: Vec<Instruction>, role: Role) -> Template {
         transport: Transport::Tcp(tcp),
         ip: IpSettings::default(),
         sessions: None,
-        meets_resets: false,
+        expects_resets: false,
         role,
     }
 }
@@ -60,7 +60,7 @@ pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> 
     Role::Client {
         tuples: Tuples {
             clients: range(first, 10),
-            order: Order::RoundRobin,
+            order: ClientOrder::RoundRobin,
             servers: range(servers, 3),
             pairing: Pairing::RoundRobin,
             server_port: port,
@@ -154,7 +154,7 @@ impl World {
         assert_eq!((server.counters().closed, server.counters().active), (connections, 0));
         assert_eq!(client.tcp().rcvbyte, connections * 5_000);
         assert_eq!(server.tcp().rcvackbyte, client.tcp().rcvbyte);
-        assert_eq!(client.strays().damaged + server.strays().damaged, 0);
+        assert_eq!(client.unmatched().damaged + server.unmatched().damaged, 0);
         assert_eq!(client.tcp().sndrexmitpack + server.tcp().sndrexmitpack, 0);
     }
 }

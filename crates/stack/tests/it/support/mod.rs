@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use wirestorm_model::tcp::Settings;
-use wirestorm_stack::tcp::connection::{Connection, End, Now, State};
+use wirestorm_stack::tcp::connection::{Connection, EndReason, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment};
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<EndReason> {
         self.connection.as_ref().and_then(Connection::end)
     }
 }
@@ -230,7 +230,7 @@ impl World {
             for place in 0..2 {
                 let peer = &mut self.peers[place];
                 if let Some(connection) = &mut peer.connection {
-                    connection.expire(&peer.settings, now, &mut peer.counters);
+                    connection.handle_timeout(&peer.settings, now, &mut peer.counters);
                 }
                 self.serve(place);
             }
@@ -243,7 +243,7 @@ impl World {
             let peer = &mut self.peers[place];
             peer.run();
             let Some(connection) = &mut peer.connection else { return };
-            let outgoing = connection.depart(&peer.settings, now, &mut peer.counters);
+            let outgoing = connection.poll_transmit(&peer.settings, now, &mut peer.counters);
             let Some(outgoing) = outgoing else { return };
             self.send(place, &outgoing);
         }
@@ -264,7 +264,7 @@ impl World {
         }
         let sum = checksum::sum(&bytes);
         bytes[tcp::field::CHECKSUM].copy_from_slice(&(!sum).to_be_bytes());
-        let (segment, _) = Segment::parse(&bytes, Ecn::NOT_CAPABLE).expect("it was written here");
+        let (segment, _) = Segment::parse(&bytes, Ecn::NOT_ECT).expect("it was written here");
         // The other end's offer applies to new data only.
         let other = &self.peers[1 - place];
         let edge = other.offered;
@@ -395,7 +395,7 @@ impl World {
             // RFC 9293 section 3.10.7.1.
             return self.send(place, &refusal(&segment));
         }
-        let arrival = connection.arrive(&segment, &peer.settings, now, &mut peer.counters);
+        let arrival = connection.handle_segment(&segment, &peer.settings, now, &mut peer.counters);
         // Each byte that is reported must have arrived, with its own content.
         for offset in peer.received..peer.received + arrival.data {
             assert_eq!(peer.arrived.get(offset as usize), Some(&Some(content(offset))));
@@ -415,7 +415,7 @@ impl World {
             };
             assert_eq!(peer.received, other.sends, "what {place} received\n{}", tail());
             assert!(peer.is_peer_done, "{place} did not receive the end\n{}", tail());
-            assert_eq!(peer.end(), Some(End::Closed), "the end of {place}\n{}", tail());
+            assert_eq!(peer.end(), Some(EndReason::Closed), "the end of {place}\n{}", tail());
             assert_eq!(peer.overruns, 0, "windows overrun by {place}\n{}", tail());
             assert_eq!(peer.connection.as_ref().map(Connection::state), Some(State::Closed));
         }

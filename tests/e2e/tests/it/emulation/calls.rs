@@ -7,7 +7,7 @@ use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::{Ended, emulate, host, plan, serve, stop};
+use super::{KilledOnDrop, emulate, host, plan, serve, stop};
 
 #[test]
 fn sipp_answers_calls_of_emulated_clients_and_echoes_their_media() {
@@ -19,7 +19,7 @@ fn sipp_answers_calls_of_emulated_clients_and_echoes_their_media() {
     let mut command = lab.b.command("sipp");
     command.args(["-sn", "uas", "-i", "198.51.100.2", "-p", "5060", "-mp", "6000", "-rtp_echo"]);
     command.arg("-nostdin").current_dir(scratch.path()).stdout(Stdio::null());
-    let _server = Ended(command.spawn().unwrap());
+    let _server = KilledOnDrop(command.spawn().unwrap());
     let is_there = || {
         let mut sockets = lab.b.command("ss");
         let output = sockets.args(["-uHln", "sport = :5060 or sport = :6000"]).output().unwrap();

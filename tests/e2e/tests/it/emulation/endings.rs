@@ -7,7 +7,7 @@ use wirestorm_e2e::{can_run, run_command, start_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::{Ended, emulate, host, plan};
+use super::{KilledOnDrop, emulate, host, plan};
 
 /// Accepts connections at port 80. Prints `ready`, a line for each connection, and how each one
 /// ends.
@@ -42,13 +42,13 @@ while True:
 "#;
 
 /// Starts a Python script at the other end; returns its output after `ready`.
-fn start(lab: &Lab, script: &str) -> (Ended, impl Iterator<Item = String>) {
+fn start(lab: &Lab, script: &str) -> (KilledOnDrop, impl Iterator<Item = String>) {
     host(&lab.b);
     let mut command = lab.b.command("python3");
     let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert_eq!(lines.next().as_deref(), Some("ready"));
-    (Ended(child), lines)
+    (KilledOnDrop(child), lines)
 }
 
 const HELD: &str = "

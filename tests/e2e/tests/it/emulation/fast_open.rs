@@ -6,7 +6,7 @@ use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-use super::{Ended, curl, emulate, host, plan, serve, stop};
+use super::{KilledOnDrop, curl, emulate, host, plan, serve, stop};
 
 const PAGE: usize = 32_000;
 
@@ -44,7 +44,7 @@ fn nginx_accepts_data_in_syn() {
     );
     let file = scratch.file("nginx.conf");
     fs::write(&file, configuration).unwrap();
-    let _nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
+    let _nginx = KilledOnDrop(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
     assert_eq!(curl(&lab.b, "198.51.100.2", 1).len(), PAGE);
 
     let text = r#"

@@ -10,7 +10,7 @@ use wirestorm_testkit::net::{End, Lab};
 use wirestorm_testkit::tshark;
 
 use super::speech::captured;
-use super::{Ended, emulate, host, plan, serve, stop_short};
+use super::{KilledOnDrop, emulate, host, plan, serve, stop_with_failures};
 
 /// Counters of a template's flows at a port: closed flows, flows with a failed program, and
 /// received bytes.
@@ -79,7 +79,7 @@ templates:
 }
 
 /// vsftpd in the namespace of an end, with an anonymous folder.
-fn vsftpd(end: &End, scratch: &Scratch, more: &str) -> Ended {
+fn vsftpd(end: &End, scratch: &Scratch, more: &str) -> KilledOnDrop {
     end.namespace().ip(&["link set lo up"]).unwrap();
     let (folder, empty) = (scratch.file("files"), scratch.file("empty"));
     for folder in [&folder, &empty] {
@@ -95,7 +95,7 @@ fn vsftpd(end: &End, scratch: &Scratch, more: &str) -> Ended {
     );
     let file = scratch.file("vsftpd.conf");
     fs::write(&file, configuration).unwrap();
-    let server = Ended(end.command("vsftpd").arg(&file).spawn().unwrap());
+    let server = KilledOnDrop(end.command("vsftpd").arg(&file).spawn().unwrap());
     // Wait until it answers.
     let output = curl(end, &["ftp://127.0.0.1/"]);
     assert!(output.status.success(), "{output:?}");
@@ -236,7 +236,7 @@ templates:
     let output = store("new.bin", 39_999);
     assert!(!output.status.success(), "{output:?}");
 
-    let outcome = stop_short(server);
+    let outcome = stop_with_failures(server);
     assert_eq!(template(&outcome, 0, "t.stor.new.bin"), (1, 1, 79_999), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.stor"), (2, 0, 1_000_000), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.retr.report.bin").0, 2, "{outcome}");
@@ -264,7 +264,7 @@ templates: [{name: t, ftp: {}, server: {tx: servers}}]
     let words = line.split(' ').map(|word| word.replace('_', " "));
     let output = lab.b.command("curl").args(words).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
-    let outcome = stop_short(server);
+    let outcome = stop_with_failures(server);
     let (step, cause, _) = failure(&outcome, "t");
     assert!(step.starts_with("program["), "{step}");
     assert_eq!(cause, "closed before all data arrived", "{outcome}");

@@ -8,7 +8,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
 use super::tls::{certificate, start_nginx};
-use super::{Ended, PAGE, emulate, host, plan, serve, stop};
+use super::{KilledOnDrop, PAGE, emulate, host, plan, serve, stop};
 
 /// Servers of pages at port 443, and without TLS at 80; one at 444 that echoes the request, and one
 /// at 81 that delays its response.
@@ -115,7 +115,7 @@ fn curl_nghttp_and_h2load_use_an_emulated_server() {
 }
 
 /// nginx with HTTP/2 at port 443, and without at port 444; it logs requests to `log`.
-fn nginx(lab: &Lab, scratch: &Scratch) -> Ended {
+fn nginx(lab: &Lab, scratch: &Scratch) -> KilledOnDrop {
     host(&lab.b);
     lab.b.namespace().ip(&["link set lo up"]).unwrap();
     certificate(scratch, "pages");

@@ -10,7 +10,7 @@ use wirestorm_e2e::{Outcome, can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::{BOTH, Ended, both_ports, emulate, host, plan};
+use super::{BOTH, KilledOnDrop, both_ports, emulate, host, plan};
 
 /// Checks that the counters of a probe are consistent.
 fn assert_fit(outcome: &Outcome, probe: usize) {
@@ -183,7 +183,7 @@ fn late_and_duplicate_udp_probe_replies_are_counted() {
     let script = scratch.file("echo.py");
     fs::write(&script, ECHO).unwrap();
     let mut echo = lab.b.command("python3");
-    let mut echo = Ended(echo.arg(&script).stdout(Stdio::piped()).spawn().unwrap());
+    let mut echo = KilledOnDrop(echo.arg(&script).stdout(Stdio::piped()).spawn().unwrap());
     let mut ready = String::new();
     BufReader::new(echo.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
     let outcome = run();

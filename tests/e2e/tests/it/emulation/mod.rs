@@ -56,7 +56,7 @@ fn serve(lab: &Lab, scratch: &Scratch, text: &str) -> Running {
 /// Ends servers and checks that no flow failed.
 #[track_caller]
 fn stop(servers: Running) -> Outcome {
-    let outcome = stop_short(servers);
+    let outcome = stop_with_failures(servers);
     let failures = |port: &serde_json::Value| {
         let flows = &port["connections"]["flows"];
         let count = |name: &str| flows[name].as_u64().expect("a counter of flows");
@@ -69,7 +69,7 @@ fn stop(servers: Running) -> Outcome {
 
 /// Same as [`stop`] for servers of which some connections may have failed.
 #[track_caller]
-fn stop_short(servers: Running) -> Outcome {
+fn stop_with_failures(servers: Running) -> Outcome {
     servers.signal(rustix::process::Signal::INT);
     let outcome = servers.wait();
     let is_short = outcome.text("/verdict/outcome") == "fell_short";
@@ -261,9 +261,9 @@ fn host(end: &End) {
 }
 
 /// Kills a program that does not end by itself.
-struct Ended(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -300,7 +300,7 @@ fn nginx_serves_emulated_clients() {
     let file = scratch.file("nginx.conf");
     fs::write(&file, configuration).unwrap();
     let nginx = lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap();
-    let _nginx = Ended(nginx);
+    let _nginx = KilledOnDrop(nginx);
     assert_eq!(curl(&lab.b, "198.51.100.2", 1), page);
 
     let text = r#"

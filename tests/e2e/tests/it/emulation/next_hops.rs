@@ -7,7 +7,7 @@ use wirestorm_testkit::net::{CaptureOptions, End, Lab, LabOptions, RouterLab};
 use wirestorm_testkit::{Scratch, tshark};
 
 use super::told::wait_for_frames;
-use super::{Ended, curl, emulate, host, plan, serve, stop_short};
+use super::{KilledOnDrop, curl, emulate, host, plan, serve, stop_with_failures};
 
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
 
@@ -51,7 +51,7 @@ fn run(scratch: &Scratch, ends: [&End; 2], configuration: &str) -> Outcome {
     run_command(&mut command)
 }
 
-fn all_are_said(outcome: &Outcome) {
+fn assert_all_closed(outcome: &Outcome) {
     for port in [0, 1] {
         assert_eq!(
             outcome.number(&format!("/ports/{port}/connections/flows/closed")),
@@ -85,7 +85,7 @@ fn clients_use_the_routers_of_the_configuration() {
     let router = lab.router_a.namespace();
     router.ip(&lines.each_ref().map(String::as_str)).unwrap();
     let outcome = run(&scratch, [&lab.a, &lab.b], CONFIGURATION).expect(0);
-    all_are_said(&outcome);
+    assert_all_closed(&outcome);
     // Linux has resolved both ports itself.
     let neighbours = router.command("ip").args(["neigh", "show"]).output().unwrap();
     let neighbours = String::from_utf8(neighbours.stdout).unwrap();
@@ -126,7 +126,7 @@ groups:
     let options = CaptureOptions { filter: String::new(), ..CaptureOptions::default() };
     let capture = lab.b.capture_with(&options).unwrap();
     let outcome = run(&scratch, [&lab.a, &lab.b], configuration).expect(0);
-    all_are_said(&outcome);
+    assert_all_closed(&outcome);
     let captured = capture.finish(outcome.number("/ports/0/tx/packets")).unwrap();
     let path = write_capture(&scratch, "arrived.pcap", &captured.packets);
     let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
@@ -149,11 +149,11 @@ fn move_away(end: &End) {
 }
 
 /// A Linux host that serves pages, until it is dropped.
-fn pages(end: &End, address: &str, folder: &Scratch) -> Ended {
+fn pages(end: &End, address: &str, folder: &Scratch) -> KilledOnDrop {
     let mut server = end.command("python3");
     server.args(["-m", "http.server", "80", "-b", address]).current_dir(folder.path());
     let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let server = Ended(server);
+    let server = KilledOnDrop(server);
     assert!(!curl(end, address, 1).is_empty());
     server
 }
@@ -294,9 +294,9 @@ templates:
     move_away(&lab.b);
     let status = slow.wait().unwrap();
     if !status.success() {
-        panic!("{status}: {}", stop_short(servers));
+        panic!("{status}: {}", stop_with_failures(servers));
     }
     assert_eq!(std::fs::metadata(scratch.file("page")).unwrap().len(), 20_000_000);
-    let outcome = stop_short(servers);
+    let outcome = stop_with_failures(servers);
     assert!(outcome.result()["notes"].to_string().contains(&format!("to {NEW}")), "{outcome}");
 }

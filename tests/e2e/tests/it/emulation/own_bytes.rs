@@ -8,7 +8,7 @@ use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::{Ended, both_ports, curl, emulate, host, plan, serve, stop};
+use super::{KilledOnDrop, both_ports, curl, emulate, host, plan, serve, stop};
 
 fn example() -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/login.yaml");
@@ -86,7 +86,7 @@ fn server_accepts_the_tokens_that_it_issued() {
     lab.b.namespace().ip(&["link set lo up"]).unwrap();
     let script = scratch.file("server.py");
     fs::write(&script, SERVER).unwrap();
-    let _server = Ended(lab.b.command("python3").arg(&script).spawn().unwrap());
+    let _server = KilledOnDrop(lab.b.command("python3").arg(&script).spawn().unwrap());
     assert_eq!(curl(&lab.b, "198.51.100.2", 1), b"item  of None");
 
     let text = example();

@@ -7,7 +7,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab, LabOptions, RouterLab};
 
 use super::tls::certificate;
-use super::{curl, emulate, host, plan, serve, stop, stop_short};
+use super::{curl, emulate, host, plan, serve, stop, stop_with_failures};
 
 /// Runs a tool at an end with a timeout.
 fn tool(end: &End, seconds: u32, line: &str) -> Output {
@@ -41,7 +41,7 @@ fn wrk_is_served_over_persistent_connections() {
     let template = "    http: {requests: 2, response: {body: 32000}}\n    server: {tx: servers}\n";
     let mut requests = 0;
     // At its end wrk resets its connections.
-    let outcome = served(&Scratch::new().unwrap(), template, stop_short, |lab| {
+    let outcome = served(&Scratch::new().unwrap(), template, stop_with_failures, |lab| {
         assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 32_000);
         let output = tool(&lab.b, 20, "wrk -t1 -c20 -d2s http://198.51.100.77/page");
         let said = String::from_utf8(output.stdout).unwrap();

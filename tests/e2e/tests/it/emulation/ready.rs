@@ -7,7 +7,7 @@ use wirestorm_e2e::can_run;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-use super::{curl, host, serve, stop, stop_short};
+use super::{curl, host, serve, stop, stop_with_failures};
 
 /// Builds a shell command at an end whose resolver uses our server, in its own mount namespace.
 fn resolving(end: &End, scratch: &Scratch, words: &str) -> Command {
@@ -21,7 +21,7 @@ fn resolving(end: &End, scratch: &Scratch, words: &str) -> Command {
 
 /// Output of a command that must succeed.
 #[track_caller]
-fn said(command: &mut Command) -> String {
+fn messages_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
@@ -48,7 +48,7 @@ fn linux_resolver_accepts_answers_of_a_dns_server() {
              dns: {{{fields}}}, server: {{tx: servers}}}}]"
         );
         let server = serve(&lab, &scratch, &text);
-        let answer = said(&mut resolving(&lab.b, &scratch, words));
+        let answer = messages_of(&mut resolving(&lab.b, &scratch, words));
         let mut addresses: Vec<_> =
             answer.lines().filter_map(|line| line.split_whitespace().next()).collect();
         addresses.sort_unstable();
@@ -83,7 +83,7 @@ fn burst_of_dns_queries_from_one_port_is_answered() {
     let text = "ports: [{name: servers, addresses: 198.51.100.77/24}]\ntemplates: [{name: names, \
                 dns: {queries: 4}, server: {tx: servers}}]";
     let server = serve(&lab, &scratch, text);
-    assert_eq!(said(lab.b.command("python3").args(["-c", ASKS_MANY])).trim(), "True");
+    assert_eq!(messages_of(lab.b.command("python3").args(["-c", ASKS_MANY])).trim(), "True");
     let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/connections/udp/sndpkt"), 30, "{outcome}");
     assert_eq!(outcome.number("/ports/0/connections/udp/accepts"), 8, "{outcome}");
@@ -115,9 +115,9 @@ fn smtp_clients_submit_long_messages_for_several_recipients() {
     curl.args(["--mail-rcpt", "c@example.net", "--upload-file"]);
     // The server may not be ready yet.
     curl.arg(&message).args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
-    said(&mut curl);
+    messages_of(&mut curl);
     let mut submits = lab.b.command("python3");
-    assert_eq!(said(submits.args(["-c", SUBMITS, "450000"])), "{}\n", "nobody was refused");
+    assert_eq!(messages_of(submits.args(["-c", SUBMITS, "450000"])), "{}\n", "nobody was refused");
     let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/connections/tcp/accepts"), 2, "{outcome}");
     assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
@@ -170,9 +170,9 @@ fn rtsp_clients_play_from_a_media_server() {
     curl.args(["--silent", "--show-error", "--max-time", "9", "--include"]);
     // The server may not be ready yet.
     curl.args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
-    let answer = said(curl.arg("rtsp://198.51.100.77/live"));
+    let answer = messages_of(curl.arg("rtsp://198.51.100.77/live"));
     assert!(answer.contains("Public: OPTIONS, DESCRIBE"), "{answer}");
-    assert_eq!(said(lab.b.command("python3").args(["-c", PLAYS])), "done\n");
+    assert_eq!(messages_of(lab.b.command("python3").args(["-c", PLAYS])), "done\n");
     let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
 }
@@ -212,14 +212,14 @@ fn each_http_request_gets_one_response() {
     let asks = |arguments: &[&str]| {
         let mut command = lab.b.command("curl");
         command.args(["--silent", "--show-error", "--max-time", "9", "--header", "Expect:"]);
-        said(command.args(arguments).args(["http://198.51.100.77/"; 3]))
+        messages_of(command.args(arguments).args(["http://198.51.100.77/"; 3]))
     };
     assert_eq!(asks(&["--data-binary", &upload]).len(), 3 * 5_000);
     let chunked = ["--data-binary", &upload, "--header", "Transfer-Encoding: chunked"];
     assert_eq!(asks(&chunked).len(), 3 * 5_000);
     let heads = asks(&["--head"]);
     assert_eq!(heads.matches("Content-Length: 5000\r\n\r\n").count(), 3, "{heads}");
-    assert_eq!(said(lab.b.command("python3").args(["-c", PIPELINES])), "21 True\n");
+    assert_eq!(messages_of(lab.b.command("python3").args(["-c", PIPELINES])), "21 True\n");
     let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/connections/tcp/accepts"), 5, "{outcome}");
     assert_eq!(outcome.number("/ports/0/connections/http1/requests"), 1 + 9 + 21, "{outcome}");
@@ -246,13 +246,13 @@ fn pipelined_requests_of_wrk_are_answered() {
     std::fs::write(&script, TEN).unwrap();
     let mut wrk = lab.b.command("wrk");
     wrk.args(["-t1", "-c4", "-d1s", "-s"]).arg(&script).arg("http://198.51.100.77/");
-    let told = said(&mut wrk);
+    let told = messages_of(&mut wrk);
     assert!(!told.contains("Socket errors") && !told.contains("Non-2xx"), "{told}");
     let words: Vec<_> = told.split_whitespace().collect();
     let place = words.iter().position(|word| *word == "requests").unwrap();
     let requests: u64 = words[place - 1].parse().unwrap();
     // At its end wrk resets its connections.
-    let outcome = stop_short(server);
+    let outcome = stop_with_failures(server);
     let counted = outcome.number("/ports/0/connections/http1/requests");
     assert!(requests > 100 && counted >= requests, "{requests} of {counted}: {told}");
     assert_eq!(outcome.number("/ports/0/connections/flows/program_failed"), 0, "{outcome}");

@@ -8,22 +8,22 @@ use wirestorm_e2e::{Outcome, can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-use super::{Ended, emulate, host, plan};
+use super::{KilledOnDrop, emulate, host, plan};
 
 /// A server in Python.
-struct Others {
-    _server: Ended,
+struct PythonServer {
+    _server: KilledOnDrop,
     said: BufReader<ChildStdout>,
 }
 
-impl Others {
+impl PythonServer {
     /// Starts the server; returns after its first line of output.
     fn start(end: &End, script: &str, argument: &str) -> Self {
         let mut command = end.command("python3");
         command.args(["-c", script, argument]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
-        let mut others = Self { _server: Ended(child), said };
+        let mut others = Self { _server: KilledOnDrop(child), said };
         assert_eq!(others.line(), "ready");
         others
     }
@@ -51,7 +51,7 @@ fn clients(lab: &Lab, templates: &[(&str, u16)], status: i32) -> Outcome {
 }
 
 /// Counters of the three flows of a template: failed flows, cause, and completed transactions.
-fn became(outcome: &Outcome, template: usize) -> (u64, String, u64) {
+fn flow_results(outcome: &Outcome, template: usize) -> (u64, String, u64) {
     let of = &outcome.result()["ports"][0]["templates"][template];
     let number = |pointer: &str| of.pointer(pointer).and_then(|it| it.as_u64()).unwrap_or(0);
     let failures = of["failures"].as_array().unwrap();
@@ -138,13 +138,13 @@ fn incomplete_responses_are_failures() {
     host(&lab.b);
     let answers: Vec<_> = cases.iter().map(|case| case.1).chain([hung_up]).collect();
     let answers = serde_json::to_string(&answers).unwrap();
-    let _others = Others::start(&lab.b, ANSWERS, &answers);
+    let _others = PythonServer::start(&lab.b, ANSWERS, &answers);
     let fields: Vec<_> = cases.iter().map(|case| format!("http: {{{}}}", case.0)).collect();
     let fields = fields.iter().map(String::as_str).chain(["http: {requests: 3, reconnect: false}"]);
     let templates: Vec<_> = fields.zip(8000..).collect();
     let outcome = clients(&lab, &templates, 3);
     for (number, (asked, _, expected, good, missing)) in cases.iter().enumerate() {
-        let (failed, causes, ended) = became(&outcome, number);
+        let (failed, causes, ended) = flow_results(&outcome, number);
         assert_eq!((failed, causes.as_str(), ended), *expected, "{number} {asked}: {outcome}");
         if !asked.starts_with("response_bytes") {
             let http = |name: &str| format!("/ports/0/templates/{number}/http1/{name}");
@@ -178,7 +178,7 @@ fn clients_reconnect_after_nginx_closes() {
     );
     let file = scratch.file("nginx.conf");
     fs::write(&file, configuration).unwrap();
-    let _nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
+    let _nginx = KilledOnDrop(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
     super::curl(&lab.b, "198.51.100.2", 1);
     let templates = [
         ("http: {requests: 6, reconnect: false}", 81),
@@ -199,7 +199,7 @@ fn clients_reconnect_after_nginx_closes() {
         ((0, "", 9), 9),
     ];
     for (number, (expected, answered)) in expected.into_iter().enumerate() {
-        let (failed, causes, ended) = became(&outcome, number);
+        let (failed, causes, ended) = flow_results(&outcome, number);
         assert_eq!((failed, causes.as_str(), ended), expected, "{number}: {outcome}");
         let responses = format!("/ports/0/templates/{number}/http1/responses/2xx");
         assert_eq!(outcome.number(&responses), answered, "{number}: {outcome}");
@@ -266,14 +266,14 @@ fn rejected_mail_is_a_failure_and_clients_quit() {
     host(&lab.b);
     let refused: Vec<_> = cases.iter().map(|case| (case.0, case.1)).collect();
     let refused = serde_json::to_string(&refused).unwrap();
-    let mut others = Others::start(&lab.b, MAIL, &refused);
+    let mut others = PythonServer::start(&lab.b, MAIL, &refused);
     let templates: Vec<_> =
         (2500..).map(|port| ("smtp: {messages: 2}", port)).take(cases.len()).collect();
     let outcome = clients(&lab, &templates, 3);
     let mut heard: Vec<_> = (0..3 * cases.len()).map(|_| others.line()).collect();
     heard.sort();
     for (number, (refused, reply, expected)) in cases.iter().enumerate() {
-        let (failed, causes, ended) = became(&outcome, number);
+        let (failed, causes, ended) = flow_results(&outcome, number);
         let is_whole = ["", "QUIT"].contains(refused);
         let wanted = if refused.is_empty() { (0, "") } else { (3, "not what was expected") };
         assert_eq!((failed, causes.as_str()), wanted, "{refused}: {outcome}");
@@ -336,11 +336,11 @@ fn rtsp_clients_use_the_session_id_of_the_server() {
     }
     let lab = Lab::new().unwrap();
     host(&lab.b);
-    let mut others = Others::start(&lab.b, MEDIA, "");
+    let mut others = PythonServer::start(&lab.b, MEDIA, "");
     let outcome = clients(&lab, &[("rtsp: {}", 8554), ("rtsp: {}", 8555)], 3);
-    assert_eq!(became(&outcome, 0), (0, String::new(), 15), "{outcome}");
+    assert_eq!(flow_results(&outcome, 0), (0, String::new(), 15), "{outcome}");
     let expected = (3, "not what was expected".to_owned(), 3);
-    assert_eq!(became(&outcome, 1), expected, "{outcome}");
+    assert_eq!(flow_results(&outcome, 1), expected, "{outcome}");
     let found = outcome.text("/ports/0/templates/1/failures/0/found");
     assert!(found.starts_with("RTSP/1.0 404 Not Found"), "{found}");
     let mut heard: Vec<_> = (0..6).map(|_| others.line()).collect();
@@ -370,13 +370,13 @@ fn dns_replies_must_match_the_query_and_errors_are_failures() {
     }
     let lab = Lab::new().unwrap();
     host(&lab.b);
-    let _others = Others::start(&lab.b, NAMES, "");
+    let _others = PythonServer::start(&lab.b, NAMES, "");
     let mut dnsmasq = lab.b.command("dnsmasq");
     dnsmasq.args(["--keep-in-foreground", "--no-resolv", "--no-hosts", "--conf-file=/dev/null"]);
     dnsmasq.args(["--user=root", "--bind-interfaces", "--listen-address=198.51.100.2"]);
     dnsmasq.args(["--address=/known.test/192.0.2.7", "--local=/gone.test/", "--pid-file="]);
     let _dnsmasq =
-        Ended(dnsmasq.args(["--log-facility=-", "--no-dhcp-interface=*"]).spawn().unwrap());
+        KilledOnDrop(dnsmasq.args(["--log-facility=-", "--no-dhcp-interface=*"]).spawn().unwrap());
     // Wait until its port is in use.
     let is_there = || {
         let output = lab.b.command("ss").args(["-Huln", "sport = 53"]).output().unwrap();
@@ -398,7 +398,7 @@ fn dns_replies_must_match_the_query_and_errors_are_failures() {
             .into_iter()
             .enumerate()
     {
-        let (failed, causes, ended) = became(&outcome, number);
+        let (failed, causes, ended) = flow_results(&outcome, number);
         assert_eq!((failed, causes.as_str(), ended), expected, "{number}: {outcome}");
     }
 }
@@ -434,10 +434,10 @@ fn rejected_sip_calls_are_acknowledged_and_fail() {
     }
     let lab = Lab::new().unwrap();
     host(&lab.b);
-    let mut others = Others::start(&lab.b, REFUSES, "");
+    let mut others = PythonServer::start(&lab.b, REFUSES, "");
     let outcome = clients(&lab, &[("sip: {}", 5060)], 3);
     let expected = (3, "not what was expected".to_owned(), 0);
-    assert_eq!(became(&outcome, 0), expected, "{outcome}");
+    assert_eq!(flow_results(&outcome, 0), expected, "{outcome}");
     let lines = [others.line(), others.line(), others.line()];
     assert_eq!(lines, ["302 Moved", "486 Busy Here", "603 Decline"]);
 }

@@ -35,7 +35,7 @@ pub(crate) fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, Pa
 }
 
 /// Data of both sides of a stream in hexadecimal digits, each byte once.
-fn followed(capture: &Path, stream: usize) -> String {
+fn stream_bytes(capture: &Path, stream: usize) -> String {
     let output = Command::new("tshark")
         .args(["-n", "-q", "-z", &format!("follow,tcp,raw,{stream}"), "-r"])
         .arg(capture)
@@ -101,9 +101,9 @@ fn dialogues_of_a_capture_are_replayed() {
         assert_eq!(ports.iter().filter(|port| **port == 110).count(), 3, "{ports:?}");
         for (stream, (port, seconds, closer)) in streams.iter().enumerate() {
             // In the capture the page is the first stream, and the mail the second one.
-            let expected = followed(&original, usize::from(*port == 110));
+            let expected = stream_bytes(&original, usize::from(*port == 110));
             assert!(expected.lines().count() > 2, "{expected}");
-            assert_eq!(followed(&capture, stream), expected, "port {port}");
+            assert_eq!(stream_bytes(&capture, stream), expected, "port {port}");
             // The client closes the page's connection, the server that of the mail.
             assert_eq!(*closer == 110, *port == 110, "port {port}");
             let least = if *port == 110 { 0.110 } else { 0.025 };
@@ -150,8 +150,8 @@ fn profile_plays_its_captures_for_its_duration() {
     let streams = streams(&capture);
     assert_eq!(streams.iter().filter(|stream| stream.0 == 110).count(), 4, "{streams:?}");
     for (stream, (port, seconds, _)) in streams.iter().enumerate() {
-        let expected = followed(&original, usize::from(*port == 110));
-        assert_eq!(followed(&capture, stream), expected, "port {port}");
+        let expected = stream_bytes(&original, usize::from(*port == 110));
+        assert_eq!(stream_bytes(&capture, stream), expected, "port {port}");
         assert!(*seconds > if *port == 110 { 0.110 } else { 0.025 }, "port {port}: {seconds} s");
     }
     // Both directions of a connection are in the VLAN of its client.

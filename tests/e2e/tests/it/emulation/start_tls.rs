@@ -11,7 +11,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
 use super::tls::certificate;
-use super::{Ended, both_ports, emulate, host, plan, serve, stop};
+use super::{KilledOnDrop, both_ports, emulate, host, plan, serve, stop};
 
 /// A counter of a template at the only port.
 #[track_caller]
@@ -183,7 +183,7 @@ fn stop_with_failures(servers: wirestorm_e2e::Running) -> Outcome {
 }
 
 /// vsftpd that requires TLS, and session reuse of data connections if `reuse` is set.
-fn vsftpd(end: &End, scratch: &Scratch, reuse: &str) -> Ended {
+fn vsftpd(end: &End, scratch: &Scratch, reuse: &str) -> KilledOnDrop {
     end.namespace().ip(&["link set lo up"]).unwrap();
     let folder = scratch.path().display();
     for name in ["files", "empty"] {
@@ -200,7 +200,7 @@ fn vsftpd(end: &End, scratch: &Scratch, reuse: &str) -> Ended {
     );
     let file = scratch.file("vsftpd.conf");
     fs::write(&file, configuration).unwrap();
-    let server = Ended(end.command("vsftpd").arg(&file).spawn().unwrap());
+    let server = KilledOnDrop(end.command("vsftpd").arg(&file).spawn().unwrap());
     // Wait until it answers.
     let output = curl(end, scratch, &["--ssl-reqd", "--insecure", "ftp://127.0.0.1/"]);
     assert!(output.status.success(), "{output:?}");
@@ -259,7 +259,7 @@ fn aiosmtpd_accepts_mail_of_emulated_clients_over_tls() {
     command.args(["--nosetuid", "--listen", "198.51.100.2:25", "--tlscert"]);
     command.arg(scratch.file("pages.pem")).arg("--tlskey").arg(scratch.file("pages.key"));
     command.args(["--class", "aiosmtpd.handlers.Mailbox"]).arg(scratch.file("mails"));
-    let _server = Ended(command.spawn().unwrap());
+    let _server = KilledOnDrop(command.spawn().unwrap());
     // Wait until it answers.
     let output = curl(&lab.b, &scratch, &["--ssl-reqd", "--insecure", "smtp://198.51.100.2"]);
     assert!(output.status.success(), "{output:?}");

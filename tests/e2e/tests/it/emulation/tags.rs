@@ -7,7 +7,7 @@ use wirestorm_testkit::net::{CaptureOptions, End, Lab, LabOptions};
 use wirestorm_testkit::{Scratch, tshark};
 
 use super::told::wait_for_frames;
-use super::{Ended, both_ports, curl, emulate, plan, stop};
+use super::{KilledOnDrop, both_ports, curl, emulate, plan, stop};
 
 /// Nine clients: three in two VLANs, three behind labels, three behind both.
 const PLAN: &str = r#"
@@ -187,7 +187,7 @@ fn hosts_in_two_vlans_answer_pings_during_a_run() {
     lab.b.namespace().ip(&["addr add 10.0.9.77/24 dev veth1"]).unwrap();
     lab.b.join_vlan(Some(5), 7).unwrap();
     for (backend, is_beside) in [("af_packet", true), ("af_xdp", true), ("af_xdp", false)] {
-        lab.b.hand_tags_over_beside(is_beside).unwrap();
+        lab.b.set_vlan_offload(is_beside).unwrap();
         let mut command = emulate(&plan);
         command.args(["--backend", backend, "--port", &format!("a={}", lab.a.port())]);
         command.args(["--port", &format!("b={}", lab.b.port())]);
@@ -202,7 +202,7 @@ fn hosts_in_two_vlans_answer_pings_during_a_run() {
         assert!(answers(&lab.b, &["10.0.9.1"]), "{backend}: the host still answers");
         running.signal(rustix::process::Signal::INT);
         let outcome = running.wait();
-        outcome.assert_calm();
+        outcome.assert_no_panic();
         assert!(outcome.number("/ports/0/connections/flows/closed") > 50, "{outcome}");
     }
 }
@@ -215,7 +215,7 @@ fn host_in_vlan(outer: Option<u16>, inner: u16) -> Lab {
     lab.b.namespace().ip(&lines.each_ref().map(String::as_str)).unwrap();
     lab.b.join_vlan(outer, inner).unwrap();
     // XDP sees only tags inside the frame.
-    lab.b.hand_tags_over_beside(false).unwrap();
+    lab.b.set_vlan_offload(false).unwrap();
     lab
 }
 
@@ -286,7 +286,8 @@ templates:
         let mut server = lab.b.command("python3");
         server.args(["-m", "http.server", "80", "-b", "198.51.100.2"]).stdout(Stdio::null());
         let folder = scratch.path();
-        let _server = Ended(server.current_dir(folder).stderr(Stdio::null()).spawn().unwrap());
+        let _server =
+            KilledOnDrop(server.current_dir(folder).stderr(Stdio::null()).spawn().unwrap());
         assert!(!curl(&lab.b, "198.51.100.2", 1).is_empty());
         let mut command = emulate(&plan);
         command.args(["--backend", backend, "--port", &format!("clients={}", lab.a.port())]);

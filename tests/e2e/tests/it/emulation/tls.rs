@@ -8,7 +8,7 @@ use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-use super::{Ended, PAGE, emulate, host, plan, serve, stop, stop_short};
+use super::{KilledOnDrop, PAGE, emulate, host, plan, serve, stop, stop_with_failures};
 
 /// Creates a self-signed certificate for `NAME.test`: `NAME.pem` and `NAME.key`.
 pub(super) fn certificate(scratch: &Scratch, name: &str) {
@@ -112,7 +112,7 @@ fn openssl_and_curl_use_an_emulated_server() {
 }
 
 /// nginx with a page over TLS; it logs to `log` whether each session was resumed.
-fn nginx(lab: &Lab, scratch: &Scratch, protocols: &str) -> Ended {
+fn nginx(lab: &Lab, scratch: &Scratch, protocols: &str) -> KilledOnDrop {
     host(&lab.b);
     lab.b.namespace().ip(&["link set lo up"]).unwrap();
     certificate(scratch, "pages");
@@ -131,10 +131,10 @@ fn nginx(lab: &Lab, scratch: &Scratch, protocols: &str) -> Ended {
 }
 
 /// Starts nginx at the other end; returns once it serves TLS, with an empty log.
-pub(super) fn start_nginx(lab: &Lab, scratch: &Scratch, configuration: &str) -> Ended {
+pub(super) fn start_nginx(lab: &Lab, scratch: &Scratch, configuration: &str) -> KilledOnDrop {
     let file = scratch.file("nginx.conf");
     fs::write(&file, configuration).unwrap();
-    let nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
+    let nginx = KilledOnDrop(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
     // It is ready once a client gets a page.
     let mut command = lab.b.command("curl");
     command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
@@ -244,7 +244,7 @@ fn servers_can_require_client_certificates() {
     assert!(!succeeded && said.contains("certificate required"), "{said}");
     let (succeeded, said) = curl(&["--cert", "other.pem", "--key", "other.key"]);
     assert!(!succeeded && said.contains("unknown ca"), "{said}");
-    let outcome = stop_short(emulated);
+    let outcome = stop_with_failures(emulated);
     for cause in ["peer has no certificate", "certificate of an unknown issuer"] {
         assert_eq!(
             outcome.number(&format!("/ports/0/connections/tls/failures/{cause}")),
@@ -286,7 +286,7 @@ fn openssl_sends_a_client_certificate_to_an_emulated_server() {
         let said = show(version, "other");
         assert!(said.contains("alert unknown ca"), "{version}: {said}");
     }
-    let outcome = stop_short(emulated);
+    let outcome = stop_with_failures(emulated);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
     // The rejected connections with their causes; one of the others is from curl.
     assert_eq!(number("connections/tls/failures/peer has no certificate"), 2, "{outcome}");

@@ -9,7 +9,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 use wirestorm_testkit::pcap::Packet;
 
-use super::{BOTH, both_ports, curl, emulate, host, plan, serve, stop_short};
+use super::{BOTH, both_ports, curl, emulate, host, plan, serve, stop_with_failures};
 
 /// Waits until more than `more_than` frames have arrived.
 pub(crate) fn wait_for_frames(end: &End, more_than: u64) {
@@ -108,7 +108,7 @@ templates:
     let mut command = lab.b.command("curl");
     command.args(["--silent", "--max-time", "5", "http://198.51.100.1/"]);
     assert!(!command.output().unwrap().status.success());
-    let outcome = stop_short(servers);
+    let outcome = stop_with_failures(servers);
     assert_eq!(outcome.result()["interrupted"], true);
     // State at Ctrl-C: in TIME-WAIT, or already closed.
     let failed = ["failed", "time_wait_failed"]
@@ -294,7 +294,7 @@ fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
     let heard = lab.b.counters().unwrap().rx_packets;
     send([damaged, vec![syn(&lab, [0, 0]); 2]].concat());
     wait_for_frames(&lab.b, heard + 1);
-    let outcome = stop_short(servers);
+    let outcome = stop_with_failures(servers);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
     ["connections/flows/damaged", "connections/tcp/rcvbadsum", "connections/flows/no_template"]
         .map(number)

@@ -27,7 +27,7 @@ fn replay_bytes(scratch: &Scratch, bytes: &[u8]) -> Outcome {
     // Remove the output of an earlier run.
     drop(std::fs::remove_file(&written));
     let outcome = replay([Path::new("-w"), &written, &path]);
-    outcome.assert_calm();
+    outcome.assert_no_panic();
     outcome
 }
 
@@ -223,9 +223,9 @@ fn usage_errors_are_reported_before_sending() {
         (&["-w", "/no-such-folder/out.pcap", capture], &["/no-such-folder/out.pcap"]),
     ];
     for (arguments, words) in cases {
-        replay(arguments).refused(2, words);
+        replay(arguments).expect_error(2, words);
     }
-    replay(["-w", output]).refused(2, &["FILE"]);
+    replay(["-w", output]).expect_error(2, &["FILE"]);
     assert!(!Path::new(output).exists());
 }
 
@@ -239,7 +239,7 @@ fn full_disk_is_an_error_with_a_result() {
     let packets = traffic(300, 1);
     std::fs::write(&path, encode(FileForm::default(), &packets)).unwrap();
     let outcome = replay(["-w", "/dev/full", path.to_str().unwrap()]);
-    outcome.assert_calm();
+    outcome.assert_no_panic();
     let outcome = outcome.expect(1);
     assert!(outcome.lines("/errors").contains("/dev/full"), "{outcome}");
     assert!(outcome.lines("/errors").contains("No space left"), "{outcome}");
@@ -255,7 +255,7 @@ fn full_disk_is_an_error_with_a_result() {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script]).arg(wirestorm()).arg(&disk).arg(&path).arg(&written);
     let outcome = run_command(&mut command);
-    outcome.assert_calm();
+    outcome.assert_no_panic();
     let outcome = outcome.expect(1);
     assert!(outcome.lines("/errors").contains("out.pcap"), "{outcome}");
     assert!(outcome.lines("/errors").contains("No space left"), "{outcome}");

@@ -35,7 +35,7 @@ fn interface_that_is_down_is_rejected_with_the_command_to_bring_it_up() {
     let lab = Lab::new().unwrap();
     lab.a.set_up(false).unwrap();
     let outcome = replay(["-i", &lab.a.port(), path.to_str().unwrap()]);
-    outcome.refused(2, &["veth0", "down", &up_command(&lab)]);
+    outcome.expect_error(2, &["veth0", "down", &up_command(&lab)]);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn missing_carrier_is_reported() {
         lab.b.set_up(false).unwrap();
         let port = lab.a.port();
         let outcome = replay(["-t", "--backend", backend, "-i", &port, path.to_str().unwrap()]);
-        outcome.assert_calm();
+        outcome.assert_no_panic();
         assert_ne!(outcome.status.code(), Some(0), "{outcome}");
         assert!(outcome.lines("/notes").contains("veth0 had no carrier"), "{outcome}");
     }
@@ -74,7 +74,7 @@ fn check_fault(fault: fn(&Lab), words: fn(&Lab) -> String) {
         wait_for_frames(&lab.b, 10);
         fault(&lab);
         let outcome = running.wait();
-        outcome.assert_calm();
+        outcome.assert_no_panic();
         let outcome = outcome.expect(1);
         assert!(outcome.number("/achieved/packets") > 10, "{backend}: {outcome}");
         let taken = outcome.number("/achieved/flows/flow_packets")
@@ -117,7 +117,7 @@ fn af_xdp_run_blocks_a_second_run_on_its_interface() {
     wait_for_frames(&lab.b, 10);
     for backend in ["af_xdp", "af_packet"] {
         let second = replay(["-t", "--backend", backend, "-i", &port, path]);
-        second.refused(2, &["veth0", "another"]);
+        second.expect_error(2, &["veth0", "another"]);
     }
     wait_for_frames(&lab.b, lab.b.counters().unwrap().rx_packets);
     first.signal(rustix::process::Signal::INT);
@@ -156,7 +156,7 @@ fn interface_with_the_default_route_is_rejected_without_force() {
     let path = path.to_str().unwrap();
     let lab = RouterLab::with(&LabOptions::default()).unwrap();
     let port = lab.a.port();
-    replay(["-t", "-i", &port, path]).refused(2, &["default route", "--force-interface"]);
+    replay(["-t", "-i", &port, path]).expect_error(2, &["default route", "--force-interface"]);
     assert_eq!(lab.router_a.counters().unwrap().rx_packets, 0);
     replay(["-t", "--force-interface", "-i", &port, path]).expect(0);
 }
@@ -191,7 +191,7 @@ fn check_without_privilege(cases: &[(&str, &[&str])]) {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&binary);
         command.args(["replay", "--json", "-", "-t", "--backend", backend, "-i", "veth0"]);
         let outcome = run_command(command.arg(&path).stdin(Stdio::null()));
-        outcome.refused(2, &[&["veth0", "root", "setcap"], *capabilities].concat());
+        outcome.expect_error(2, &[&["veth0", "root", "setcap"], *capabilities].concat());
     }
 }
 

@@ -134,5 +134,5 @@ fn one_interface_cannot_have_both_sides() {
     let lab = Lab::new().unwrap();
     let port = lab.a.port();
     let arguments = ["-i", &port, "-I", &port, "--split", "auto", path.to_str().unwrap()];
-    replay(arguments).refused(2, &["veth0 is named twice"]);
+    replay(arguments).expect_error(2, &["veth0 is named twice"]);
 }

@@ -85,8 +85,9 @@ fn unanswered_arp_and_missing_route_are_different_errors() {
         return;
     }
     let lab = lab();
-    ping(&lab, "198.51.100.9", &[]).refused(1, &["198.51.100.9 did not answer 3 ARP requests"]);
-    ping(&lab, "192.0.2.1", &[]).refused(2, &["no route to 192.0.2.1", "198.51.100.77/24"]);
+    ping(&lab, "198.51.100.9", &[])
+        .expect_error(1, &["198.51.100.9 did not answer 3 ARP requests"]);
+    ping(&lab, "192.0.2.1", &[]).expect_error(2, &["no route to 192.0.2.1", "198.51.100.77/24"]);
     let mut command = Command::new(wirestorm());
     command.args([
         "ping",
@@ -96,7 +97,8 @@ fn unanswered_arp_and_missing_route_are_different_errors() {
         "198.51.100.77/40",
         "192.0.2.1",
     ]);
-    run_command(&mut command).refused(2, &["--address \"198.51.100.77/40\": expected an address"]);
+    run_command(&mut command)
+        .expect_error(2, &["--address \"198.51.100.77/40\": expected an address"]);
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn capture_contains_only_frames_that_match_the_filter() {
     assert_eq!(count("udp.dstport == 7 or vlan.id == 9"), 20);
     let mut wrong = Command::new(wirestorm());
     wrong.args(["capture", &lab.b.port(), "udp prt 7", "--write"]).arg(&path);
-    run_command(&mut wrong).refused(2, &["filter \"udp prt 7\"", "syntax error"]);
+    run_command(&mut wrong).expect_error(2, &["filter \"udp prt 7\"", "syntax error"]);
 }
 
 #[test]
@@ -193,10 +195,10 @@ flows:
     let nobody = text.replace("gateway: 198.51.100.2", "gateway: 198.51.100.200");
     std::fs::write(&plan, nobody).unwrap();
     run_command(Command::new(wirestorm()).arg("run").arg(&plan))
-        .refused(2, &["198.51.100.200 did not answer"]);
+        .expect_error(2, &["198.51.100.200 did not answer"]);
     let no_ip =
         text.replace("{ipv4: {src: 198.51.100.77", "{vlan: {id: 7}}, {ipv4: {src: 198.51.100.77");
     std::fs::write(&plan, no_ip).unwrap();
     run_command(Command::new(wirestorm()).arg("run").arg(&plan))
-        .refused(2, &["flows[0].packet[0].ethernet.dst: auto is the Ethernet address"]);
+        .expect_error(2, &["flows[0].packet[0].ethernet.dst: auto is the Ethernet address"]);
 }

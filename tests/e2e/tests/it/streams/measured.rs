@@ -253,5 +253,5 @@ fn multiplier_scales_the_total_rate_of_all_flows() {
     }
     let mut command = Command::new(wirestorm());
     command.arg("run").arg(&plan).args(["--port", &port, "--multiplier", "fast"]);
-    run_command(&mut command).refused(2, &["--multiplier \"fast\": expected a factor"]);
+    run_command(&mut command).expect_error(2, &["--multiplier \"fast\": expected a factor"]);
 }

@@ -75,7 +75,7 @@ pub(in crate::tcp) struct Delivery {
 
 impl Delivery {
     /// Records that there is no data to send although the window has room.
-    pub(in crate::tcp) fn note_dry(&mut self, now: u64) {
+    pub(in crate::tcp) fn note_no_data(&mut self, now: u64) {
         self.dry_at.get_or_insert(now);
     }
 
@@ -83,7 +83,7 @@ impl Delivery {
     pub(in crate::tcp) fn note_ready(&mut self, in_flight: u32, now: u64) {
         // The program was late: the data could have been sent earlier.
         if self.dry_at.take().is_some_and(|at| at < now) {
-            self.limit_by_program(in_flight);
+            self.mark_application_limited(in_flight);
         }
     }
 
@@ -124,7 +124,7 @@ impl Delivery {
     }
 
     /// Marks the samples of the data in flight as application-limited.
-    pub(super) fn limit_by_program(&mut self, in_flight: u32) {
+    pub(super) fn mark_application_limited(&mut self, in_flight: u32) {
         self.app_limited = (self.total + u64::from(in_flight)).max(1);
     }
 
@@ -318,7 +318,7 @@ mod tests {
     fn application_limited_samples_are_marked() {
         let mut flow = Flow::new();
         assert!(!flow.send(2_000, 0));
-        flow.delivery.note_dry(0);
+        flow.delivery.note_no_data(0);
         let is_limited = |delivered: Delivered| delivered.sample.unwrap().is_app_limited;
         assert!(!is_limited(flow.acknowledge(2_000, 10_000)));
         // The program sends late, after a pause.
@@ -328,7 +328,7 @@ mod tests {
         assert!(!is_limited(flow.acknowledge(6_000, 70_000)));
         // Data at the same time is not late.
         flow.send(2_000, 70_000);
-        flow.delivery.note_dry(70_000);
+        flow.delivery.note_no_data(70_000);
         flow.send(2_000, 70_000);
         assert!(!is_limited(flow.acknowledge(10_000, 80_000)));
     }

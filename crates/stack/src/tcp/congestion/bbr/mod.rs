@@ -52,7 +52,7 @@ pub struct Bbr {
     pub(super) window: Window,
     pub(in crate::tcp) delivery: Delivery,
     pub(in crate::tcp) pacing: Pacing,
-    pub(in crate::tcp) before: Before,
+    pub(in crate::tcp) before: AckContext,
     mode: Mode,
     /// BtlBw, in bytes per second.
     bandwidth: WindowedMax,
@@ -82,7 +82,7 @@ pub struct Bbr {
 
 /// State before the acknowledgement in progress.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::tcp) struct Before {
+pub(in crate::tcp) struct AckContext {
     /// Bytes in flight.
     pub(in crate::tcp) in_flight: u32,
     /// Last sent part of the data that it delivers.
@@ -178,7 +178,7 @@ impl Bbr {
             window,
             delivery: Delivery::default(),
             pacing: Pacing::default(),
-            before: Before::default(),
+            before: AckContext::default(),
             mode: Mode::Startup,
             bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
             rounds: 0,
@@ -239,7 +239,7 @@ impl Bbr {
     }
 
     /// Handles the first transmission after an idle period (BBRHandleRestartFromIdle).
-    pub(in crate::tcp) fn begin_again(&mut self, now: u64) {
+    pub(in crate::tcp) fn restart_from_idle(&mut self, now: u64) {
         self.restarts = true;
         self.aggregation.acknowledged = 0;
         self.aggregation.since = now;
@@ -365,7 +365,7 @@ impl Bbr {
     fn probe_round_trip(&mut self, heard: &Acknowledgement) {
         let Mode::ProbeRoundTrip { until, has_round } = self.mode else { return };
         // The path does not limit the rate now.
-        self.delivery.limit_by_program(heard.in_flight);
+        self.delivery.mark_application_limited(heard.in_flight);
         match until {
             None if heard.in_flight <= self.window_min() => {
                 let until = Some(heard.now + PROBE_ROUND_TRIP_SPAN);
