@@ -10,7 +10,7 @@ use wirestorm_testkit::require::{SKIPPED_LOG, is_root};
 
 use crate::setup::{NIGHTLY, Purpose};
 use crate::workspace::{cargo, cargo_of};
-use crate::{Fallible, directions, docs, setup, table, workspace};
+use crate::{Fallible, dependencies, docs, setup, table, workspace};
 
 /// Run time of each fuzz target in seconds; two run at a time. 15 targets take about 30 seconds.
 const FUZZ_SECONDS: u32 = 4;
@@ -137,7 +137,7 @@ fn packages(_: Extent) -> Fallible<Pass> {
 }
 
 fn check_directions(_: Extent) -> Fallible<Pass> {
-    let wrong = directions::check()?;
+    let wrong = dependencies::check()?;
     if wrong.is_empty() { Ok(Pass::Done) } else { Err(wrong.join("\n").into()) }
 }
 

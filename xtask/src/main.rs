@@ -6,7 +6,7 @@ mod bench;
 mod ci;
 mod corpus;
 mod demo;
-mod directions;
+mod dependencies;
 mod docs;
 mod sample;
 mod setup;

@@ -4,7 +4,7 @@ use core::fmt::{self, Display, Formatter};
 
 /// A number and the words that follow it, singular or plural.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted<'a> {
+pub struct Pluralised<'a> {
     number: u64,
     words: &'a str,
 }
@@ -17,11 +17,11 @@ pub struct Counted<'a> {
 /// assert_eq!(counted(1, "frame was", "frames were").to_string(), "1 frame was");
 /// assert_eq!(counted(0, "frame was", "frames were").to_string(), "0 frames were");
 /// ```
-pub const fn pluralise<'a>(number: u64, one: &'a str, several: &'a str) -> Counted<'a> {
-    Counted { number, words: if number == 1 { one } else { several } }
+pub const fn pluralise<'a>(number: u64, one: &'a str, several: &'a str) -> Pluralised<'a> {
+    Pluralised { number, words: if number == 1 { one } else { several } }
 }
 
-impl Display for Counted<'_> {
+impl Display for Pluralised<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.number, self.words)
     }

@@ -17,5 +17,5 @@ pub mod port;
 pub mod prefetch;
 pub mod rate;
 pub mod time;
-pub mod wheel;
+pub mod timer_wheel;
 pub mod wrapper;

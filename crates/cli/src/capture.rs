@@ -11,10 +11,10 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::capture::{CaptureError, CaptureOptions, CaptureReport, capture};
 use wirestorm_control::plan::traffic::parse_time;
 
-use crate::fit::{columns, fit_beside_bar};
 use crate::number::{count_of, grouped, seconds};
 use crate::signals::Signals;
 use crate::status;
+use crate::terminal_width::{columns, fit_beside_bar};
 
 const EXAMPLES: &str = "\
 Examples:

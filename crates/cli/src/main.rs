@@ -6,12 +6,11 @@ mod printing;
 
 mod backend;
 mod capture;
+mod departure_lines;
 mod doctor;
 mod emulate;
 mod files;
-mod fit;
 mod foreground;
-mod gaps;
 mod impair;
 mod manual;
 mod number;
@@ -23,8 +22,9 @@ mod replay;
 mod report;
 mod schema;
 mod signals;
+mod suggestions;
 mod tcpreplay;
-mod tips;
+mod terminal_width;
 mod traffic;
 mod wrap;
 
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     let mut command = Cli::command();
     let matches = match command.try_get_matches_from_mut(&arguments) {
         Ok(matches) => matches,
-        Err(error) => tips::with_suggestions(error, &mut command, &arguments).exit(),
+        Err(error) => suggestions::with_suggestions(error, &mut command, &arguments).exit(),
     };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);

@@ -13,8 +13,8 @@ use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_io::privilege::{self, Capabilities, Capability};
 
 use crate::backend::{
-    AF_PACKET, BACKENDS, Candidate, Conditions, Descriptor, KernelVersion, Probe, XDP_KERNEL,
-    candidates, try_open,
+    AF_PACKET, BACKENDS, Candidate, Conditions, Descriptor, KernelVersion, LatencyProbe,
+    XDP_KERNEL, candidates, try_open,
 };
 pub use crate::backend::{Grade, OpenTest};
 
@@ -204,9 +204,9 @@ fn first_usable(
     let mut refused = Vec::new();
     for candidate in candidates(link, &Conditions::of_one_port()) {
         let why = match &candidate.probe {
-            Probe::Bad(reason) => Err(reason.clone()),
-            Probe::Good(why) => Ok((*why).to_owned()),
-            Probe::Fallback | Probe::NotConsidered => Ok(refused.join("; ")),
+            LatencyProbe::Bad(reason) => Err(reason.clone()),
+            LatencyProbe::Good(why) => Ok((*why).to_owned()),
+            LatencyProbe::Fallback | LatencyProbe::NotConsidered => Ok(refused.join("; ")),
         };
         let backend = candidate.backend.name;
         match why.and_then(|why| obstacle(&candidate).map(|()| why)) {
@@ -304,7 +304,7 @@ fn check_backend(
     if let Some(found) = missing_privilege(capabilities, backend) {
         return missing(found).with_repair(privilege::setcap_command(privilege::ALL));
     }
-    if let Probe::Bad(found) = (backend.probe)(link, &Conditions::of_one_port()) {
+    if let LatencyProbe::Bad(found) = (backend.probe)(link, &Conditions::of_one_port()) {
         let finding = missing(found);
         return match (backend.repair)(interface, link) {
             Some(repair) => finding.with_repair(repair),

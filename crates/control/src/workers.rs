@@ -35,7 +35,7 @@ struct WorkerStart {
     at: Instant,
     /// Whether the worker itself waits for `at`. Paced workers do not: their schedule starts at
     /// `at`.
-    waits: bool,
+    waits_for_start: bool,
 }
 
 impl<'scope, T: Send + 'scope> Workers<'scope, T> {
@@ -78,7 +78,7 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
                     let _ = is_ready.send(outcome);
                     drop(is_ready);
                     let begin: WorkerStart = start.recv().ok()?;
-                    if begin.waits {
+                    if begin.waits_for_start {
                         clock::wait_until(begin.at);
                     }
                     Some(work?(begin.at))
@@ -105,7 +105,7 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
     pub(crate) fn start(&self, start: Start, paced: bool) -> Instant {
         let soon = clock::now().saturating_add(if paced { LEAD } else { Duration::ZERO });
         let at = start.at.map_or(soon, |at| at.max(soon));
-        let begin = WorkerStart { at, waits: start.at.is_some() && !paced };
+        let begin = WorkerStart { at, waits_for_start: start.at.is_some() && !paced };
         for worker in &self.starts {
             // The channel is closed if the worker has panicked.
             let _ = worker.send(begin);

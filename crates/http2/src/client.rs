@@ -13,10 +13,10 @@ use wirestorm_stack::content::MessageCounters;
 use crate::cause::Cause;
 use crate::head;
 use crate::heard::IncomingMessage;
+use crate::outgoing::{MessageWriter, Step};
 use crate::pipe::{Pipe, WakeFlag};
 use crate::session::End;
 use crate::settings::Http2Settings;
-use crate::speaker::{MessageWriter, Step};
 
 /// HTTP/2 connection of one client.
 #[derive(Debug)]

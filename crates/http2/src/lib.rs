@@ -20,11 +20,11 @@ mod cause;
 mod client;
 mod head;
 mod heard;
+mod outgoing;
 mod pipe;
 mod server;
 mod session;
 mod settings;
-mod speaker;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -119,11 +119,11 @@ fn acquire_here(
     let exclusive = format!("wirestorm/transmit/{index}");
     let shared = |number| format!("wirestorm/transmit/{index}/{number}");
     let taken = match access {
-        Access::Exclusive => take(&exclusive).map_err(system)?,
+        Access::Exclusive => bind_name(&exclusive).map_err(system)?,
         Access::Shared => {
             let mut taken = BindOutcome::HeldByOther(None);
             for number in 0..SHARED_MAX {
-                taken = take(&shared(number)).map_err(system)?;
+                taken = bind_name(&shared(number)).map_err(system)?;
                 if matches!(taken, BindOutcome::Bound(_)) {
                     break;
                 }
@@ -159,7 +159,7 @@ enum BindOutcome {
 }
 
 /// Binds an abstract name and listens on it.
-fn take(name: &str) -> io::Result<BindOutcome> {
+fn bind_name(name: &str) -> io::Result<BindOutcome> {
     let (address, length) = abstract_address(name);
     let socket = Socket::open(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
     match socket.bind(&address, length) {

@@ -126,7 +126,7 @@ impl InterfaceName {
     }
 
     /// Returns the error for an interface that was removed while a port was open on it.
-    pub fn is_gone(&self) -> PortError {
+    pub fn removed_error(&self) -> PortError {
         PortError::Gone { interface: self.to_string() }
     }
 
@@ -135,7 +135,7 @@ impl InterfaceName {
         match reason.raw_os_error() {
             Some(libc::ENETDOWN) => self.down_error(),
             // The socket is no longer bound after its interface was removed.
-            Some(libc::ENXIO | libc::ENODEV) => self.is_gone(),
+            Some(libc::ENXIO | libc::ENODEV) => self.removed_error(),
             _ => PortError::System {
                 interface: self.to_string(),
                 operation,

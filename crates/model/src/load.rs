@@ -16,7 +16,7 @@ pub enum Load {
         rate: Rate,
         /// Maximum number of open flows, without those in TIME-WAIT; `None`: the size of the flow
         /// table. Flows that are due above it are skipped and counted.
-        at_most: Option<u64>,
+        flows_max: Option<u64>,
     },
     /// Starts flows at exponentially distributed intervals, as independent users do (an open
     /// loop).

@@ -8,9 +8,9 @@ use wirestorm_model::impairment::{
 use wirestorm_model::stream::Speed;
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
 use crate::document::rate::{RequestedRate, parse as parse_rate};
 use crate::document::time::parse_time;
+use crate::document::value_at::ValueAt;
 
 /// Impairment settings of one direction of a link, one field per key. `None`: not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum ImpairmentError {
     ConflictingLoss,
     /// A queue without a rate that fills it.
     #[error("a queue without a rate: expected a rate too, such as rate=100M-l2")]
-    QueueAlone,
+    QueueWithoutRate,
 }
 
 impl ImpairmentSettings {
@@ -161,7 +161,7 @@ impl ImpairmentSettings {
             (Some(_), Some(_)) => return Err(ImpairmentError::ConflictingLoss),
         };
         let bottleneck = match (self.rate, self.queue) {
-            (None, Some(_)) => return Err(ImpairmentError::QueueAlone),
+            (None, Some(_)) => return Err(ImpairmentError::QueueWithoutRate),
             (None, None) => None,
             (Some((rate, layer)), queue) => {
                 Some(Bottleneck { rate, layer, queue: queue.unwrap_or_default() })

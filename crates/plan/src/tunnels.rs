@@ -9,8 +9,8 @@ use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_wire::prefix::Prefix;
 
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
 use crate::document::range::read_range;
+use crate::document::value_at::{Fields, ValueAt};
 
 pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "from", "to", "source_port"];
 
@@ -49,7 +49,7 @@ fn read_one(
     let (from, to) = read_endpoints(place, fields, own)?;
     let tunnels = ClientTunnels {
         first: clients.first,
-        last: last(&clients),
+        last: last_address(&clients),
         teid,
         teid_step,
         from,
@@ -111,7 +111,7 @@ fn read_endpoints(
     }
 }
 
-fn last(range: &AddressRange) -> IpAddr {
+fn last_address(range: &AddressRange) -> IpAddr {
     let more = range.count.saturating_sub(1);
     match range.first {
         IpAddr::V4(first) => IpAddr::from(first.to_bits().saturating_add(more).to_be_bytes()),

@@ -121,7 +121,7 @@ impl EmulationArguments {
             rx_coalesce: read_duration("rx_coalesce", Some(&self.rx_coalesce))?,
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
-            seed: self.seed.unwrap_or_else(EmulationOptions::drawn_seed),
+            seed: self.seed.unwrap_or_else(EmulationOptions::random_seed),
             verify_checksums: self.verify_checksums,
             force_interface: self.force_interface,
             is_visible: self.is_visible,

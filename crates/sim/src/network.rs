@@ -40,7 +40,7 @@ pub struct NetworkOptions {
 
 /// Frame that leaves an endpoint or arrives at one.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct FrameEvent<'a> {
     /// Index of the endpoint.
     pub node: usize,
     /// Time since the start.
@@ -80,7 +80,7 @@ pub fn run(
     nodes: Vec<NodeOptions>,
     options: &NetworkOptions,
     mut look: impl FnMut(usize, Instant, &Endpoint),
-    mut see: impl FnMut(Seen<'_>) -> Result<(), PortError>,
+    mut see: impl FnMut(FrameEvent<'_>) -> Result<(), PortError>,
 ) -> Result<(Vec<NodeResult>, Duration), PortError> {
     let macs: Vec<MacAddress> = nodes.iter().map(|node| node.mac).collect();
     let mut nodes: Vec<Node> = nodes.into_iter().map(Node::new).collect();
@@ -183,14 +183,14 @@ impl Node {
         &mut self,
         place: usize,
         now: Instant,
-        see: &mut impl FnMut(Seen<'_>) -> Result<(), PortError>,
+        see: &mut impl FnMut(FrameEvent<'_>) -> Result<(), PortError>,
     ) -> Result<(), PortError> {
         self.transmit.advance(now);
         loop {
             while self.coming.front().is_some_and(|(at, _)| *at <= now) {
                 let Some(frame) = self.into.take() else { break };
                 let Some((_, bytes)) = self.coming.pop_front() else { break };
-                see(Seen { node: place, at: now, frame: &bytes })?;
+                see(FrameEvent { node: place, at: now, frame: &bytes })?;
                 // Both wires have the same maximum length.
                 self.into.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
                 self.into.send(frame, bytes.len(), now);
@@ -202,7 +202,7 @@ impl Node {
             for received in batch {
                 let bytes = self.out.frame(&received).to_vec();
                 self.out.release(received);
-                see(Seen { node: place, at: now, frame: &bytes })?;
+                see(FrameEvent { node: place, at: now, frame: &bytes })?;
                 self.left.push_back(bytes);
             }
             if arrived == 0 && left == 0 {

@@ -117,7 +117,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
-    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), at_most: None };
+    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), flows_max: None };
     let limit = Some(connections);
     let endpoint = |instructions: Vec<Instruction>, role, seed| {
         let program = Program::new(instructions).expect("a program within its bounds");

@@ -268,7 +268,7 @@ fn dissect_ipv6<'a>(
     }
     // RFC 8200 section 4.4: discard a packet with a routing type that this host does not know. RFC
     // 5095 section 3 makes type 0 unknown.
-    let is_understood = !extensions.is_refused && !extensions.is_routed;
+    let is_understood = !extensions.must_discard && !extensions.is_routed;
     if !matches!(extensions.protocol, protocol::TCP | protocol::UDP) || !is_understood {
         return Err(DissectError::Protocol);
     }

@@ -10,7 +10,7 @@ use wirestorm_wire::prefix::Prefix;
 
 use crate::echo;
 use crate::heard::HostEvent;
-use crate::neighbour::{self, ALL_NODES, Told};
+use crate::neighbour::{self, ALL_NODES, ProgramNames};
 use wirestorm_model::address_range::AddressRange;
 
 /// A host with one interface.
@@ -193,7 +193,7 @@ impl Host {
 
     /// Returns the sender's addresses from an ARP or neighbour discovery message, whether a
     /// request, a reply or an announcement.
-    pub fn neighbour_of(&self, frame: &[u8]) -> Option<Told> {
+    pub fn neighbour_of(&self, frame: &[u8]) -> Option<ProgramNames> {
         let frame = self.untagged(frame)?;
         let outer = ethernet::Frame::new(&*frame).ok()?;
         let destination = outer.destination();

@@ -33,7 +33,7 @@ enum Expected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Framing without content: an empty line before a message, a chunk size or a trailer.
-    Nothing,
+    Framing,
     /// A part of a message head.
     Head(&'a [u8]),
     /// The last part of a head, including the empty line, and what follows the head.
@@ -107,7 +107,7 @@ impl MessageReader {
             Expected::BodyUntilClose => (0, Piece::Body(bytes)),
             // Section 2.2: ignore empty lines before a message.
             Expected::StartLine if self.line.is_empty() && matches!(bytes, [b'\r' | b'\n', ..]) => {
-                (1, Piece::Nothing)
+                (1, Piece::Framing)
             }
             Expected::StartLine
             | Expected::Header
@@ -150,7 +150,7 @@ impl MessageReader {
         }
         let Some(end) = end else {
             self.line.extend_from_slice(bytes);
-            return (length, if is_of_head { Piece::Head(piece) } else { Piece::Nothing });
+            return (length, if is_of_head { Piece::Head(piece) } else { Piece::Framing });
         };
         let mut begun = core::mem::take(&mut self.line);
         let line = match begun.is_empty() {
@@ -188,17 +188,17 @@ impl MessageReader {
                     0 => Expected::Trailer,
                     size => Expected::Chunk(size),
                 };
-                Some(Piece::Nothing)
+                Some(Piece::Framing)
             }
             Expected::ChunkEnd if line.is_empty() => {
                 self.part = Expected::ChunkSize;
-                Some(Piece::Nothing)
+                Some(Piece::Framing)
             }
             Expected::Trailer if line.is_empty() => {
                 *self = Self::default();
                 Some(Piece::End)
             }
-            Expected::Trailer => Some(Piece::Nothing),
+            Expected::Trailer => Some(Piece::Framing),
             // The other parts have no lines.
             Expected::ChunkEnd
             | Expected::Body(_)

@@ -112,7 +112,7 @@ pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, IcmpErrorMessa
     } else {
         let view = ipv6::Packet::new(packet).ok().filter(ipv6::Packet::is_whole)?;
         let (source, destination) = (view.source().octets(), view.destination().octets());
-        let extensions = view.extensions().filter(|it| !it.is_refused && !it.is_routed)?;
+        let extensions = view.extensions().filter(|it| !it.must_discard && !it.is_routed)?;
         (FlowKey::ipv6(source, destination, extensions.protocol), extensions.protocol_at)
     };
     let is_known = match key.protocol() {

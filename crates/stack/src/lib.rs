@@ -24,5 +24,5 @@ mod udp_echo;
 pub use echo::EchoRequest;
 pub use heard::{EchoReply, HostEvent};
 pub use host::{Host, ProxiedAddresses, Route};
-pub use neighbour::Told;
+pub use neighbour::ProgramNames;
 pub use udp_echo::Datagram;

@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-mod leftovers;
+mod cleanup;
 pub mod net;
 pub mod pcap;
 pub mod require;

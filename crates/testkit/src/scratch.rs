@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::leftovers::{self, CleanupItem};
+use crate::cleanup::{self, CleanupItem};
 
 /// A unique folder in the system's temporary directory, removed on drop.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ impl Scratch {
     /// # Errors
     /// The error of `mkdir(2)`.
     pub fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(leftovers::unique_name());
-        leftovers::register(CleanupItem::Folder(path.clone()));
+        let path = std::env::temp_dir().join(cleanup::unique_name());
+        cleanup::register(CleanupItem::Folder(path.clone()));
         let scratch = Self { path };
         std::fs::create_dir(&scratch.path)?;
         Ok(scratch)
@@ -37,7 +37,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        leftovers::remove(&CleanupItem::Folder(self.path.clone()));
+        cleanup::remove(&CleanupItem::Folder(self.path.clone()));
     }
 }
 

@@ -107,7 +107,7 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
-    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), at_most: None };
+    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), flows_max: None };
     let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(count));
     let asks = Role::Client { tuples, link, load, ramp, limit };
     let answers = Role::Server { listen: Listen::at(PORT) };

@@ -31,7 +31,7 @@ use session::{FailedSession, TlsSession};
 pub use settings::{Resume, TlsSettings, Version};
 use tickets::{ClientTickets, Tickets};
 use trusted::Trusted;
-use unverified::Anybody;
+use unverified::AcceptAny;
 
 /// TLS sessions of clients. Each client address keeps its own tickets, as separate machines would.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl TlsClients {
             .map_err(TlsError::Settings)?;
         let verifier: Arc<dyn ServerCertVerifier> = match &settings.authorities {
             Some(pem) => Arc::new(Trusted::new(pem, provider)?),
-            None => Arc::new(Anybody(provider)),
+            None => Arc::new(AcceptAny(provider)),
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &settings.client_identity {

@@ -10,9 +10,9 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 /// Accepts any certificate, regardless of issuer and name. It only verifies the signature with the
 /// server's key, which is most of a client's cost.
 #[derive(Debug)]
-pub(crate) struct Anybody(pub(crate) Arc<CryptoProvider>);
+pub(crate) struct AcceptAny(pub(crate) Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -5,7 +5,7 @@
 
 mod repair;
 
-pub use repair::{Outcome, Repair, UnchangedReason, repair};
+pub use repair::{ChecksumOutcome, Repair, UnchangedReason, repair};
 
 /// Returns the sum over `data`; an odd last byte is the upper half of a word.
 ///

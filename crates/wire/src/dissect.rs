@@ -278,7 +278,7 @@ impl Dissector<'_> {
     /// RFC 791 section 3.1.
     #[inline]
     fn ipv4(&self, at: usize) -> Dissection {
-        self.concluded(at, ethertype::IPV4, self.ipv4_flow(at))
+        self.dissection(at, ethertype::IPV4, self.ipv4_flow(at))
     }
 
     /// Returns the flow and the length of the IP header.
@@ -312,7 +312,7 @@ impl Dissector<'_> {
     /// RFC 8200 section 3.
     #[inline(never)]
     fn ipv6(&self, at: usize) -> Dissection {
-        self.concluded(at, ethertype::IPV6, self.ipv6_flow(at))
+        self.dissection(at, ethertype::IPV6, self.ipv6_flow(at))
     }
 
     /// Returns the flow and the length of the IP headers.
@@ -342,7 +342,7 @@ impl Dissector<'_> {
 
     /// Creates the dissection in one place, since a copy costs as much as the creation.
     #[inline]
-    fn concluded(&self, at: usize, ethertype: u16, flow: Option<(FlowKey, usize)>) -> Dissection {
+    fn dissection(&self, at: usize, ethertype: u16, flow: Option<(FlowKey, usize)>) -> Dissection {
         if let Some((key, length)) = flow
             && let Ok(network_offset) = u16::try_from(at)
             && let Ok(transport_offset) = u16::try_from(at + length)

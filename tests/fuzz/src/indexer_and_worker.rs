@@ -11,7 +11,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::replay::{
     Chunk, Feed, FeedItem, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, SideSource,
-    Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
+    Unique, UniqueFields, Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_sim::memory::{WireOptions, wire};
 
@@ -62,9 +62,9 @@ pub fn run(input: &[u8]) {
     let (mut port, mut arrivals) = wire(WireOptions { frames: 64, frame_length_max: 1_518 });
     let unique = (choice & 2 != 0).then_some(Unique {
         what: if choice & 4 != 0 {
-            UniqueAddresses::AddressesAndPorts
+            UniqueFields::AddressesAndPorts
         } else {
-            UniqueAddresses::Addresses
+            UniqueFields::Addresses
         },
         passes_milli: 1_000,
     });

@@ -8,11 +8,11 @@ pub mod fragments;
 pub mod host;
 pub mod http2;
 pub mod indexer_and_worker;
-pub mod own_bytes;
+pub mod option_values;
 pub mod pktgen;
 pub mod plan_emulation;
 pub mod plan_traffic;
-pub mod plan_words;
+pub mod program_content;
 pub mod receive;
 pub mod segments;
 pub mod tcpprep_cache;
@@ -31,11 +31,11 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("host", host::run),
     ("http2", http2::run),
     ("indexer_and_worker", indexer_and_worker::run),
-    ("own_bytes", own_bytes::run),
+    ("own_bytes", program_content::run),
     ("pktgen", pktgen::run),
     ("plan_emulation", plan_emulation::run),
     ("plan_traffic", plan_traffic::run),
-    ("plan_words", plan_words::run),
+    ("plan_words", option_values::run),
     ("receive", receive::run),
     ("segments", segments::run),
     ("tcpprep_cache", tcpprep_cache::run),

@@ -4,8 +4,8 @@ use std::fmt::{self, Formatter, Write};
 
 use wirestorm_control::result::LatencyReport;
 
-use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled, signed_nanoseconds};
+use crate::terminal_width::row;
 use crate::traffic::clipped;
 
 /// Appends a line for a probe to the live table.

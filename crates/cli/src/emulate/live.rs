@@ -4,10 +4,10 @@ use indicatif::ProgressBar;
 use wirestorm_control::Snapshot;
 use wirestorm_control::base::time::Duration;
 
-use super::{followed, latency};
-use crate::fit::{columns, row};
+use super::{latency, sampled_flows};
 use crate::foreground::View;
 use crate::number::{grouped, scaled};
+use crate::terminal_width::{columns, row};
 use crate::traffic::bar;
 
 /// Maximum number of sampled flows shown for each port.
@@ -62,11 +62,11 @@ impl Live {
             latency::live(&mut text, columns, probe);
         }
         if progress.ports.iter().any(|port| !port.sampled.is_empty()) {
-            followed::live_heads(&mut text, columns);
+            sampled_flows::live_heads(&mut text, columns);
         }
         for port in &progress.ports {
             let shown = port.sampled.len().min(FLOWS_MAX);
-            followed::live(&mut text, columns, &port.sampled[..shown]);
+            sampled_flows::live(&mut text, columns, &port.sampled[..shown]);
         }
         let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
         self.bar.set_position((part.min(1.0) * 1e3) as u64);

@@ -1,13 +1,13 @@
 //! `wirestorm emulate`: runs the clients and servers of a plan.
 
-pub(crate) mod followed;
-mod found;
 mod latency;
 mod live;
-mod over_time;
 mod port;
+mod program_results;
+pub(crate) mod sampled_flows;
 pub(crate) mod sim;
 mod table;
+mod time_series;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -189,9 +189,9 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         drain_timeout_flag: Some("--drain-timeout".to_owned()),
         link_down_timeout: read_time("--link-down-timeout", &flags.link_down_timeout)?,
         rx_coalesce: read_time("--rx-coalesce", &flags.rx_coalesce)?,
-        watch: read_watch(&flags.interval, flags.sample_flows.as_deref(), &plan)?,
+        watch: read_watch_options(&flags.interval, flags.sample_flows.as_deref(), &plan)?,
         flows_max: flags.flows_max as usize,
-        seed: flags.seed.unwrap_or_else(EmulationOptions::drawn_seed),
+        seed: flags.seed.unwrap_or_else(EmulationOptions::random_seed),
         force_interface: flags.force_interface,
         verify_checksums: flags.verify_checksums,
         is_visible: false,
@@ -206,7 +206,7 @@ pub(crate) const INTERVAL: &str = "1s";
 ///
 /// # Errors
 /// An interval below 1 ms, or a template that the plan does not have.
-pub(crate) fn read_watch(
+pub(crate) fn read_watch_options(
     interval_text: &str,
     flows: Option<&str>,
     plan: &EmulationPlan,
@@ -216,7 +216,7 @@ pub(crate) fn read_watch(
     if interval < LEAST {
         return Err(format!("--interval {interval_text:?}: expected 1ms or more"));
     }
-    let flows = followed::read_sample_flows(flows)?;
+    let flows = sampled_flows::read_sample_flows(flows)?;
     let mut names = plan.templates.iter().map(|template| template.name.as_str());
     match &flows.template {
         Some(name) if !names.clone().any(|known| known == name) => {
@@ -258,7 +258,7 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
 
 /// Formats an error, with the plan's file name if the error concerns the plan.
 pub(crate) fn with_plan_path(plan: &Path, error: &EmulationError) -> String {
-    match error.is_of_plan() {
+    match error.is_plan_error() {
         true => format!("{}: {error}", plan.display()),
         false => error.to_string(),
     }

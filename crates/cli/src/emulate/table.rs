@@ -10,9 +10,9 @@ use wirestorm_control::result::{
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
 
-use super::found::found;
 use super::port::Port;
-use super::{followed, latency, over_time};
+use super::program_results::found;
+use super::{latency, sampled_flows, time_series};
 use crate::number::{grouped, nanoseconds_or_none, rate, scaled, seconds};
 use crate::report::verdict;
 use crate::traffic::{clipped, shortened};
@@ -59,10 +59,10 @@ impl Display for Table<'_> {
             port_table(f, ports, result)?;
         }
         for ports in ports.chunks(PORTS_PER_TABLE) {
-            over_time::table(f, ports)?;
+            time_series::table(f, ports)?;
         }
         for port in &ports {
-            followed::table(f, port)?;
+            sampled_flows::table(f, port)?;
         }
         latency::table(f, &result.latency)?;
         let templates: usize = result.ports.iter().map(|port| port.templates.len()).sum();

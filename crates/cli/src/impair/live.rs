@@ -4,9 +4,9 @@ use indicatif::ProgressBar;
 use wirestorm_control::Snapshot;
 use wirestorm_control::base::time::Duration;
 
-use crate::fit::{columns, row};
 use crate::foreground::View;
 use crate::number::{grouped, scaled};
+use crate::terminal_width::{columns, row};
 use crate::traffic::bar;
 
 /// Live table on standard error. Hidden if standard error is not a terminal.

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressStyle};
 use wirestorm_control::pktgen::Event;
 
-use crate::fit::{columns, fit_beside_bar};
 use crate::number::count_of;
+use crate::terminal_width::{columns, fit_beside_bar};
 use crate::wrap::wrapped;
 
 /// Prints the events of a run.

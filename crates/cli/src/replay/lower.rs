@@ -36,7 +36,7 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
     let backend = backend(flags);
     let target = target(flags, backend)?;
     let select = &flags.select;
-    let edits = flags.edits.words().meaning().map_err(|error| error.to_string())?;
+    let edits = flags.edits.words().parse().map_err(|error| error.to_string())?;
     let sides = sides(flags)?;
     let plan = ReplayPlan {
         captures: flags.captures.clone(),

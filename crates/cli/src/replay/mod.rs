@@ -1,12 +1,12 @@
 //! `wirestorm replay`: replays captures onto an interface or into a file.
 
-pub(crate) mod conduct;
 mod edit_flags;
 pub(crate) mod flags;
 mod hooks;
 mod lower;
 mod options_files;
 mod progress;
+pub(crate) mod session;
 mod statistics;
 mod table;
 
@@ -19,16 +19,16 @@ use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::result::RunResult;
 
 use crate::{options, ports, status};
-use conduct::{Failure, FrontEnd, run_replay, statistics_every_s};
 use flags::ReplayFlags;
 pub(crate) use options_files::load;
 use progress::ProgressLine;
+use session::{Failure, FrontEnd, run_replay, statistics_every_s};
 use statistics::Statistics;
 use table::Table;
 
 /// Runs the command.
 pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {
-    if let Some(outcome) = instead(flags, matches) {
+    if let Some(outcome) = run_alternative(flags, matches) {
         return match outcome {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => {
@@ -88,7 +88,7 @@ impl FrontEnd for Terminal {
 }
 
 /// Runs the options that replace a replay: `--listnics` and `--save-opts`.
-fn instead(flags: &ReplayFlags, matches: &ArgMatches) -> Option<Result<(), String>> {
+fn run_alternative(flags: &ReplayFlags, matches: &ArgMatches) -> Option<Result<(), String>> {
     if flags.options.listnics {
         return Some(ports::names().and_then(|names| {
             let printed = io::stdout().write_all(names.as_bytes());

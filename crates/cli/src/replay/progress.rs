@@ -6,8 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::Snapshot;
 use wirestorm_control::base::rate::Layer;
 
-use crate::fit::{columns, fit_beside_bar};
 use crate::number::scaled;
+use crate::terminal_width::{columns, fit_beside_bar};
 
 /// Steps of the bar, fine enough for an ETA.
 const STEPS: u64 = 10_000;

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{PortReport, ReceiveReport, RunResult};
 
-use crate::gaps::DepartureLines;
+use crate::departure_lines::DepartureLines;
 use crate::number::{grouped, rate_error, rounded, seconds};
 use crate::report::verdict;
 

@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 use super::Program;
 use crate::options::OptionRules;
 use crate::replay::flags::ReplayFlags;
-use crate::tips::with_suggestions;
+use crate::suggestions::with_suggestions;
 
 /// Options that tcpreplay does not have. An abbreviation matches them only if it matches no option
 /// of tcpreplay.

@@ -3,7 +3,7 @@
 //! The replay itself is that of `wirestorm replay`.
 
 mod arguments;
-mod follow;
+mod loop_statistics;
 mod summary;
 
 use std::ffi::{OsStr, OsString};
@@ -15,11 +15,11 @@ use wirestorm_control::Snapshot;
 use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::result::RunResult;
 
-use crate::replay::conduct::{Failure, FrontEnd, run_replay, statistics_every_s};
 use crate::replay::flags::{OutputFlags, ReplayFlags};
+use crate::replay::session::{Failure, FrontEnd, run_replay, statistics_every_s};
 use crate::{options, ports};
 use arguments::{Invocation, Task};
-use follow::LoopStatistics;
+use loop_statistics::LoopStatistics;
 use summary::Summary;
 
 /// Exit status of tcpreplay's option parser.

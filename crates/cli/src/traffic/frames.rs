@@ -99,7 +99,7 @@ fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Resul
         if before != Some(preview.flow) {
             let gap = if before.is_some() { "\n" } else { "" };
             writeln!(output, "{gap}flow {name}")?;
-            write!(output, "{}", unresolved_addresses(plan.flows[preview.flow].found))?;
+            write!(output, "{}", unresolved_addresses(plan.flows[preview.flow].auto_addresses))?;
             before = Some(preview.flow);
         }
         let summary = Summary {

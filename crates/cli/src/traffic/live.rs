@@ -8,9 +8,9 @@ use wirestorm_control::base::rate::Layer;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::traffic::TrafficPlan;
 
-use crate::fit::{columns, fit_beside_bar, row};
 use crate::foreground::View;
 use crate::number::{scaled, signed_nanoseconds};
+use crate::terminal_width::{columns, fit_beside_bar, row};
 
 /// Maximum number of flows with a line, so that the table fits any terminal.
 const FLOWS_MAX: usize = 15;

@@ -236,7 +236,7 @@ fn reject_trex_options(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
 }
 
 /// Returns the first given option.
-fn given<const COUNT: usize>(options: [(&'static str, bool); COUNT]) -> Option<&'static str> {
+fn first_given<const COUNT: usize>(options: [(&'static str, bool); COUNT]) -> Option<&'static str> {
     options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
@@ -251,7 +251,7 @@ fn of_streams(flags: &TrexFlags) -> [(&'static str, bool); 3] {
 
 /// Rejects options of stateless TRex profiles for a plan of flows.
 fn reject_profile_options(flags: &SimFlags) -> Result<(), String> {
-    let Some(option) = given(of_streams(&flags.trex)) else { return Ok(()) };
+    let Some(option) = first_given(of_streams(&flags.trex)) else { return Ok(()) };
     Err(format!(
         "{option} requires a stateless TRex profile, found {}; remove the option",
         flags.plan.display()
@@ -259,9 +259,9 @@ fn reject_profile_options(flags: &SimFlags) -> Result<(), String> {
 }
 
 /// Rejects options of streams for clients and servers.
-fn refuse_streams(flags: &SimFlags) -> Result<(), String> {
+fn reject_stream_options(flags: &SimFlags) -> Result<(), String> {
     let of_frames = [("--packets", flags.packets.is_some()), ("--speed", flags.speed.is_some())];
-    let option = given(of_frames).or_else(|| given(of_streams(&flags.trex)));
+    let option = first_given(of_frames).or_else(|| first_given(of_streams(&flags.trex)));
     let Some(option) = option else { return Ok(()) };
     Err(format!(
         "{option} requires a plan of flows or a stateless profile, found clients and servers \
@@ -286,7 +286,7 @@ fn reject_emulation_options(flags: &SimFlags) -> Result<(), String> {
         ("--ipv6", flags.trex.ipv6),
         ("--cc", flags.trex.cc.is_some()),
     ];
-    let Some(option) = given(options) else { return Ok(()) };
+    let Some(option) = first_given(options) else { return Ok(()) };
     Err(format!(
         "{option} requires clients and servers, found streams in {}; use --packets or --duration \
          to end streams",
@@ -304,7 +304,8 @@ fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
     reject_emulation_options(flags)?;
     let duration = flags.duration.as_deref().map(|text| read_time("--duration", text));
     let options = options(flags, flags.packets, duration.transpose()?)?;
-    let open = plan.flows.iter().filter(|flow| flow.found != AutoAddresses::default()).count();
+    let open =
+        plan.flows.iter().filter(|flow| flow.auto_addresses != AutoAddresses::default()).count();
     if open > 0 {
         let note = format!(
             "Ethernet addresses with `auto`, in {} of {} flows, are zeros here: a run uses the \
@@ -323,7 +324,7 @@ fn run_emulation(
     mut plan: EmulationPlan,
     usual_duration: Duration,
 ) -> Result<ExitCode, String> {
-    refuse_streams(flags)?;
+    reject_stream_options(flags)?;
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     /// Default round-trip time between the sides.
     const ROUND_TRIP: &str = "20us";
@@ -339,7 +340,7 @@ fn run_emulation(
         limit: *limit,
         duration: seconds_or_time(flags)?.unwrap_or(usual_duration),
         drain_timeout: EMULATION_LINGER,
-        watch: emulate::read_watch(interval, sample_flows.as_deref(), &plan)?,
+        watch: emulate::read_watch_options(interval, sample_flows.as_deref(), &plan)?,
         round_trip: read_time("--rtt", rtt.as_deref().unwrap_or(ROUND_TRIP))?,
         flows_max: flows_max.unwrap_or(FLOWS_MAX) as usize,
         seed: seed.unwrap_or(1),

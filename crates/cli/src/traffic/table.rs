@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{FlowReport, MeasuredReport, PortReport, RunResult};
 
-use crate::gaps::DepartureLines;
+use crate::departure_lines::DepartureLines;
 use crate::number::{grouped, rate_error, rounded, scaled, seconds, signed_nanoseconds};
 use crate::report::verdict;
 use crate::wrap::wrapped;

@@ -7,7 +7,7 @@ use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
-use super::{Descriptor, Probe, TransmitPort};
+use super::{Descriptor, LatencyProbe, TransmitPort};
 use crate::backend::{Choice, DuplexPort};
 use crate::port::{PortOptions, ReceivePort, Usage};
 
@@ -19,8 +19,8 @@ pub static AF_PACKET: Descriptor = Descriptor {
     feeds_kernel: true,
     privileges: privilege::AF_PACKET,
     rank: 2,
-    probe: |_, _| Probe::Fallback,
-    probe_both_ways: Some(|_, _| Probe::Fallback),
+    probe: |_, _| LatencyProbe::Fallback,
+    probe_duplex: Some(|_, _| LatencyProbe::Fallback),
     open,
     open_both_ways,
     ..Descriptor::TRANSMIT_ONLY

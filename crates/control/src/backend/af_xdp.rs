@@ -5,7 +5,7 @@ use wirestorm_io::link::{Link, LinkKind};
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
-use super::{Descriptor, ETHERNET, Probe, TransmitPort};
+use super::{Descriptor, ETHERNET, LatencyProbe, TransmitPort};
 use crate::backend::{Choice, DuplexPort};
 use crate::inventory::Grade;
 use crate::port::{PortOptions, ReceivePort, Usage};
@@ -20,11 +20,11 @@ pub static AF_XDP: Descriptor = Descriptor {
     rank: 0,
     probe: |link, _| match link.xdp_features {
         Some(features) if features.zero_copy() => {
-            Probe::Good("the driver sends from shared memory (zero-copy)")
+            LatencyProbe::Good("the driver sends from shared memory (zero-copy)")
         }
-        _ => Probe::NotConsidered,
+        _ => LatencyProbe::NotConsidered,
     },
-    probe_both_ways: Some(probe_both_ways),
+    probe_duplex: Some(probe_both_ways),
     finding: |link, _| match link.xdp_features {
         Some(features) if features.zero_copy() => (Grade::Good, "can send (zero-copy)"),
         _ => (Grade::Remark, "can send (copy mode): the driver reports no zero-copy"),
@@ -34,13 +34,15 @@ pub static AF_XDP: Descriptor = Descriptor {
     ..Descriptor::TRANSMIT_ONLY
 };
 
-fn probe_both_ways(link: &Link, usage: &Usage) -> Probe {
+fn probe_both_ways(link: &Link, usage: &Usage) -> LatencyProbe {
     if usage.long_frames(link).is_some() && link.kind == LinkKind::Veth {
-        return Probe::Bad(format!("long frames, until: ethtool -K {} tso off", link.name));
+        return LatencyProbe::Bad(format!("long frames, until: ethtool -K {} tso off", link.name));
     }
     match link.queues.receive {
-        0 | 1 => Probe::Good("received in the driver, before the kernel's network stack"),
-        queues => Probe::Bad(format!("{queues} queues, but a socket receives from one only")),
+        0 | 1 => LatencyProbe::Good("received in the driver, before the kernel's network stack"),
+        queues => {
+            LatencyProbe::Bad(format!("{queues} queues, but a socket receives from one only"))
+        }
     }
 }
 
@@ -65,7 +67,7 @@ fn open_both_ways(
     let mut options = AfXdpOptions::new(interface.clone(), Direction::Both);
     options.transmit_frames = 2_048;
     options.passes_neighbours = *usage != Usage::Bridge;
-    options.counts_lost = matches!(usage, Usage::Endpoint { receives_external: true, .. });
+    options.counts_veth_drops = matches!(usage, Usage::Endpoint { receives_external: true, .. });
     let mut ports = AfXdp::open(&options).map_err(|error| error.to_string())?;
     let (Some(transmit), Some(receive)) = (ports.transmit.pop(), ports.receive.pop()) else {
         return Err("no queue to send and receive on".into());

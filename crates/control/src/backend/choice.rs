@@ -7,7 +7,7 @@ use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
 
 use super::{
-    BACKENDS, Backend, Conditions, Descriptor, KernelVersion, Probe, TransmitPort, memory,
+    BACKENDS, Backend, Conditions, Descriptor, KernelVersion, LatencyProbe, TransmitPort, memory,
 };
 use crate::backend::{Choice, DuplexPort};
 use crate::port::{PortOptions, Usage};
@@ -19,7 +19,7 @@ const REQUESTED: &str = "asked for";
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) backend: &'static Descriptor,
-    pub(crate) probe: Probe,
+    pub(crate) probe: LatencyProbe,
 }
 
 /// Returns the backends that `auto` considers for an interface, best first.
@@ -27,10 +27,11 @@ pub(crate) fn candidates(link: &Link, conditions: &Conditions) -> Vec<Candidate>
     considered(|backend| (backend.probe)(link, conditions))
 }
 
-fn considered(probe: impl Fn(&'static Descriptor) -> Probe) -> Vec<Candidate> {
+fn considered(probe: impl Fn(&'static Descriptor) -> LatencyProbe) -> Vec<Candidate> {
     let candidate = |&backend: &&'static Descriptor| Candidate { backend, probe: probe(backend) };
     let candidates = BACKENDS.iter().map(candidate);
-    let mut candidates: Vec<_> = candidates.filter(|it| it.probe != Probe::NotConsidered).collect();
+    let mut candidates: Vec<_> =
+        candidates.filter(|it| it.probe != LatencyProbe::NotConsidered).collect();
     candidates.sort_by_key(|it| it.backend.rank);
     candidates
 }
@@ -92,7 +93,7 @@ pub(crate) fn open_duplex(
         }
         Backend::Auto => {
             let probe = |backend: &'static Descriptor| {
-                backend.probe_both_ways.map_or(Probe::NotConsidered, |probe| probe(link, usage))
+                backend.probe_duplex.map_or(LatencyProbe::NotConsidered, |probe| probe(link, usage))
             };
             first(considered(probe), open)
         }
@@ -107,11 +108,11 @@ fn first<T>(
     let mut refused: Vec<String> = Vec::new();
     for Candidate { backend, probe } in candidates {
         let why = match probe {
-            Probe::Good(why) => Ok(why.to_owned()),
+            LatencyProbe::Good(why) => Ok(why.to_owned()),
             // A fallback is justified by the reasons against the better candidates.
-            Probe::Fallback => Ok(refused.join("; ")),
-            Probe::Bad(reason) => Err(reason),
-            Probe::NotConsidered => continue,
+            LatencyProbe::Fallback => Ok(refused.join("; ")),
+            LatencyProbe::Bad(reason) => Err(reason),
+            LatencyProbe::NotConsidered => continue,
         };
         match why.and_then(|why| open(backend, why)) {
             Ok(opened) => return Ok(opened),
@@ -131,7 +132,7 @@ mod tests {
 
     fn first(link: &Link, conditions: &Conditions) -> &'static Descriptor {
         let found = candidates(link, conditions);
-        let works = |it: &&Candidate| !matches!(it.probe, Probe::Bad(_));
+        let works = |it: &&Candidate| !matches!(it.probe, LatencyProbe::Bad(_));
         found.iter().find(works).expect("af_packet always is").backend
     }
 

@@ -59,7 +59,7 @@ pub struct Descriptor {
     /// Whether several runs and processes can share an interface with this backend.
     pub is_shared: bool,
     /// Whether each sending port needs a dedicated CPU.
-    pub owns_cpu: bool,
+    pub needs_dedicated_cpu: bool,
     /// Whether the kernel reports which received checksums are not filled in yet.
     pub knows_partial_checksums: bool,
     /// Whether received frames also reach the kernel's network stack.
@@ -71,10 +71,10 @@ pub struct Descriptor {
     /// Preference of `auto`: lower ranks first.
     pub(crate) rank: u8,
     /// Decides whether `auto` tries the backend for sending.
-    pub(crate) probe: fn(&Link, &Conditions) -> Probe,
+    pub(crate) probe: fn(&Link, &Conditions) -> LatencyProbe,
     /// Decides whether `auto` tries the backend for sending and receiving; `None` if it cannot
     /// receive.
-    pub(crate) probe_both_ways: Option<fn(&Link, &Usage) -> Probe>,
+    pub(crate) probe_duplex: Option<fn(&Link, &Usage) -> LatencyProbe>,
     /// Returns why the backend cannot send although it opens.
     pub(crate) refusal: fn(&InterfaceName, &Link) -> Option<String>,
     /// Returns a command that enables sending on the interface.
@@ -90,7 +90,7 @@ pub struct Descriptor {
 
 /// Suitability of a backend for an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Probe {
+pub(crate) enum LatencyProbe {
     /// Suitable, with the reason.
     Good(&'static str),
     /// Works on each interface; used if no better backend works.
@@ -109,14 +109,14 @@ impl Descriptor {
         summary: "",
         has_interface: true,
         is_shared: false,
-        owns_cpu: false,
+        needs_dedicated_cpu: false,
         knows_partial_checksums: true,
         feeds_kernel: false,
         privileges: &[],
         link_layers: ETHERNET_OR_LOOPBACK,
         rank: u8::MAX,
-        probe: |_, _| Probe::NotConsidered,
-        probe_both_ways: None,
+        probe: |_, _| LatencyProbe::NotConsidered,
+        probe_duplex: None,
         refusal: |_, _| None,
         repair: |_, _| None,
         finding: |_, _| (Grade::Good, "can send"),
@@ -134,7 +134,7 @@ const ETHERNET: (&[u16], &str) = (&[libc::ARPHRD_ETHER], "Ethernet (1)");
 impl Descriptor {
     /// Returns whether the backend can also receive.
     pub const fn receives(&self) -> bool {
-        self.probe_both_ways.is_some()
+        self.probe_duplex.is_some()
     }
 
     /// Returns why the backend does not support the link-layer type, if it does not.
@@ -193,14 +193,14 @@ impl Backend {
     /// Returns whether a sending port uses a dedicated CPU, or may do so with `auto`.
     pub(crate) fn may_need_dedicated_cpu(self) -> bool {
         match self {
-            Self::Auto => BACKENDS.iter().any(|it| it.owns_cpu),
-            Self::One(descriptor) => descriptor.owns_cpu,
+            Self::Auto => BACKENDS.iter().any(|it| it.needs_dedicated_cpu),
+            Self::One(descriptor) => descriptor.needs_dedicated_cpu,
         }
     }
 
     /// Returns whether the user requested a backend that needs dedicated CPUs.
     pub(crate) fn requires_dedicated_cpu(self) -> bool {
-        matches!(self, Self::One(descriptor) if descriptor.owns_cpu)
+        matches!(self, Self::One(descriptor) if descriptor.needs_dedicated_cpu)
     }
 }
 

@@ -5,7 +5,7 @@ use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_io::privilege;
 use wirestorm_io::xdp::{self, XdpTransmit, XdpTransmitOptions};
 
-use super::{Conditions, Descriptor, ETHERNET, Probe, TransmitPort, XDP_KERNEL};
+use super::{Conditions, Descriptor, ETHERNET, LatencyProbe, TransmitPort, XDP_KERNEL};
 use crate::inventory::{Grade, OpenTest};
 use crate::port::PortOptions;
 
@@ -13,14 +13,14 @@ use crate::port::PortOptions;
 pub static XDP: Descriptor = Descriptor {
     name: "xdp",
     summary: "the in-kernel sender",
-    owns_cpu: true,
+    needs_dedicated_cpu: true,
     feeds_kernel: true,
     privileges: privilege::XDP,
     link_layers: ETHERNET,
     rank: 1,
     probe: |link, conditions| match obstacle(link, conditions) {
-        None => Probe::Good("the driver takes frames from the in-kernel sender"),
-        Some(obstacle) => Probe::Bad(obstacle),
+        None => LatencyProbe::Good("the driver takes frames from the in-kernel sender"),
+        Some(obstacle) => LatencyProbe::Bad(obstacle),
     },
     refusal,
     repair,

@@ -41,7 +41,7 @@ pub enum EmulationError {
         "{path}: no source address to resolve the next hop {next_hop}: set `next_hop_from` \
          (`src_ip` in a client configuration), or `addresses` of the port"
     )]
-    NoAsker {
+    NoSourceAddress {
         /// Path of the devices in the plan.
         path: String,
         /// Address of the router.
@@ -62,7 +62,7 @@ pub enum EmulationError {
     },
     /// A simulated template has clients, but the plan has no servers for them.
     #[error("{path}: a simulation needs the servers too, but the template has only clients")]
-    OneSided {
+    NoServers {
         /// Path of the template in the plan.
         path: String,
     },
@@ -108,13 +108,13 @@ pub enum EmulationError {
 
 impl EmulationError {
     /// Whether the error is in the plan. Its message then starts with the path in the plan.
-    pub const fn is_of_plan(&self) -> bool {
+    pub const fn is_plan_error(&self) -> bool {
         matches!(
             self,
             Self::NoDestination { .. }
-                | Self::NoAsker { .. }
+                | Self::NoSourceAddress { .. }
                 | Self::TooLong { .. }
-                | Self::OneSided { .. }
+                | Self::NoServers { .. }
                 | Self::File { .. }
                 | Self::Tls { .. }
         )

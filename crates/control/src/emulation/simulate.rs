@@ -9,27 +9,27 @@ use wirestorm_io::pcap::PcapTransmit;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::files::Files;
-use wirestorm_sim::network::{self, NetworkOptions, NodeOptions, Seen};
+use wirestorm_sim::network::{self, FrameEvent, NetworkOptions, NodeOptions};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{EndpointOptions, LinkHeader};
 use wirestorm_wire::packet::MacAddress;
 
-use super::compile::endpoint::duties;
+use super::compile::endpoint::compiled_endpoint;
 use super::compile::sessions::sessions;
 use super::error::EmulationError;
+use super::observe::flow_notes::{self, DrainTime};
 use super::observe::groups::groups;
 use super::observe::load_notes::load_notes;
-use super::observe::neighbour_changes::Moved;
-use super::observe::remainders::{self, Waited};
-use super::observe::report::{CpuTime, Ended, achieved};
+use super::observe::neighbour_changes::NeighbourChanges;
+use super::observe::report::{CpuTime, WorkerOutcome, achieved};
 use super::observe::timeline;
 use super::observe::watch::{FlowWatch, WatchOptions};
-use super::resolve::reached::Reached;
+use super::resolve::destinations::ClientDestinations;
 use crate::backend::Choice;
 use crate::backend::MEMORY;
-use crate::lifecycle::{Detail, judged};
+use crate::lifecycle::{Detail, with_verdict};
 use crate::result::{ClockKind, HostFacts, Kind, PortReport, RunResult, SCHEMA, Target, Times};
-use crate::traffic::with_name;
+use crate::traffic::with_port_name;
 
 /// Options of a simulation.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub fn simulate(
     let (mut nodes, mut owners, mut connects) = (Vec::new(), Vec::new(), Vec::new());
     for &port in &used {
         let mac = mac(port);
-        let duties = duties(plan, port, mac, &clients, &sessions)?;
+        let duties = compiled_endpoint(plan, port, mac, &clients, &sessions)?;
         owners.push(duties.owners);
         connects.push(duties.connects);
         let endpoint = EndpointOptions {
@@ -107,7 +107,7 @@ pub fn simulate(
     let mut files = Vec::new();
     for &port in options.output.iter().flat_map(|_| &used) {
         let Some(output) = &options.output else { break };
-        let path = with_name(output, &plan.ports[port].name);
+        let path = with_port_name(output, &plan.ports[port].name);
         let file = PcapTransmit::create(&path)
             .map_err(|error| EmulationError::Create { path: path.clone(), error })?;
         files.push((path, file));
@@ -122,8 +122,8 @@ pub fn simulate(
         FlowWatch::new(&options.watch, owners.len(), intervals_max, Instant::ZERO)
     };
     let mut watches: Vec<FlowWatch> = owners.iter().map(watch).collect();
-    let look = |node: usize, now, endpoint: &_| watches[node].look(now, endpoint);
-    let see = |seen: Seen<'_>| {
+    let look = |node: usize, now, endpoint: &_| watches[node].update(now, endpoint);
+    let see = |seen: FrameEvent<'_>| {
         let Some((_, file)) = files.get_mut(seen.node) else { return Ok(()) };
         let Some(frame) = file.take() else { return file.flush() };
         file.frame_mut(&frame)[..seen.frame.len()].copy_from_slice(seen.frame);
@@ -138,13 +138,13 @@ pub fn simulate(
     // A port of servers sees a connection only when it arrives, so only ports of clients count.
     let loads = watches.iter().zip(&connects).filter(|(_, connects)| **connects);
     let load_end = loads.map(|(watch, _)| watch.load_end()).max().unwrap_or(end);
-    let coarser =
+    let interval_note =
         timeline::note(options.watch.interval, watches.iter().map(|watch| &watch.timeline));
     let loads = ended.iter().zip(&owners).flat_map(|(it, owners)| load_notes(owners, &it.endpoint));
     let loads: Vec<String> = loads.collect();
     let ended = ended.into_iter().zip(watches);
     let reports = used.iter().zip(ended).zip(&owners).map(|((&port, (ended, watch)), owners)| {
-        let ended = Ended {
+        let ended = WorkerOutcome {
             endpoint: ended.endpoint,
             watch,
             choice: Choice { backend: &MEMORY, why: "simulated".into() },
@@ -157,39 +157,40 @@ pub fn simulate(
             impairment: ended.impairment,
             tunnels: None,
             error: None,
-            moved: Moved::default(),
+            neighbour_changes: NeighbourChanges::default(),
         };
         ended.counted().report(&plan.ports[port].name, "a wire in memory", owners, Detail::All)
     });
     let is_tunnelled = used.iter().any(|port| plan.ports[*port].tunnels.is_some());
-    let untunnelled = is_tunnelled
+    let tunnels_note = is_tunnelled
         .then(|| "a simulation ignores `tunnels` of ports: use `wirestorm emulate`".to_owned());
-    let unasked = (!plan.latency.is_empty())
+    let latency_note = (!plan.latency.is_empty())
         .then(|| "a simulation ignores `latency`: use `wirestorm emulate`".to_owned());
     let mut devices =
         plan.templates.iter().filter_map(|it| it.client.as_ref()).flat_map(|it| &it.devices);
-    let unresolved = devices.any(|it| it.next_hop.is_some()).then(|| {
+    let next_hops_note = devices.any(|it| it.next_hop.is_some()).then(|| {
         "a simulation does not resolve next hops: frames go straight to the other side".to_owned()
     });
     let ports: Vec<PortReport> = reports.collect();
     let waited = match elapsed < options.duration {
-        true => Waited::Silence,
-        false => {
-            Waited::Simulated { duration: options.duration, drain_timeout: options.drain_timeout }
-        }
+        true => DrainTime::NoMoreEvents,
+        false => DrainTime::Simulated {
+            duration: options.duration,
+            drain_timeout: options.drain_timeout,
+        },
     };
-    let left = remainders::notes(&ports, waited, options.flows_max);
+    let left = flow_notes::notes(&ports, waited, options.flows_max);
     let notes = plan
         .notes
         .iter()
         .cloned()
-        .chain(untunnelled)
-        .chain(unasked)
-        .chain(unresolved)
-        .chain(coarser)
+        .chain(tunnels_note)
+        .chain(latency_note)
+        .chain(next_hops_note)
+        .chain(interval_note)
         .chain(left)
         .chain(loads);
-    let result = judged(RunResult {
+    let result = with_verdict(RunResult {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         kind: Kind::Emulation,
@@ -228,7 +229,7 @@ fn part(plan: &EmulationPlan, options: &SimulationOptions) -> EmulationPlan {
 
 /// Returns the client addresses and the destination of each template. Frames go to the port of the
 /// template's servers.
-fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError> {
+fn clients(plan: &EmulationPlan) -> Result<Vec<Option<ClientDestinations>>, EmulationError> {
     let mut found = Vec::new();
     for template in &plan.templates {
         let Some(client) = &template.client else {
@@ -241,14 +242,19 @@ fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError>
         let other = plan.templates.iter().find(|it| it.client.is_none());
         let server = template.server.as_ref().or_else(|| other?.server.as_ref());
         let Some(server) = server else {
-            return Err(EmulationError::OneSided { path: template.path.clone() });
+            return Err(EmulationError::NoServers { path: template.path.clone() });
         };
         let destination = client.destination.unwrap_or(mac(server.transmit));
         // Ethernet addresses do not change in a simulation.
         let next_hop = LinkHeader::FIXED;
         let devices = client.devices.iter().map(|it| (*it, next_hop)).collect();
-        let reached =
-            |addresses| Reached { addresses, destination, next_hop, devices, servers: Vec::new() };
+        let reached = |addresses| ClientDestinations {
+            addresses,
+            destination,
+            next_hop,
+            devices,
+            servers: Vec::new(),
+        };
         found.push(client.addresses.or(own).map(reached));
     }
     Ok(found)

@@ -171,7 +171,7 @@ pub(crate) struct Start {
 }
 
 /// Sets the verdict of a result whose other fields are complete.
-pub(crate) fn judged(mut result: RunResult) -> RunResult {
+pub(crate) fn with_verdict(mut result: RunResult) -> RunResult {
     result.verdict = Verdict::of(&result);
     result
 }

@@ -20,9 +20,9 @@ pub(crate) struct LoadControl {
     /// Load factor: numerator in the upper 32 bits, denominator in the lower ones; 0 if not set.
     scale: AtomicU64,
     /// Disabled clients.
-    off: Changing<AddressSet>,
+    off: SharedTable<AddressSet>,
     /// Tunnels that differ from the plan.
-    tunnels: Changing<TunnelTable>,
+    tunnels: SharedTable<TunnelTable>,
     /// Whether any port has tunnels; set at the start of the run.
     has_tunnels: OnceLock<bool>,
     /// Number of queries so far; the lowest two bits are the detail of the last one.
@@ -162,7 +162,7 @@ impl LoadControl {
     ///
     /// # Errors
     /// Fails if tunnels were changed but no port has tunnels.
-    pub(crate) fn know_tunnels(&self, has_tunnels: bool) -> Result<(), TunnelChangeError> {
+    pub(crate) fn set_has_tunnels(&self, has_tunnels: bool) -> Result<(), TunnelChangeError> {
         let _ = self.has_tunnels.set(has_tunnels);
         match has_tunnels || self.tunnels.now().ranges() == 0 {
             true => Ok(()),
@@ -205,7 +205,7 @@ impl LoadControl {
 /// A table that writers replace as a whole. Workers that read it neither wait for a change nor free
 /// an old table.
 #[derive(Debug, Default)]
-struct Changing<Table> {
+struct SharedTable<Table> {
     /// Current table. Locked only to clone or replace the reference.
     now: Mutex<Arc<Table>>,
     /// Number of changes.
@@ -215,7 +215,7 @@ struct Changing<Table> {
     before: Mutex<Vec<Arc<Table>>>,
 }
 
-impl<Table: Clone> Changing<Table> {
+impl<Table: Clone> SharedTable<Table> {
     fn now(&self) -> Arc<Table> {
         Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -425,7 +425,7 @@ mod tests {
             source_port: None,
         };
         assert_eq!(control.change_tunnels(&[tunnel(1, 5), tunnel(2, 9)]), Ok(()));
-        assert_eq!(control.know_tunnels(true), Ok(()));
+        assert_eq!(control.set_has_tunnels(true), Ok(()));
         assert_eq!(control.change_tunnels(&[tunnel(2, 7)]), Ok(()));
         for follower in [&mut first, &mut second] {
             let tunnels = follower.tunnels().unwrap();
@@ -436,15 +436,15 @@ mod tests {
         // No port has tunnels: a change fails at the start of the run, or at once after it.
         let control = LoadControl::default();
         assert_eq!(control.change_tunnels(&[tunnel(1, 5)]), Ok(()));
-        assert_eq!(control.know_tunnels(false), Err(TunnelChangeError::NoTunnels));
+        assert_eq!(control.set_has_tunnels(false), Err(TunnelChangeError::NoTunnels));
         let control = LoadControl::default();
-        assert_eq!(control.know_tunnels(false), Ok(()));
+        assert_eq!(control.set_has_tunnels(false), Ok(()));
         assert_eq!(control.change_tunnels(&[tunnel(1, 5)]), Err(TunnelChangeError::NoTunnels));
     }
 
     #[test]
     fn workers_neither_wait_for_a_change_nor_free_old_tables() {
-        let table: Changing<Vec<u8>> = Changing::default();
+        let table: SharedTable<Vec<u8>> = SharedTable::default();
         let mut seen = 0;
         assert!(table.if_changed(&mut seen).is_none());
         assert!(table.change(|it| {

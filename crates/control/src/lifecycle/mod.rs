@@ -17,7 +17,7 @@ mod state;
 
 pub use command::{Command, CommandError};
 pub use context::Abandoned;
-pub(crate) use context::{Context, Start, judged};
+pub(crate) use context::{Context, Start, with_verdict};
 pub use error::{RunError, RunErrorKind};
 pub use flow_control::FlowCommand;
 pub(crate) use flow_control::{FlowControl, PendingCommand};

@@ -90,14 +90,14 @@ struct State {
     pktgen: Pktgen,
     is_running: bool,
     /// Whether a command ended the run.
-    is_told_to_stop: bool,
+    stopped_by_command: bool,
     is_interrupted: bool,
     runs: Vec<DeviceRun>,
     /// Contents of device files after a run that the script has not read yet. Kept separately,
     /// because the script may remove the devices.
     unread: BTreeMap<String, String>,
     /// Notes already sent as events, by device and text.
-    told: BTreeSet<(String, String)>,
+    reported_notes: BTreeSet<(String, String)>,
     errors: Vec<String>,
     notes: BTreeSet<String>,
 }
@@ -116,11 +116,11 @@ impl Session {
         let state = State {
             pktgen: Pktgen::new(machine::threads(), links),
             is_running: false,
-            is_told_to_stop: false,
+            stopped_by_command: false,
             is_interrupted: false,
             runs: Vec::new(),
             unread: BTreeMap::new(),
-            told: BTreeSet::new(),
+            reported_notes: BTreeSet::new(),
             errors: Vec::new(),
             notes: BTreeSet::new(),
         };
@@ -183,7 +183,7 @@ impl Session {
         }
         let effect = state.pktgen.write(file, text);
         if matches!(effect, Ok(Effect::Stop | Effect::Removed(_))) && state.is_running {
-            state.is_told_to_stop = true;
+            state.stopped_by_command = true;
             self.context.controls().stop.store(true, Ordering::Relaxed);
         }
         effect
@@ -232,14 +232,14 @@ impl Session {
         }
         for device in &devices {
             for text in &device.notes {
-                if state.told.insert((device.name.clone(), text.clone())) {
+                if state.reported_notes.insert((device.name.clone(), text.clone())) {
                     (self.tell)(&Event::Note { device: &device.name, text });
                 }
             }
         }
         state.pktgen.mark_running();
         state.is_running = true;
-        state.is_told_to_stop = false;
+        state.stopped_by_command = false;
         self.context.controls().stop.store(false, Ordering::Relaxed);
         Ok(devices)
     }
@@ -263,7 +263,7 @@ impl Session {
         let mut state = self.lock();
         state.is_running = false;
         let stopped = self.context.controls().is_stopped();
-        state.is_interrupted |= stopped && !state.is_told_to_stop;
+        state.is_interrupted |= stopped && !state.stopped_by_command;
         state.notes.extend(ran.notes.iter().cloned());
         let mut run = DeviceRun { stopped, ..DeviceRun::default() };
         let mut errors = Vec::new();

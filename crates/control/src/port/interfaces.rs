@@ -7,7 +7,7 @@ use wirestorm_io::link::{Link, LinkError, LinkKind, LinkState, LinkWatch, find_p
 use wirestorm_io::namespace::InterfaceName;
 
 use super::error::OpenError;
-use crate::backend::{Backend, Conditions, Probe, candidates};
+use crate::backend::{Backend, Conditions, LatencyProbe, candidates};
 use crate::host::{Lease, LeaseRequest};
 
 /// The leased interfaces of a run.
@@ -90,14 +90,14 @@ impl Interfaces {
             match LinkWatch::open(interface) {
                 Ok(watch) if watch.index() == link.index => watches.push((interface, watch)),
                 // The interface is gone, or another one has its name.
-                Ok(_) | Err(LinkError::Missing(_)) => return interface.is_gone(),
+                Ok(_) | Err(LinkError::Missing(_)) => return interface.removed_error(),
                 Err(_) => {}
             }
         }
         loop {
             for (interface, watch) in &mut watches {
                 if matches!(watch.state(), Ok(LinkState::Gone)) {
-                    return interface.is_gone();
+                    return interface.removed_error();
                 }
             }
             let left = deadline.saturating_since(clock::now());
@@ -124,7 +124,8 @@ fn is_shared(backend: Backend, link: &Link) -> bool {
         Backend::One(backend) => backend.is_shared,
         Backend::Auto => {
             let candidates = candidates(link, &Conditions::of_one_port());
-            let mut works = candidates.iter().filter(|it| !matches!(it.probe, Probe::Bad(_)));
+            let mut works =
+                candidates.iter().filter(|it| !matches!(it.probe, LatencyProbe::Bad(_)));
             works.next().is_some_and(|candidate| candidate.backend.is_shared)
         }
     }
@@ -170,7 +171,7 @@ impl Watch {
             // Without carrier the kernel still accepts frames, and the counters show their loss.
             Ok(LinkState::Running | LinkState::NoCarrier) => Ok(()),
             Ok(LinkState::Down) => Err(self.interface.down_error()),
-            Ok(LinkState::Gone) => Err(self.interface.is_gone()),
+            Ok(LinkState::Gone) => Err(self.interface.removed_error()),
             // An unknown state is no reason to end a run.
             Err(_) => Ok(()),
         }

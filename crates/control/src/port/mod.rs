@@ -2,7 +2,7 @@
 
 mod error;
 mod interfaces;
-mod lasting;
+mod link_flap;
 mod options;
 mod receive;
 
@@ -10,7 +10,7 @@ use wirestorm_base::port::StampPoint;
 
 pub use error::OpenError;
 pub(crate) use interfaces::{Interfaces, Watch, are_one_pair};
-pub(crate) use lasting::LinkFlapTolerant;
+pub(crate) use link_flap::LinkFlapTolerant;
 pub(crate) use options::{PortOptions, Usage};
 pub(crate) use receive::ReceivePort;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wirestorm_engine::replay::{
-    IndexerOptions, RenderOptions, SideSource, Unique, UniqueAddresses, WorkerOptions,
+    IndexerOptions, RenderOptions, SideSource, Unique, UniqueFields, WorkerOptions,
 };
 use wirestorm_engine::sides::CacheFile;
 use wirestorm_plan::files::{self, Files};
@@ -96,9 +96,9 @@ pub(super) fn render_options(plan: &ReplayPlan, interfaces: &Interfaces) -> Rend
         link_addresses: link_addresses(interfaces),
         unique: plan.unique.map(|unique| Unique {
             what: if unique.ports {
-                UniqueAddresses::AddressesAndPorts
+                UniqueFields::AddressesAndPorts
             } else {
-                UniqueAddresses::Addresses
+                UniqueFields::Addresses
             },
             passes_milli: unique.passes_milli,
         }),

@@ -115,7 +115,7 @@ impl Reader {
         let (ready, wait_ready) = sync_channel(1);
         let mut reading = Reading {
             indexer: Indexer::new(options.indexer.clone()),
-            keeps: options.preload || (options.passes > 1 && are_small(&options.inputs)),
+            keeps_chunks: options.preload || (options.passes > 1 && are_small(&options.inputs)),
             kept: Vec::new(),
             pool: Vec::new(),
             rest: Vec::new(),
@@ -176,7 +176,7 @@ struct Reading {
     options: ReaderOptions,
     indexer: Indexer,
     /// Whether chunks stay in memory instead of being reused.
-    keeps: bool,
+    keeps_chunks: bool,
     kept: Vec<Arc<Chunk>>,
     pool: Vec<Arc<Chunk>>,
     /// Bytes at the end of a chunk that belong to the next one.
@@ -202,7 +202,7 @@ impl Reading {
             if self.send(&Message::PassEnd).is_none() {
                 break;
             }
-            if self.keeps {
+            if self.keeps_chunks {
                 self.send_kept();
                 break;
             }
@@ -295,7 +295,7 @@ impl Reading {
         if let Ok(indexed) = &outcome {
             self.rest.extend_from_slice(&chunk.bytes[indexed.consumed..filled]);
         }
-        let sent = self.hand_on(shared);
+        let sent = self.dispatch(shared);
         match outcome {
             Ok(indexed) if indexed.ended => Ok(None),
             Ok(_) => Ok(sent),
@@ -313,7 +313,7 @@ impl Reading {
 
     /// Returns a chunk that no worker uses.
     fn spare_chunk(&mut self) -> Arc<Chunk> {
-        if !self.keeps {
+        if !self.keeps_chunks {
             for position in 0..self.pool.len() {
                 if Arc::get_mut(&mut self.pool[position]).is_some() {
                     return self.pool.swap_remove(position);
@@ -324,8 +324,8 @@ impl Reading {
     }
 
     /// Sends a filled chunk to all workers; `None` to stop reading.
-    fn hand_on(&mut self, mut chunk: Arc<Chunk>) -> Option<()> {
-        if self.keeps {
+    fn dispatch(&mut self, mut chunk: Arc<Chunk>) -> Option<()> {
+        if self.keeps_chunks {
             if let Some(chunk) = Arc::get_mut(&mut chunk) {
                 let end = chunk.records.iter().map(Record::end).max().unwrap_or(0);
                 chunk.bytes.truncate(end);

@@ -15,7 +15,7 @@ use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::emulation::Vlans;
-use wirestorm_stack::{Host, HostEvent, ProxiedAddresses, Told};
+use wirestorm_stack::{Host, HostEvent, ProgramNames, ProxiedAddresses};
 use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, network_header, vlan};
 use wirestorm_wire::prefix::Prefix;
@@ -412,8 +412,8 @@ impl PacketSocketHost {
     }
 
     /// Updates the neighbour cache of the host at index `place`.
-    fn note(&mut self, place: usize, told: Told) {
-        let Told { address, mac, overrides } = told;
+    fn note(&mut self, place: usize, told: ProgramNames) {
+        let ProgramNames { address, mac, overrides } = told;
         let known = self.neighbours.get(&(place, address)).copied();
         if known.is_some_and(|known| known != mac) && !overrides {
             return;
@@ -450,14 +450,14 @@ impl PacketSocketHost {
     /// # Errors
     /// Fails if there is no route, or the neighbour does not answer.
     pub fn resolve(&mut self, destination: IpAddr) -> Result<(IpAddr, MacAddress), HostError> {
-        self.resolve_patiently(destination, |silence| silence.asked < REQUESTS_MAX)
+        self.resolve_while(destination, |silence| silence.asked < REQUESTS_MAX)
     }
 
     /// As [`Self::resolve`], but repeats unanswered requests as long as `goes_on` returns true.
     ///
     /// # Errors
     /// As [`Self::resolve`].
-    pub(crate) fn resolve_patiently(
+    pub(crate) fn resolve_while(
         &mut self,
         destination: IpAddr,
         goes_on: impl FnMut(&UnansweredRequest<'_>) -> bool,

@@ -24,7 +24,8 @@ use crate::files::{Files, HostFiles};
 use crate::host::{Access, Host};
 use crate::impair::{self, ImpairError, ImpairOptions};
 use crate::lifecycle::{
-    Context, Delivery, RunError, RunErrorKind, RunHandle, StartAt, Subscription, Supervised, judged,
+    Context, Delivery, RunError, RunErrorKind, RunHandle, StartAt, Subscription, Supervised,
+    with_verdict,
 };
 use crate::pktgen::{self, PktgenPlan, PktgenRunError};
 use crate::replay::{self, Callbacks, ReplayError};
@@ -241,7 +242,7 @@ fn supervise(plan: Plan, source: &str, context: &Arc<Context>) -> Result<RunResu
     if result.plan.is_empty() && !source.is_empty() {
         result.plan.push(source.to_owned());
     }
-    Ok(judged(result))
+    Ok(with_verdict(result))
 }
 
 /// Converts a panic to an error.

@@ -12,7 +12,7 @@ use wirestorm_engine::stream::Share;
 use wirestorm_plan::traffic::{Flow, TrafficPlan};
 
 use super::error::TrafficError;
-use super::lane::PortWorkload;
+use super::workload::PortWorkload;
 use crate::lifecycle::MeasuredSnapshot;
 use crate::result::{MeasuredReport, SeriesReport, TagReport};
 

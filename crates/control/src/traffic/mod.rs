@@ -10,7 +10,6 @@
 
 mod error;
 mod flow_follower;
-mod lane;
 mod live;
 mod measured;
 mod next_hop;
@@ -20,11 +19,12 @@ mod report;
 mod run;
 mod simulate;
 mod trex;
+mod workload;
 
 pub use error::TrafficError;
 pub use options::StreamOptions;
 pub use preview::{Preview, preview};
 pub(crate) use run::run;
-pub(crate) use simulate::with_name;
+pub(crate) use simulate::with_port_name;
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
 pub use trex::{TrexPlanError, TrexPort, plan_of_trex};

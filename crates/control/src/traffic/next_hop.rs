@@ -9,13 +9,13 @@ use super::error::TrafficError;
 use crate::responder::{HostError, PacketSocketHost, ResponderThreads};
 
 /// Resolved addresses of all flows, and the responders of the plan's ports.
-pub(super) struct NextHops {
+pub(super) struct RouterResolver {
     /// Destination and source address to write into each flow; `None` to keep the plan's.
     found: Vec<[Option<MacAddress>; 2]>,
     _guests: ResponderThreads,
 }
 
-impl NextHops {
+impl RouterResolver {
     /// Starts responders on the ports with addresses, and resolves the addresses that flows need.
     ///
     /// # Errors
@@ -24,10 +24,10 @@ impl NextHops {
         let mut found = vec![[None; 2]; plan.flows.len()];
         let mut stations = Vec::new();
         for (index, port) in plan.ports.iter().enumerate() {
-            let asks = plan
-                .flows
-                .iter()
-                .any(|flow| flow.tx_port == index && (flow.found.source || flow.found.destination));
+            let asks = plan.flows.iter().any(|flow| {
+                flow.tx_port == index
+                    && (flow.auto_addresses.source || flow.auto_addresses.destination)
+            });
             let is_used = !interfaces[index].is_empty();
             if !is_used || port.addresses.is_empty() && !asks {
                 continue;
@@ -46,7 +46,7 @@ impl NextHops {
                 if flow.tx_port != *index {
                     continue;
                 }
-                if flow.found.destination {
+                if flow.auto_addresses.destination {
                     let destination = destination(&flow.stream.template);
                     let destination = destination.ok_or_else(|| PlanError {
                         path: flow.path.clone(),
@@ -56,7 +56,7 @@ impl NextHops {
                         destination.map_err(|error| TrafficError::Plan(error.into()))?;
                     found[0] = Some(station.resolve(destination)?.1);
                 }
-                if flow.found.source {
+                if flow.auto_addresses.source {
                     found[1] = Some(station.host().mac);
                 }
             }

@@ -11,9 +11,9 @@ use wirestorm_engine::stream::StreamCounters;
 use wirestorm_model::stream::{Mode, Speed};
 use wirestorm_plan::traffic::TrafficPlan;
 
-use super::lane::{PortWorkload, WorkerOutcome};
 use super::measured::ExpectedFlows;
 use super::options::StreamOptions;
+use super::workload::{PortWorkload, WorkerOutcome};
 use crate::port::stamp_name;
 use crate::result::{
     Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RunResult, Target,
@@ -127,7 +127,7 @@ impl TrafficOutcome<'_> {
             let span = spans[index];
             let span = if span > paused_s { span - paused_s } else { span }.max(least);
             let span = if span > delay { span - delay } else { span };
-            let time = flow.time.filter(|_| is_judged).map_or(f64::MAX, Duration::as_secs_f64);
+            let time = flow.duration.filter(|_| is_judged).map_or(f64::MAX, Duration::as_secs_f64);
             let span = span.min(time);
             let rate = FrameRate::over(counters.frames, counters.bytes, span);
             let mut report = FlowReport {

@@ -15,12 +15,12 @@ use wirestorm_plan::traffic::TrafficPlan;
 
 use super::error::TrafficError;
 use super::flow_follower::FlowFollower;
-use super::lane::{PortOutcome, PortWorkload, WorkerOutcome, number, workloads};
 use super::live::LiveMeasurement;
 use super::measured::{self, ExpectedFlows, is_recognised};
-use super::next_hop::NextHops;
+use super::next_hop::RouterResolver;
 use super::options::StreamOptions;
 use super::report::TrafficOutcome;
+use super::workload::{PortOutcome, PortWorkload, WorkerOutcome, number, workloads};
 use crate::backend::Choice;
 use crate::backend::{self, PortVisitor, TransmitPort};
 use crate::host::CpuPlan;
@@ -78,7 +78,7 @@ pub(crate) fn run(
     // again.
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
-    let next_hops = NextHops::find(plan, &names)?;
+    let next_hops = RouterResolver::find(plan, &names)?;
     let mut lanes = workloads(plan, &transmitting, &interfaces, workers, options.multiplier)?;
     for lane in &mut lanes {
         for (flow, stream) in lane.flows.iter().zip(&mut lane.streams) {

@@ -91,7 +91,7 @@ pub fn simulate(
         let file = if ports.len() == 1 {
             options.output.clone()
         } else {
-            with_name(&options.output, name)
+            with_port_name(&options.output, name)
         };
         let mut port = PcapTransmit::create(&file)
             .map_err(|error| SimulateError::Create { path: file.clone(), error })?;
@@ -159,7 +159,7 @@ pub fn simulate_trex(
 }
 
 /// Inserts a name before the extension: `out.pcap` for port `a` becomes `out.a.pcap`.
-pub(crate) fn with_name(path: &Path, name: &str) -> PathBuf {
+pub(crate) fn with_port_name(path: &Path, name: &str) -> PathBuf {
     let extension = path.extension().map(|it| it.to_string_lossy().into_owned());
     let extension = extension.map_or_else(|| name.to_owned(), |it| format!("{name}.{it}"));
     path.with_extension(extension)

@@ -141,7 +141,7 @@ fn emulation([clients, servers]: [&str; 2], connections: u64, backend: Backend) 
         watch: WatchOptions::default(),
         rx_coalesce: Duration::ZERO,
         flows_max: 1_000,
-        seed: EmulationOptions::drawn_seed(),
+        seed: EmulationOptions::random_seed(),
         force_interface: false,
         verify_checksums: false,
         is_visible: false,

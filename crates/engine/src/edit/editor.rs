@@ -23,7 +23,7 @@ pub enum EditResult {
 pub struct Editor {
     is_identity: bool,
     /// Whether an option edits anything behind the Ethernet header and VLAN tags.
-    looks_inside: bool,
+    edits_packet: bool,
     remove_fcs: bool,
     link: LinkEdits,
     vlan: Option<VlanEdit>,
@@ -44,7 +44,7 @@ impl Editor {
     pub fn new(options: &EditOptions) -> Self {
         Self {
             is_identity: *options == EditOptions::default(),
-            looks_inside: looks_inside(options),
+            edits_packet: looks_inside(options),
             remove_fcs: options.remove_fcs,
             link: LinkEdits::new(options),
             vlan: options.vlan,
@@ -115,7 +115,7 @@ impl Editor {
             return EditResult::Drop;
         }
         let mut frame = Frame::new(buffer, length, original_length, facts.secondary);
-        if !frame.locate(facts, self.looks_inside) {
+        if !frame.locate(facts, self.edits_packet) {
             if is_short && self.restores_original_length() {
                 frame.pad();
             }

@@ -13,11 +13,11 @@
 //! Random decisions about the n-th frame depend only on the seed and n. Each kind is drawn
 //! separately: the same frames are lost with a delay and without.
 
-mod held;
+mod delay_queue;
 mod line;
 mod port;
 
-pub use held::{DelayQueue, DelayQueueOptions};
+pub use delay_queue::{DelayQueue, DelayQueueOptions};
 pub use line::{Deliveries, Delivery, Line};
 pub use port::Impaired;
 

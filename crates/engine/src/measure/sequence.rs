@@ -222,7 +222,7 @@ impl Sequence {
         self.counters.missing -= 1;
         // The first later-sent frame that arrived is the one that revealed this gap: no frame
         // before it was sent later.
-        let skip = self.skip_over(number);
+        let skip = self.gap_before(number);
         let extent = self.counters.received - skip.received;
         let late_time = at.saturating_since(skip.at);
         self.counters.extent_sum += extent;
@@ -279,7 +279,7 @@ impl Sequence {
     }
 
     /// Returns the first arrival after `number`, which is missing and within the window.
-    fn skip_over(&self, number: u64) -> Skip {
+    fn gap_before(&self, number: u64) -> Skip {
         let kept = self.counters.gaps.min(self.skips.len() as u64);
         let (mut low, mut high) = (self.counters.gaps - kept, self.counters.gaps);
         while low < high {

@@ -131,7 +131,7 @@ impl Series {
 
     #[cold]
     fn seek(&mut self, since: u64) {
-        self.put_back();
+        self.store_current();
         while since / self.length >= self.intervals_max as u64 {
             self.halve();
         }
@@ -143,7 +143,7 @@ impl Series {
     }
 
     /// Stores the current interval in `intervals`.
-    fn put_back(&mut self) {
+    fn store_current(&mut self) {
         if let Some(interval) = self.intervals.get_mut(self.place) {
             *interval = self.current;
         }
@@ -160,8 +160,8 @@ impl Series {
     /// length.
     pub(super) fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
-        other.put_back();
-        self.put_back();
+        other.store_current();
+        self.store_current();
         while self.length < other.length {
             self.halve();
         }

@@ -28,7 +28,7 @@ pub use flow_table::{FlowState, FlowTable};
 pub use indexer::{IndexError, Indexed, Indexer, IndexerOptions, SideSource};
 pub use render::{RenderOptions, Renderer};
 pub use schedule::Schedule;
-pub use unique::{Unique, UniqueAddresses};
+pub use unique::{Unique, UniqueFields};
 pub use worker::{
     Breath, FrameCallback, HashCallback, Outputs, ReplayCounters, Worker, WorkerOptions,
     WorkerState,

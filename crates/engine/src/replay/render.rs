@@ -7,7 +7,7 @@ use wirestorm_wire::packet::ethernet;
 use crate::edit::{EditOptions, EditResult, Editor, FrameFacts};
 
 use super::chunk::{Chunk, Record, RecordFlags};
-use super::unique::{Unique, UniqueAddresses, addresses_in_iteration, port_in_iteration};
+use super::unique::{Unique, UniqueFields, addresses_in_iteration, port_in_iteration};
 
 /// Options of a renderer.
 #[derive(Clone, Debug, Default)]
@@ -183,7 +183,7 @@ impl Renderer {
             addresses_in_iteration(source_address, destination_address, self.iteration as u32);
         frame[source..source + 4].copy_from_slice(&source_address.to_be_bytes());
         frame[destination..destination + 4].copy_from_slice(&destination_address.to_be_bytes());
-        if unique.what == UniqueAddresses::AddressesAndPorts {
+        if unique.what == UniqueFields::AddressesAndPorts {
             move_port(frame, transport, record.protocol, self.iteration);
         }
     }

@@ -7,7 +7,7 @@
 
 /// Fields that change from pass to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UniqueAddresses {
+pub enum UniqueFields {
     /// The addresses.
     Addresses,
     /// The addresses and the larger of the two TCP or UDP ports, which is the ephemeral one.
@@ -18,7 +18,7 @@ pub enum UniqueAddresses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unique {
     /// Fields that change.
-    pub what: UniqueAddresses,
+    pub what: UniqueFields,
     /// Number of passes with the same addresses, in thousandths, at least 1,000. With 1,000 the
     /// addresses change on every pass; with 1,500 after two passes and one pass alternately.
     pub passes_milli: u64,
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn iterations_follow_the_passes_and_never_decrease() {
         let every = |passes_milli| {
-            let unique = Unique { what: UniqueAddresses::Addresses, passes_milli };
+            let unique = Unique { what: UniqueFields::Addresses, passes_milli };
             (0..7).map(move |pass| unique.iteration(pass))
         };
         assert!(every(1_000).eq([0, 1, 2, 3, 4, 5, 6]));

@@ -201,7 +201,7 @@ pub struct Worker<F> {
     /// Storage of the kept chunks in each port, by chunk number.
     stored: Vec<[Storage; 2]>,
     /// Storage of the current chunk in each port.
-    stored_here: [Option<StoredBytes>; 2],
+    chunk_storage: [Option<StoredBytes>; 2],
 }
 
 /// Whether a port stores the bytes of a chunk.
@@ -255,7 +255,7 @@ impl<F: Feed> Worker<F> {
             allowed: u64::MAX,
             aside: Vec::new(),
             stored: Vec::new(),
-            stored_here: [None; 2],
+            chunk_storage: [None; 2],
         }
     }
 
@@ -415,7 +415,7 @@ impl<F: Feed> Worker<F> {
             self.schedule.restart(Duration::ZERO);
         }
         self.cursor = 0;
-        self.stored_here = match chunk.kept {
+        self.chunk_storage = match chunk.kept {
             Some(number) if self.renderer.may_be_verbatim() => {
                 self.store(number as usize, &chunk.bytes, outputs.ports)
             }
@@ -506,7 +506,7 @@ impl<F: Feed> Worker<F> {
                 run.is_blocked = true;
                 break;
             };
-            if let Some(stored) = self.stored_here[side] {
+            if let Some(stored) = self.chunk_storage[side] {
                 let range = record.offset as usize..record.end();
                 port.send_stored(frame, stored, range, Instant::ZERO);
             } else {
@@ -589,7 +589,7 @@ impl<F: Feed> Worker<F> {
                 }
             }
         }
-        if let Some(stored) = self.stored_here[side]
+        if let Some(stored) = self.chunk_storage[side]
             && self.renderer.is_verbatim(record)
         {
             let data = chunk.data(record);

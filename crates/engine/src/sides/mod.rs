@@ -5,10 +5,10 @@
 //! packet by packet in one pass.
 
 mod cache;
-mod decide;
+mod rules;
 
 pub use cache::{CacheError, CacheFile};
-pub use decide::Sides;
+pub use rules::Sides;
 pub use wirestorm_model::sides::{SideRule, SidesOptions};
 
 /// Side of a packet.

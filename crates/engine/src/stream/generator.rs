@@ -12,9 +12,9 @@ use wirestorm_base::rate::RateError;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
-use super::emission::{After, StreamSchedule};
 use super::program::{BLOCK, FrameBuilder, OperationCache};
 use super::queue::{Entry, Queue, Turn};
+use super::schedule::{After, StreamSchedule};
 use super::share::Share;
 use crate::replay::{Breath, WorkerState};
 
@@ -66,7 +66,7 @@ pub struct Generator {
     /// Streams whose next frame has a due time.
     queue: Queue,
     /// Streams that send as fast as the port accepts frames.
-    at_once: VecDeque<u32>,
+    top_speed: VecDeque<u32>,
     /// Whether there are too many streams for the cache, so that prefetching pays off.
     are_many: bool,
     /// Whether the port has been asked to store the constant frames.
@@ -98,7 +98,7 @@ struct StreamState {
     frames: u64,
     bytes: u64,
     /// Whether its frames have no due time.
-    is_at_once: bool,
+    is_top_speed: bool,
     life: Box<ColdState>,
     maker: FrameBuilder,
 }
@@ -162,7 +162,7 @@ impl Generator {
             queue: Queue::new(rate),
             are_many: streams.len() > CACHED_STREAMS,
             streams,
-            at_once: VecDeque::new(),
+            top_speed: VecDeque::new(),
             has_stored: false,
             turn_rest: 0,
             options,
@@ -198,7 +198,7 @@ impl Generator {
         // A frame that waits in the port would delay all frames behind it. So with streams without
         // due times, no frame is passed ahead of its due time.
         let holds_departure = port.capabilities().holds_departure
-            && (self.options.virtual_time || self.at_once.is_empty());
+            && (self.options.virtual_time || self.top_speed.is_empty());
         let state = match holds_departure {
             true => self.fill::<true, P>(now, port),
             false => self.fill::<false, P>(now, port),
@@ -269,7 +269,7 @@ impl Generator {
         let running = &mut self.streams[stream];
         self.rate -= running.rate();
         running.life.transmission.speed = speed;
-        running.is_at_once = speed == Speed::Max;
+        running.is_top_speed = speed == Speed::Max;
         self.rate += running.rate();
         let is_on_its_way = running.emission.is_some() && running.life.paused.is_none();
         if is_on_its_way {
@@ -372,12 +372,12 @@ impl Generator {
                 break WorkerState::Active;
             }
             // Checked on each turn, because such a stream may start within this breath.
-            let limit = if self.at_once.is_empty() { until } else { until.min(now) };
+            let limit = if self.top_speed.is_empty() { until } else { until.min(now) };
             let limit = limit.min(before_end);
             let turn = self.queue.first();
             if held.is_none() && turn.is_some_and(|turn| turn.entry.due <= limit) {
                 match self.turns::<HOLDS, P>(limit, &mut budget, port) {
-                    Some(WorkerState::Waiting(until)) if !self.at_once.is_empty() => {
+                    Some(WorkerState::Waiting(until)) if !self.top_speed.is_empty() => {
                         held = Some(until);
                     }
                     Some(state) => break state,
@@ -385,7 +385,7 @@ impl Generator {
                 }
             } else if turn.is_none() && self.queue.is_day_over() {
                 self.begin_day();
-            } else if !self.at_once.is_empty() && now < end {
+            } else if !self.top_speed.is_empty() && now < end {
                 if let Some(state) = self.serve_top_speed::<HOLDS, P>(&mut budget, port) {
                     break state;
                 }
@@ -426,9 +426,9 @@ impl Generator {
             }
             let stream = turn.entry.stream;
             let running = &mut self.streams[stream as usize];
-            if running.is_at_once {
+            if running.is_top_speed {
                 self.queue.pop();
-                self.at_once.push_back(stream);
+                self.top_speed.push_back(stream);
                 return None;
             }
             // Send all frames of this stream that are due before any other stream's next frame.
@@ -476,8 +476,8 @@ impl Generator {
         budget: &mut Budget,
         port: &mut P,
     ) -> Option<WorkerState> {
-        let stream = self.at_once.pop_front()?;
-        if let Some(&later) = self.at_once.get(PREFETCH_TURNS) {
+        let stream = self.top_speed.pop_front()?;
+        if let Some(&later) = self.top_speed.get(PREFETCH_TURNS) {
             self.streams[later as usize].prefetch();
         }
         let running = &mut self.streams[stream as usize];
@@ -491,7 +491,7 @@ impl Generator {
             until = emission.due();
         }
         let rest = match mem::take(&mut self.turn_rest) {
-            0 if self.at_once.is_empty() => budget.left,
+            0 if self.top_speed.is_empty() => budget.left,
             0 => TURN_FRAMES,
             rest => rest,
         };
@@ -509,9 +509,9 @@ impl Generator {
         budget.unsent = turn.unsent;
         match then {
             NextStep::Due(due) if due > until => self.queue.push(Entry { due, stream }),
-            NextStep::Due(_) if rest == handled => self.at_once.push_back(stream),
+            NextStep::Due(_) if rest == handled => self.top_speed.push_back(stream),
             NextStep::Due(_) | NextStep::Stop(..) => {
-                self.at_once.push_front(stream);
+                self.top_speed.push_front(stream);
                 self.turn_rest = rest - handled;
             }
             NextStep::End(last) => self.ended(stream as usize, last),
@@ -620,9 +620,9 @@ impl Generator {
     fn leave(&mut self, stream: usize) {
         let Some(emission) = &self.streams[stream].emission else { return };
         let entry = Entry { due: emission.due(), stream: stream as u32 };
-        match self.at_once.iter().position(|&other| other == entry.stream) {
+        match self.top_speed.iter().position(|&other| other == entry.stream) {
             Some(place) => {
-                self.at_once.remove(place);
+                self.top_speed.remove(place);
                 self.turn_rest = if place == 0 { 0 } else { self.turn_rest };
             }
             None => self.queue.remove(entry),
@@ -637,7 +637,7 @@ impl Generator {
         self.queue_rate = self.rate;
         self.queue = Queue::new(self.rate);
         for stream in 0..self.streams.len() {
-            let is_at_once = self.at_once.contains(&(stream as u32));
+            let is_at_once = self.top_speed.contains(&(stream as u32));
             if self.streams[stream].life.paused.is_none() && !is_at_once {
                 self.enter(stream);
             }
@@ -673,7 +673,7 @@ impl StreamState {
             frames: 0,
             bytes: 0,
             stored: None,
-            is_at_once: transmission.speed == Speed::Max,
+            is_top_speed: transmission.speed == Speed::Max,
             life: Box::new(ColdState {
                 unsent: 0,
                 starts: 0,
@@ -726,7 +726,7 @@ impl StreamState {
         match self.life.transmission.mode {
             Mode::Continuous => {}
             Mode::Time { .. } => match emission {
-                Some(emission) if !self.is_at_once => self.life.first = emission.advances(),
+                Some(emission) if !self.is_top_speed => self.life.first = emission.advances(),
                 _ => self.align_numbers(),
             },
             Mode::Burst { frames } => self.life.first += frames,

@@ -20,10 +20,10 @@
 //! prefetched some turns ahead, or before the next day of the queue begins, so that the misses
 //! overlap.
 
-mod emission;
 mod generator;
 mod program;
 mod queue;
+mod schedule;
 mod share;
 mod variable;
 

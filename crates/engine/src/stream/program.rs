@@ -210,7 +210,7 @@ impl FrameBuilder {
 
     fn length_by(&self, value: impl Fn(usize) -> u128) -> usize {
         let last = self.operations.iter().rev().find_map(|operation| match operation {
-            Operation::Length { cursor } => Some(cut_length(value(*cursor), self.length)),
+            Operation::Length { cursor } => Some(clamp_length(value(*cursor), self.length)),
             _ => None,
         });
         last.unwrap_or(self.length)
@@ -376,7 +376,7 @@ impl Operation {
             }
             Self::WriteBits(write) => write_bits(write, variables, frame),
             Self::Length { cursor } => {
-                *length = cut_length(variables.value(*cursor), frame.len());
+                *length = clamp_length(variables.value(*cursor), frame.len());
             }
             Self::WriteLength { offset, less } => {
                 let counted = length.saturating_sub(*less) as u16;
@@ -403,7 +403,7 @@ fn clear_signature(frame: &mut [u8]) {
     }
 }
 
-fn cut_length(asked: u128, length_max: usize) -> usize {
+fn clamp_length(asked: u128, length_max: usize) -> usize {
     usize::try_from(asked).unwrap_or(usize::MAX).clamp(FRAME_LENGTH_MIN, length_max)
 }
 

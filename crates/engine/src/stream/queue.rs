@@ -72,7 +72,7 @@ struct Day {
 const DAYS: usize = 4096;
 
 /// Target number of frames in a day.
-const FRAMES_A_DAY: f64 = 8.0;
+const FRAMES_PER_DAY: f64 = 8.0;
 
 /// Number of turns to look ahead for prefetching.
 const AHEAD: usize = 8;
@@ -80,7 +80,7 @@ const AHEAD: usize = 8;
 impl Queue {
     /// Creates an empty queue for streams that together send about `frames_per_second`.
     pub(super) fn new(frames_per_second: f64) -> Self {
-        let day = FRAMES_A_DAY * 1e9 / frames_per_second.max(1e-3);
+        let day = FRAMES_PER_DAY * 1e9 / frames_per_second.max(1e-3);
         let day_bits = (day as u64).max(1).ilog2().min(40);
         Self {
             day_bits,

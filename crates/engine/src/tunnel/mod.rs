@@ -18,13 +18,13 @@
 //! copies it out. The port's maximum frame length shrinks by the headers, so that segments fit.
 //! Segmentation offload is disabled.
 
-mod arriving;
-mod leaving;
+mod decapsulate;
+mod encapsulate;
 mod outer;
 mod table;
 
-pub use arriving::DecapsulatingPort;
-pub use leaving::EncapsulatingPort;
+pub use decapsulate::DecapsulatingPort;
+pub use encapsulate::EncapsulatingPort;
 pub use table::{Tunnel, TunnelTable};
 
 /// Counters of one end of the tunnels.

@@ -8,9 +8,9 @@ use wirestorm_wire::packet::{ethertype, gtpu, ipv4, ipv6, network_header, protoc
 use super::{Tunnel, TunnelCounters};
 
 /// Length of the tunnel headers over IPv4 and over IPv6, in bytes.
-pub(super) const IPV4_LENGTH: usize = ipv4::HEADER_LENGTH_MIN + BEHIND_IP;
-pub(super) const IPV6_LENGTH: usize = ipv6::HEADER_LENGTH + BEHIND_IP;
-const BEHIND_IP: usize = udp::HEADER_LENGTH + gtpu::HEADER_LENGTH_MIN;
+pub(super) const IPV4_LENGTH: usize = ipv4::HEADER_LENGTH_MIN + UDP_AND_GTPU_LENGTH;
+pub(super) const IPV6_LENGTH: usize = ipv6::HEADER_LENGTH + UDP_AND_GTPU_LENGTH;
+const UDP_AND_GTPU_LENGTH: usize = udp::HEADER_LENGTH + gtpu::HEADER_LENGTH_MIN;
 
 const HOP_LIMIT: u8 = 64;
 const DO_NOT_FRAGMENT: u16 = 0x4000;
@@ -91,9 +91,9 @@ impl OutgoingPacket {
         buffer.copy_within(start..length, start + around);
         set_ethertype(buffer, start, kind);
         let packet = buffer.get_mut(start..)?;
-        let datagram = inner + BEHIND_IP as u16;
+        let datagram = inner + UDP_AND_GTPU_LENGTH as u16;
         let pseudo_header = self.write_ip(tunnel, packet, datagram)?;
-        let datagram_bytes = packet.get_mut(around - BEHIND_IP..)?;
+        let datagram_bytes = packet.get_mut(around - UDP_AND_GTPU_LENGTH..)?;
         write_udp_and_gtp(datagram_bytes, self.port(tunnel), datagram, tunnel.teid)?;
         let sum = checksum::combine(checksum::sum(datagram_bytes), pseudo_header);
         // RFC 768: a computed sum of zero is sent as all ones, because zero means no checksum.
@@ -156,7 +156,7 @@ fn write_udp_and_gtp(datagram: &mut [u8], port: u16, length: u16, teid: u32) -> 
     let mut header = gtpu::Packet::new(behind).ok()?;
     header.set_flags(gtpu::PLAIN_FLAGS);
     header.set_message_type(gtpu::G_PDU);
-    header.set_length(length - BEHIND_IP as u16);
+    header.set_length(length - UDP_AND_GTPU_LENGTH as u16);
     header.set_teid(teid);
     Some(())
 }
@@ -206,7 +206,7 @@ impl<'a> Arrived<'a> {
                 Some(behind) => behind,
                 None => return Ok(Self::Other),
             },
-            ethertype::IPV6 => match behind_ipv6(network, verifies)? {
+            ethertype::IPV6 => match parse_outer_ipv6(network, verifies)? {
                 Some(behind) => behind,
                 None => return Ok(Self::Other),
             },
@@ -231,7 +231,7 @@ impl<'a> Arrived<'a> {
         }
         let length = message.payload().ok_or(TRUNCATED)?.len();
         // The packet is at the end of the message, behind optional headers.
-        let end = BEHIND_IP + usize::from(message.length());
+        let end = UDP_AND_GTPU_LENGTH + usize::from(message.length());
         let packet = transport.get(end - length..end).ok_or(TRUNCATED)?;
         InnerPacket::new(link, packet, class, is_covered).map(Self::Within)
     }
@@ -270,7 +270,7 @@ fn parse_outer_ipv4(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>,
     check_transport(packet.protocol(), packet.is_fragment(), outer)
 }
 
-fn behind_ipv6(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, DropReason> {
+fn parse_outer_ipv6(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, DropReason> {
     let packet = ipv6::Packet::new(network).map_err(|_| BAD_IP)?;
     let extensions = packet.extensions().filter(|_| packet.is_whole()).ok_or(BAD_IP)?;
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());

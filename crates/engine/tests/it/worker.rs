@@ -14,7 +14,7 @@ use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::measure::frame_hash;
 use wirestorm_engine::replay::{
     Chunk, Feed, FeedItem, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer,
-    ReplayCounters, SideSource, Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
+    ReplayCounters, SideSource, Unique, UniqueFields, Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_wire::capture::{LinkType, PcapngWriter, RECORD_LENGTH_MAX};
@@ -715,7 +715,7 @@ fn padded_records_are_not_sent_from_storage() {
 
 #[test]
 fn frames_with_changed_addresses_are_not_sent_from_storage() {
-    let what = UniqueAddresses::Addresses;
+    let what = UniqueFields::Addresses;
     let (outcome, frames) = replay_stored(|setup| {
         setup.render.unique = Some(Unique { what, passes_milli: 1_000 });
     });

@@ -18,11 +18,11 @@
 //! or a millisecond old. So a port gets frames late and in batches, but the kernel takes the time
 //! stamps on arrival.
 
-mod hearing;
+mod bound_socket;
 mod offload;
 mod receive;
 mod receive_ring;
-mod refusals;
+mod send_refusals;
 mod transmit;
 mod transmit_ring;
 

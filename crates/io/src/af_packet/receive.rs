@@ -7,7 +7,7 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Duration;
 
-use super::hearing::BoundSocket;
+use super::bound_socket::BoundSocket;
 use super::receive_ring::{FRAME_ALIGNMENT, ReceiveRing};
 use super::{AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction};
 use crate::clock::RealtimeOffset;
@@ -36,7 +36,7 @@ pub struct AfPacketReceive {
     queue: u32,
     offset: RealtimeOffset,
     capabilities: Capabilities,
-    empty_looks: u32,
+    empty_polls: u32,
     taken: u64,
     taken_bytes: u64,
 }
@@ -83,7 +83,7 @@ impl AfPacketReceive {
             queue: options.queue,
             offset: RealtimeOffset::read(),
             capabilities: capabilities(&link, ring_bytes),
-            empty_looks: 0,
+            empty_polls: 0,
             taken: 0,
             taken_bytes: 0,
         })
@@ -124,9 +124,9 @@ impl Receive for AfPacketReceive {
         if count > 0 || room == 0 {
             return Ok(count);
         }
-        self.empty_looks += 1;
-        if self.empty_looks >= EMPTY_POLLS_PER_CHECK {
-            self.empty_looks = 0;
+        self.empty_polls += 1;
+        if self.empty_polls >= EMPTY_POLLS_PER_CHECK {
+            self.empty_polls = 0;
             self.bound.check()?;
         }
         Ok(0)

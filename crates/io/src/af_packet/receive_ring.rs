@@ -33,7 +33,7 @@ pub(super) struct ReceiveRing {
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     /// Whether this process reads the block or still uses frames of it.
-    ours: bool,
+    is_owned: bool,
     /// Frames not yet read.
     unread: u32,
     /// Offset of the next frame within the block.
@@ -84,8 +84,8 @@ impl ReceiveRing {
         let mut begins_block = false;
         loop {
             let current = self.current;
-            if !self.blocks[current].ours {
-                self.blocks[current] = self.begin(current)?;
+            if !self.blocks[current].is_owned {
+                self.blocks[current] = self.take_block(current)?;
                 begins_block = true;
             }
             if self.blocks[current].unread > 0 {
@@ -97,7 +97,7 @@ impl ReceiveRing {
                 self.return_block(current);
             }
             let next = (current + 1) % self.blocks.len();
-            if self.blocks[next].ours {
+            if self.blocks[next].is_owned {
                 return None;
             }
             self.current = next;
@@ -136,7 +136,7 @@ impl ReceiveRing {
     }
 
     /// Starts to read a block, if the kernel has handed it over.
-    fn begin(&self, index: usize) -> Option<Block> {
+    fn take_block(&self, index: usize) -> Option<Block> {
         if self.status(index).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
@@ -145,7 +145,7 @@ impl ReceiveRing {
         // status.
         let header = unsafe { (*block.cast::<libc::tpacket_block_desc>()).hdr.bh1 };
         Some(Block {
-            ours: true,
+            is_owned: true,
             unread: header.num_pkts,
             next: header.offset_to_first_pkt as usize,
             in_use: 0,

@@ -7,7 +7,7 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Instant;
 
-use super::refusals::Refusals;
+use super::send_refusals::Refusals;
 use super::transmit_ring::{Outcome, TransmitRing};
 use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, enlarge_send_buffer};
 use crate::namespace::InterfaceName;

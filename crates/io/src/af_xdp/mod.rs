@@ -80,7 +80,7 @@ pub struct AfXdpOptions {
     /// Whether to count frames lost before the interface as missed: frames that the device missed,
     /// and frames that a veth's peer dropped, such as on a full ring. Do not set this if the peer
     /// is a port that counts its unsent frames itself. Default false.
-    pub counts_lost: bool,
+    pub counts_veth_drops: bool,
 }
 
 /// Halves of a port to open.
@@ -136,7 +136,7 @@ pub struct AfXdpFeatures {
     /// Number of queues with a port.
     pub queues: u32,
     /// Number of queues of the interface: the larger of receive and transmit queues.
-    pub queues_of_interface: u32,
+    pub interface_queues: u32,
 }
 
 /// Ports of an interface, one for each queue, in order.
@@ -258,7 +258,7 @@ impl AfXdpOptions {
             copy: CopyMode::Auto,
             busy_poll: None,
             passes_neighbours: false,
-            counts_lost: false,
+            counts_veth_drops: false,
         }
     }
 
@@ -364,7 +364,7 @@ impl AfXdp {
                 busy_poll: options.busy_poll.is_some(),
                 attached: program.as_ref().map(|program| program.mode()),
                 queues,
-                queues_of_interface: link.queues.receive.max(link.queues.transmit),
+                interface_queues: link.queues.receive.max(link.queues.transmit),
             },
         };
         for number in options.first_queue..options.first_queue + queues {
@@ -381,7 +381,7 @@ impl AfXdp {
                     .map_err(options.system("adding the socket to the program's map"))?;
                 let program = Arc::clone(program);
                 // Losses are counted for the whole interface, so only the first port reports them.
-                let losses = (options.counts_lost && number == options.first_queue)
+                let losses = (options.counts_veth_drops && number == options.first_queue)
                     .then(|| LossMeter::open(link))
                     .transpose()
                     .map_err(options.system("opening netlink"))?;

@@ -34,7 +34,7 @@ pub struct AfXdpReceive {
     /// Offset of the frame within each chunk.
     offsets: Box<[u16]>,
     queue: u32,
-    empty_looks: u32,
+    empty_polls: u32,
     taken: u64,
     taken_bytes: u64,
     capabilities: Capabilities,
@@ -66,7 +66,7 @@ impl AfXdpReceive {
             fill,
             offsets: vec![0; count as usize].into_boxed_slice(),
             queue,
-            empty_looks: 0,
+            empty_polls: 0,
             taken: 0,
             taken_bytes: 0,
             capabilities: link.socket_capabilities(
@@ -85,7 +85,7 @@ impl AfXdpReceive {
     pub fn wait(ports: &mut [&mut Self], patience: Duration) {
         XdpSocket::wait(ports.iter().map(|port| &*port.socket), patience);
         for port in ports {
-            port.empty_looks = EMPTY_POLLS_PER_CHECK;
+            port.empty_polls = EMPTY_POLLS_PER_CHECK;
         }
     }
 
@@ -148,12 +148,12 @@ impl Receive for AfXdpReceive {
         }
         self.receive.release();
         if count > 0 || room == 0 {
-            self.empty_looks = 0;
+            self.empty_polls = 0;
             return Ok(count);
         }
-        self.empty_looks += 1;
-        if self.empty_looks >= EMPTY_POLLS_PER_CHECK {
-            self.empty_looks = 0;
+        self.empty_polls += 1;
+        if self.empty_polls >= EMPTY_POLLS_PER_CHECK {
+            self.empty_polls = 0;
             self.socket.check_interface()?;
         }
         Ok(0)

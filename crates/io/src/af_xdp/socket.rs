@@ -204,7 +204,7 @@ impl XdpSocket {
     /// Checks that the interface exists and is up.
     pub(super) fn check_interface(&self) -> Result<(), PortError> {
         match self.ioctl_socket.interface_flags(self.interface.name()) {
-            None => Err(self.interface.is_gone()),
+            None => Err(self.interface.removed_error()),
             Some(flags) if flags & libc::IFF_UP == 0 => Err(self.interface.down_error()),
             Some(_) => Ok(()),
         }

@@ -39,7 +39,7 @@ pub struct AfXdpTransmit {
     in_flight: usize,
     stalls: u32,
     /// Whether the ring contains withdrawn entries that the kernel has not skipped yet.
-    has_voids: bool,
+    has_withdrawn: bool,
     capabilities: Capabilities,
     counters: TransmitCounters,
 }
@@ -63,7 +63,7 @@ impl AfXdpTransmit {
             frames: vec![InFlight::default(); count as usize].into_boxed_slice(),
             in_flight: 0,
             stalls: 0,
-            has_voids: false,
+            has_withdrawn: false,
             capabilities: link.socket_capabilities(
                 frame_length_max,
                 count as usize,
@@ -170,7 +170,7 @@ impl Transmit for AfXdpTransmit {
     }
 
     fn take(&mut self) -> Option<FrameId> {
-        if self.has_voids && !self.has_room() {
+        if self.has_withdrawn && !self.has_room() {
             return None;
         }
         self.free.pop().map(FrameId::from_index)
@@ -200,13 +200,13 @@ impl Transmit for AfXdpTransmit {
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        if self.in_flight == 0 && !self.has_voids {
+        if self.in_flight == 0 && !self.has_withdrawn {
             return Ok(());
         }
         self.transmit.publish();
         let must_wake = self.transmit.needs_wakeup() || self.socket.must_always_wake();
         let mut outcome = if must_wake { self.wake() } else { Ok(()) };
-        self.has_voids = self.has_voids && self.transmit.waiting() > 0;
+        self.has_withdrawn = self.has_withdrawn && self.transmit.waiting() > 0;
         if self.collect() > 0 {
             self.stalls = 0;
             return outcome;
@@ -238,7 +238,7 @@ impl Transmit for AfXdpTransmit {
             let mut cursor = WithdrawCursor::default();
             while let Some(descriptor) = self.transmit.withdraw(&mut cursor, INVALID_DESCRIPTOR) {
                 self.withdraw(descriptor);
-                self.has_voids = true;
+                self.has_withdrawn = true;
             }
         }
         self.collect();

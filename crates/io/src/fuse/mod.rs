@@ -52,7 +52,7 @@ pub struct Answer {
     device: Arc<File>,
     unique: u64,
     size: u32,
-    is_given: bool,
+    is_sent: bool,
 }
 
 impl Answer {
@@ -62,7 +62,7 @@ impl Answer {
     }
 
     fn send(&mut self, outcome: Result<(), i32>) {
-        if !std::mem::replace(&mut self.is_given, true) {
+        if !std::mem::replace(&mut self.is_sent, true) {
             let size = self.size;
             reply(&self.device, self.unique, outcome.map(|()| Out::new().u32(size).u32(0)));
         }
@@ -118,7 +118,7 @@ impl Connection {
         let mut server = Server {
             device: self.device,
             files,
-            folders: vec![String::new()],
+            directories: vec![String::new()],
             in_use: BTreeMap::new(),
             next_file: FIRST_FILE,
             handles: BTreeMap::new(),
@@ -154,7 +154,7 @@ struct Server<'a, F> {
     device: Arc<File>,
     files: &'a F,
     /// Path of each directory and link; node 1, the root, is the first.
-    folders: Vec<String>,
+    directories: Vec<String>,
     /// Path of each file node. Each lookup of a file creates a new node.
     in_use: BTreeMap<u64, String>,
     next_file: u64,
@@ -180,7 +180,7 @@ impl<F: Files> Server<'_, F> {
                     device: Arc::clone(&self.device),
                     unique: request.unique,
                     size: data.len() as u32,
-                    is_given: false,
+                    is_sent: false,
                 };
                 return self.files.write(&path, data, answer);
             }
@@ -211,7 +211,7 @@ impl<F: Files> Server<'_, F> {
         let path = if node >= FIRST_FILE {
             self.in_use.get(&node)
         } else {
-            self.folders.get(usize::try_from(node).unwrap_or(usize::MAX).wrapping_sub(1))
+            self.directories.get(usize::try_from(node).unwrap_or(usize::MAX).wrapping_sub(1))
         };
         path.map_or("", String::as_str)
     }
@@ -231,12 +231,12 @@ impl<F: Files> Server<'_, F> {
             self.in_use.insert(node, path);
             return Ok(node);
         }
-        let index = match self.folders.iter().position(|known| *known == path) {
+        let index = match self.directories.iter().position(|known| *known == path) {
             Some(index) => index,
-            None if self.folders.len() == NODES_MAX => return Err(libc::ENOMEM),
+            None if self.directories.len() == NODES_MAX => return Err(libc::ENOMEM),
             None => {
-                self.folders.push(path);
-                self.folders.len() - 1
+                self.directories.push(path);
+                self.directories.len() - 1
             }
         };
         Ok(index as u64 + 1)
@@ -258,7 +258,7 @@ impl<F: Files> Server<'_, F> {
         let handle = self.next_handle;
         self.next_handle += 1;
         self.handles.insert(handle, Vec::new());
-        Ok(protocol::opened(handle))
+        Ok(protocol::open_out(handle))
     }
 
     fn read(&mut self, path: &str, handle: u64, offset: u64, size: u32) -> Result<Out, i32> {

@@ -172,7 +172,7 @@ pub(super) fn init_out(minor: u32) -> Out {
 }
 
 /// Encodes `struct fuse_open_out`.
-pub(super) fn opened(handle: u64) -> Out {
+pub(super) fn open_out(handle: u64) -> Out {
     Out::new().u64(handle).u32(DIRECT).u32(0)
 }
 
@@ -255,7 +255,7 @@ mod tests {
     fn answers_match_the_kernel_structure_sizes() {
         let body = |out: Out| answer(1, Ok(out)).len() - ANSWER_HEADER_BYTES;
         assert_eq!(body(init_out(45)), 64);
-        assert_eq!(body(opened(1)), 16);
+        assert_eq!(body(open_out(1)), 16);
         assert_eq!(body(attributes(Out::new(), 1, &Node::File)), 88);
         assert_eq!(answer(1, Err(libc::EINVAL)).len(), ANSWER_HEADER_BYTES);
     }

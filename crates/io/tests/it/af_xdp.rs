@@ -119,7 +119,7 @@ fn veth_uses_copy_mode_and_native_xdp() {
         busy_poll: false,
         attached: Some(AttachMode::Native),
         queues: 1,
-        queues_of_interface: 1,
+        interface_queues: 1,
     };
     assert_eq!(ports.facts, expected);
 }
@@ -224,7 +224,7 @@ fn passes_neighbours_passes_only_unsigned_pings_to_the_kernel() {
 fn passes_neighbours_passes_unsigned_pings_in_two_vlans() {
     for is_beside in [true, false] {
         let Some(pair) = VethPair::new() else { return };
-        pair.hand_tags_over_beside(is_beside);
+        pair.set_stag_offload(is_beside);
         pair.add_addresses();
         pair.join_two_vlans();
         let options = AfXdpOptions { passes_neighbours: true, ..receive_options(&pair.right) };
@@ -303,7 +303,7 @@ fn frames_beyond_a_full_veth_ring_are_missed_with_counts_lost() {
         let Some(pair) = VethPair::new() else { return };
         pair.add_addresses();
         let options = AfXdpOptions {
-            counts_lost,
+            counts_veth_drops: counts_lost,
             passes_neighbours: true,
             receive_frames: 8_192,
             ..receive_options(&pair.right)
@@ -425,7 +425,7 @@ fn removed_interface_is_reported_right_after_a_wait() {
     let mut port = receive_port(&pair.right);
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
     AfXdpReceive::wait(&mut [&mut port], Duration::from_millis(1));
-    assert_eq!(port.receive(8, &mut Vec::new()), Err(pair.right.is_gone()));
+    assert_eq!(port.receive(8, &mut Vec::new()), Err(pair.right.removed_error()));
 }
 
 #[test]
@@ -443,9 +443,9 @@ fn interface_down_or_removed_stops_both_halves() {
     assert_eq!(error, pair.right.down_error());
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
     let error = eventually("the sending half", || transmit.flush().err());
-    assert_eq!(error, pair.left.is_gone());
+    assert_eq!(error, pair.left.removed_error());
     let error = eventually("the receiving half", || port.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.is_gone());
+    assert_eq!(error, pair.right.removed_error());
     transmit.abort();
     assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
 }

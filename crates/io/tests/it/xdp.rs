@@ -123,7 +123,7 @@ fn counter_passes_neighbour_discovery_and_pings_in_two_vlans_to_the_kernel() {
     for is_beside in [true, false] {
         let Some(pair) = VethPair::new() else { return };
         let counter = count(&pair);
-        pair.hand_tags_over_beside(is_beside);
+        pair.set_stag_offload(is_beside);
         pair.add_addresses();
         pair.join_two_vlans();
         assert!(ping(&pair.left.namespace, &["10.9.8.2"]), "beside the frame: {is_beside}");

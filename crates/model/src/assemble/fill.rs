@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::error::{AssembleError, Problem};
 use super::header::{Header, Value};
-use super::place::{FieldPosition, PlacedHeader, flag_value};
+use super::position::{FieldPosition, PlacedHeader, flag_value};
 use super::sum;
 use crate::stream::{Checksum, PseudoHeader, Step};
 use wirestorm_wire::layout::{ChecksumCoverage, Field, Layout, Padding, Role, Space, ipv4, ipv6};
@@ -113,7 +113,7 @@ impl Filler<'_> {
         match place.field.role {
             Role::View | Role::OwnNumber(_) => Ok(()),
             Role::Plain => self.number(place, place.field.default),
-            Role::HeaderLength { unit, less } => {
+            Role::HeaderLength { unit, subtract: less } => {
                 let units = asked.placed.content_length.div_ceil(unit.max(1));
                 self.computed(place, units.saturating_sub(less))
             }

@@ -33,14 +33,14 @@ mod error;
 mod fill;
 mod header;
 mod payload;
-mod place;
+mod position;
 mod recognise;
 mod sum;
 
 pub use error::{AssembleError, Problem};
 pub use header::{Header, Value};
 pub use payload::Payload;
-pub use place::{FieldPosition, PlacedHeader};
+pub use position::{FieldPosition, PlacedHeader};
 pub use recognise::recognise;
 
 use alloc::string::ToString;
@@ -80,7 +80,7 @@ pub fn assemble(
         let problem = Problem::FrameTooLong { found: frame_length, limit: FRAME_LENGTH_MAX };
         return Err(AssembleError::of_frame(problem));
     }
-    let placed = place::place(headers)?;
+    let placed = position::place(headers)?;
     let payload_start = end(&placed);
     let needed = payload_start + payload.length_min();
     if frame_length < needed {
@@ -105,7 +105,7 @@ pub fn assemble(
 /// # Errors
 /// If a field or item does not exist, or its position is undefined.
 pub fn length_min(headers: &[Header], payload: &Payload) -> Result<usize, AssembleError> {
-    Ok(end(&place::place(headers)?) + payload.length_min())
+    Ok(end(&position::place(headers)?) + payload.length_min())
 }
 
 /// Returns the end of the last header.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::fill::pseudo_header;
 use super::header::Header;
-use super::place::{FieldPosition, PlacedHeader, place_one};
+use super::position::{FieldPosition, PlacedHeader, place_one};
 use super::{Assembled, end, sum};
 use crate::stream::{Checksum, PseudoHeader, Step};
 use wirestorm_wire::layout::{self, ChecksumCoverage, Layout, Role};
@@ -50,7 +50,7 @@ fn header_at(
     }
     let mut placed = place_one(&header, offset, before).ok()?;
     for place in placed.places.iter().flatten() {
-        if let Role::HeaderLength { unit, less } = place.field.role {
+        if let Role::HeaderLength { unit, subtract: less } = place.field.role {
             let length = (place.read(frame)? as usize + less) * unit;
             if length < placed.length {
                 return None;

@@ -55,7 +55,7 @@ trait With: Sized {
         bytes: &[u8],
     ) -> Self;
     /// Adds an item to the last item.
-    fn within(self, name: &str, values: &[(&'static str, u128)]) -> Self;
+    fn with_nested_item(self, name: &str, values: &[(&'static str, u128)]) -> Self;
 }
 
 impl With for Header {
@@ -75,7 +75,7 @@ impl With for Header {
         self.item(filled(layout, values).with(field, bytes.to_vec()))
     }
 
-    fn within(mut self, name: &str, values: &[(&'static str, u128)]) -> Self {
+    fn with_nested_item(mut self, name: &str, values: &[(&'static str, u128)]) -> Self {
         let last = self.items.pop().expect("an item").has(name, values);
         self.item(last)
     }
@@ -149,10 +149,10 @@ fn cases() -> Vec<Case> {
                 .has("router_alert", &[("value", 7)])
                 .has("no_operation", &[])
                 .has("timestamp", &[("flag", 1), ("overflow", 3)])
-                .within("address", &[("value", v4("9.8.7.6"))])
-                .within("timestamp", &[("value", 123_456)])
+                .with_nested_item("address", &[("value", v4("9.8.7.6"))])
+                .with_nested_item("timestamp", &[("value", 123_456)])
                 .has("record_route", &[("pointer", 8)])
-                .within("address", &[("value", v4("1.2.3.4"))])
+                .with_nested_item("address", &[("value", v4("1.2.3.4"))])
                 .with_item_bytes("custom", &[("copied_flag", 1), ("option_class", 0), ("option_number", 8)],
                            "value", &[1, 2])
                 .has("end_of_options", &[]),
@@ -184,7 +184,7 @@ fn cases() -> Vec<Case> {
                 .has("no_operation", &[])
                 .has("timestamps", &[("value", 0x0a0b_0c0d), ("echo_reply", 0x0102_0304)])
                 .has("sack", &[])
-                .within("block", &[("left_edge", 0x0506_0709), ("right_edge", 0x0506_0809)])
+                .with_nested_item("block", &[("left_edge", 0x0506_0709), ("right_edge", 0x0506_0809)])
                 .with_item_bytes("custom", &[("kind", 30)], "value", &[0x20, 0])
                 .has("end_of_options", &[]),
         ], &[
@@ -402,7 +402,7 @@ fn cases() -> Vec<Case> {
             ethernet(), ipv4().with("time_to_live", 1),
             header("igmpv3_report", &[])
                 .has("group_record", &[("type", 3), ("group_address", v4("239.1.2.3"))])
-                .within("source", &[("value", v4("1.1.1.1"))])
+                .with_nested_item("source", &[("value", v4("1.1.1.1"))])
                 .with_item_bytes("custom", &[], "bytes", &[4, 0, 0, 0, 239, 9, 9, 9]),
         ], &[
             ("2.type", "igmp.type", 1), ("2.number_of_records", "igmp.num_grp_recs", 1),

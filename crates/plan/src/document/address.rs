@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use wirestorm_wire::prefix::Prefix;
 
 use super::error::PlanError;
-use super::place::ValueAt;
+use super::value_at::ValueAt;
 
 /// Accepted notation of an address, for error messages.
 pub(crate) const ADDRESS: &str =

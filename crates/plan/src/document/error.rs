@@ -54,9 +54,9 @@ impl std::error::Error for PlanErrors {}
 
 /// Collects errors, so that the user can fix several at once.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<PlanError>);
+pub(crate) struct ErrorCollector(Vec<PlanError>);
 
-impl Problems {
+impl ErrorCollector {
     /// Returns the value, or records the error and returns `None`.
     pub(crate) fn take<T>(&mut self, outcome: Result<T, PlanError>) -> Option<T> {
         outcome.map_err(|error| self.0.push(error)).ok()

@@ -2,12 +2,12 @@
 
 pub(crate) mod address;
 pub(crate) mod error;
-pub(crate) mod place;
 pub(crate) mod port;
 pub(crate) mod range;
 pub(crate) mod rate;
 pub(crate) mod schema;
 pub(crate) mod time;
+pub(crate) mod value_at;
 
 use std::fmt;
 

@@ -9,8 +9,8 @@ use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_wire::prefix::Prefix;
 
 use super::address::{read_addresses, read_gateways};
-use super::error::{PlanError, Problems};
-use super::place::ValueAt;
+use super::error::{ErrorCollector, PlanError};
+use super::value_at::ValueAt;
 use crate::{impairment, tunnels};
 
 /// A port that sends or receives frames.
@@ -66,7 +66,7 @@ pub(crate) const EMULATION_PORT: [&str; 8] =
 pub(crate) fn read_ports(
     place: &ValueAt<'_>,
     known: &[&str],
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) -> Vec<Port> {
     let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
     let mut ports: Vec<Port> = Vec::new();

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use wirestorm_model::address_range::AddressRange;
 
 use super::error::PlanError;
-use super::place::ValueAt;
+use super::value_at::ValueAt;
 
 pub(crate) const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
 const PORTS: &str = "ports such as 1024-65535, or one of them";

@@ -4,7 +4,7 @@ use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_model::stream::Speed;
 
 use super::error::PlanError;
-use super::place::ValueAt;
+use super::value_at::ValueAt;
 
 /// Accepted notation of a rate, for error messages.
 pub(crate) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (with preamble and gap), 10G-l2 (with \

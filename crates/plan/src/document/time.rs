@@ -4,7 +4,7 @@ use wirestorm_base::rate::Decimal;
 use wirestorm_base::time::Duration;
 
 use super::error::PlanError;
-use super::place::ValueAt;
+use super::value_at::ValueAt;
 
 /// Units with their length in nanoseconds. A unit that is a suffix of others comes after them.
 pub(crate) const UNITS: [(&str, u64); 6] = [

@@ -4,10 +4,11 @@
 //! [`EditWords::meaning`] parses them. Its errors name the option, the value found and the accepted
 //! notation.
 
+mod arguments;
 mod error;
 mod parse;
-mod words;
 
+pub use arguments::EditArguments;
 pub use error::EditError;
 pub use parse::{
     parse_captured_short, parse_endpoints, parse_mac_addresses, parse_mac_substitution,
@@ -18,4 +19,3 @@ pub use wirestorm_model::edit::{
     TimeToLiveEdit, TruncatedFrameAction, VlanChange, VlanEdit, VlanTag,
 };
 pub use wirestorm_wire::prefix::Prefix;
-pub use words::EditArguments;

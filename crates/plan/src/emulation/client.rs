@@ -17,10 +17,10 @@ use super::ip::{self, Ip};
 use super::tcp::{self, Tcp};
 use super::types::Client;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
 use crate::document::port::{Port, find_port};
 use crate::document::range::{RANGE, read_hosts, read_ports};
 use crate::document::time::read_time;
+use crate::document::value_at::{Fields, ValueAt};
 
 pub(super) const CLIENT: [&str; 17] = [
     "tx",
@@ -247,7 +247,7 @@ fn read_rate(place: &ValueAt<'_>) -> Result<Option<Load>, PlanError> {
     let rate = Rate::parse_per_second(&text, 1).map_err(|_| rate.unexpected(EXPECTED))?;
     let at_most = fields.get(names[1]).map(|it| it.integer(1, u32::MAX.into())).transpose()?;
     Ok(Some(match names {
-        RATE => Load::Rate { rate, at_most },
+        RATE => Load::Rate { rate, flows_max: at_most },
         _ => Load::Poisson { rate, at_most },
     }))
 }

@@ -2,10 +2,10 @@
 
 use wirestorm_model::program::{Composition, Field, Number, Piece, Step, Value, ValueFormat};
 
-use super::filling::{SEND_BYTES_MAX, read_size_and_fill};
 use super::names::Names;
+use super::payload_size::{SEND_BYTES_MAX, read_size_and_fill};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// Payload of a step.
 #[derive(Debug)]

@@ -14,8 +14,9 @@ pub(super) fn check(template: &Template) -> Result<(), PlanError> {
     let client = template.client.as_ref().map(|it| ("client", &it.program));
     let server = template.server.as_ref().map(|it| ("server", &it.program));
     for (side, steps) in client.into_iter().chain(server) {
-        let ways = Ways::of(steps);
-        let Some((place, message)) = ways.without_group().or_else(|| ways.find_endless_loop())
+        let ways = ControlFlowGraph::of(steps);
+        let Some((place, message)) =
+            ways.find_flow_without_group().or_else(|| ways.find_endless_loop())
         else {
             continue;
         };
@@ -27,7 +28,7 @@ pub(super) fn check(template: &Template) -> Result<(), PlanError> {
 
 /// Control-flow graph of a program: its steps in order, each loop after the steps in it.
 #[derive(Default)]
-struct Ways<'a> {
+struct ControlFlowGraph<'a> {
     places: Vec<Node<'a>>,
     labels: BTreeMap<Label, usize>,
     /// Paths of the lists of steps, by index.
@@ -43,7 +44,7 @@ struct Node<'a> {
     begin: usize,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> ControlFlowGraph<'a> {
     fn of(steps: &'a [Step]) -> Self {
         let mut ways = Self::default();
         ways.add(steps, String::new());
@@ -111,7 +112,7 @@ impl<'a> Ways<'a> {
     /// Finds a step that starts a flow before `select_group`, or one that waits for a flow although
     /// none starts one. A flow without a group would have the same template, and so start another
     /// flow, without end.
-    fn without_group(&self) -> Option<(usize, String)> {
+    fn find_flow_without_group(&self) -> Option<(usize, String)> {
         let starts_flow = |step: &Step| matches!(step, Step::RunFlow | Step::StartFlow { .. });
         let reached_without_group = self.reachable(|step| matches!(step, Step::SelectGroup(_)));
         if let Some(place) =

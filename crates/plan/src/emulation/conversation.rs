@@ -9,7 +9,7 @@ use super::delay::read_delay;
 use super::dialogue::{Dialogue, LoadCapture};
 use super::types::Transport;
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 pub(super) const CONVERSATION: [&str; 4] = ["file", "flow", "timing", "server_delay"];
 

@@ -4,8 +4,8 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
 use crate::document::time::read_time;
+use crate::document::value_at::ValueAt;
 
 pub(super) const DELAY: [&str; 4] = ["min", "max", "mean", "deviation"];
 

@@ -6,8 +6,8 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
 use crate::document::range::read_range;
+use crate::document::value_at::{Fields, ValueAt};
 
 /// Devices that clients are behind. The clients use the devices round robin, in order of their
 /// addresses.

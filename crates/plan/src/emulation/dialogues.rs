@@ -11,7 +11,7 @@ use super::presets::{self, PlayedSides};
 use super::program;
 use super::types::Transport;
 use crate::document::error::PlanError;
-use crate::document::place::Fields;
+use crate::document::value_at::Fields;
 
 /// Fields of a template that define the dialogue; at most one of them is present.
 pub(super) const DIALOGUE_FIELDS: [&str; 8] =
@@ -54,7 +54,7 @@ pub(super) fn read(
             remove_transactions(server);
         } else if *transport == Transport::Tcp
             && starts_with_transaction(client)
-            && !opens_fast(fields)
+            && !uses_fast_open(fields)
         {
             // A transaction excludes the connection setup, which has a statistic of its own.
             client.insert(0, Step::Connect);
@@ -64,7 +64,7 @@ pub(super) fn read(
 }
 
 /// Returns whether clients use TCP Fast Open: their first data leaves with the SYN.
-fn opens_fast(fields: &Fields<'_>) -> bool {
+fn uses_fast_open(fields: &Fields<'_>) -> bool {
     let asked = |tcp: &Value| tcp["fast_open"].as_bool();
     let own = fields.get("client").and_then(|it| asked(&it.value()["tcp"]));
     own.or_else(|| fields.get("tcp").and_then(|it| asked(it.value()))).unwrap_or(false)

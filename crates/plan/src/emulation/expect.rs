@@ -10,7 +10,7 @@ use super::names::Names;
 use super::steps::need_payload_bytes;
 use super::types::{Server, Template, Transport};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 pub(super) const RECEIVE: [&str; 3] = ["until", "message", "bytes"];
 pub(super) const MESSAGES: [&str; 4] = ["http", "http_head", "reply", "rtsp"];

@@ -3,7 +3,7 @@
 use super::types::FirstBytes;
 use super::types::{Server, Template};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 pub(super) const BYTE: [&str; 3] = ["offset", "mask", "value"];
 const EXPECTED: &str = "a text of 1 to 8 bytes, or a list of {offset: 0, value: 71}";

@@ -4,7 +4,7 @@ use super::first_bytes;
 use super::types::{Http2, STREAMS_MAX, Tls, WINDOW_MAX};
 use super::types::{Template, Transport};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
+use crate::document::value_at::{Fields, ValueAt};
 
 pub(super) const HTTP2: [&str; 2] = ["streams", "window"];
 

@@ -3,7 +3,7 @@
 use wirestorm_model::ip::{FlowLabel, Identification, IpSettings};
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// IP settings of a plan; `None`: the default of [`IpSettings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use wirestorm_model::address_range::AddressRange;
 
 use super::types::{EmulationPlan, Template, Transport};
 use super::types::{LatencyProbe, ProbeProtocol};
-use crate::document::error::{PlanError, Problems};
-use crate::document::place::{Fields, ValueAt};
+use crate::document::error::{ErrorCollector, PlanError};
 use crate::document::port::{Port, find_port};
+use crate::document::value_at::{Fields, ValueAt};
 
 /// Maximum probes per second.
 pub(super) const RATE_MAX: u32 = 10_000;
@@ -22,7 +22,7 @@ const ECHO_PORT: u16 = 7;
 pub(super) fn read(
     place: &ValueAt<'_>,
     ports: &[Port],
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) -> Vec<LatencyProbe> {
     let Some(items) = problems.take(place.items("probes")) else { return Vec::new() };
     items.iter().filter_map(|item| problems.take(read_probe(item, ports))).collect()
@@ -104,7 +104,7 @@ impl EmulationPlan {
 
 /// Checks that clients or servers use the ports that send probes or send them back, since a run
 /// opens no other ports. Also checks that no UDP server listens at the destination of a probe.
-pub(super) fn check(plan: &EmulationPlan, problems: &mut Problems) {
+pub(super) fn check(plan: &EmulationPlan, problems: &mut ErrorCollector) {
     for probe in &plan.latency {
         let idle = |field: &str, port: usize| PlanError {
             path: format!("{}.{field}", probe.path),

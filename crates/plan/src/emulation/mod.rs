@@ -6,28 +6,28 @@
 
 mod client;
 mod composition;
-mod control;
 mod control_flow;
+mod control_steps;
 mod conversation;
 mod datagrams;
 mod delay;
 mod devices;
 mod dialogue;
 mod dialogues;
-mod endless;
 mod expect;
-mod filling;
 mod first_bytes;
+mod flow_cycles;
 mod http2;
 mod ip;
 mod latency;
 mod names;
 mod on_demand;
+mod payload_size;
 mod presets;
 mod program;
 mod schema;
 mod server_selection;
-mod share;
+mod split;
 mod steps;
 mod tcp;
 mod tls;
@@ -49,11 +49,11 @@ pub(crate) use conversation::captured_dialogue;
 pub(crate) use devices::read_mac;
 pub use devices::{AnsweredAddress, Devices, MplsLabel, MplsLabels, NextHop, Vlans};
 pub(crate) use dialogue::Dialogue;
-pub(crate) use endless::check as check_endless;
 pub(crate) use first_bytes::read_masked;
+pub(crate) use flow_cycles::check as check_endless;
 pub use ip::Ip;
 pub use schema::schema;
-pub(crate) use share::subrange;
+pub(crate) use split::subrange;
 pub use tcp::Tcp;
 pub use types::{
     Client, EmulationPlan, FirstBytes, Http2, LatencyProbe, ProbeProtocol,
@@ -61,10 +61,10 @@ pub use types::{
     WINDOW_MAX as HTTP2_WINDOW_MAX,
 };
 
-use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::ValueAt;
+use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
 use crate::document::port::{EMULATION_PORT, Port, find_port, read_ports};
 use crate::document::range::read_hosts;
+use crate::document::value_at::ValueAt;
 
 /// Maximum number of templates of a plan. A port numbers its templates with 16 bits and needs up to
 /// three for each: client, server, and server before the first bytes have arrived.
@@ -256,7 +256,7 @@ impl EmulationPlan {
         let document = crate::document::read(text)?;
         let root = ValueAt::root(&document);
         let fields = root.fields(&PLAN)?;
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         let mut notes = Vec::new();
         let ports = problems.take(fields.required("ports", "a list of ports"));
         let ports =
@@ -269,7 +269,7 @@ impl EmulationPlan {
         let latency = latency.map_or_else(Vec::new, |it| latency::read(&it, &ports, &mut problems));
         let mut plan = Self { ports, templates, answered_addresses: Vec::new(), latency, notes };
         plan.note_unreached_servers();
-        problems.take(plan.check_groups().and_then(|()| endless::check(&plan)));
+        problems.take(plan.check_groups().and_then(|()| flow_cycles::check(&plan)));
         latency::check(&plan, &mut problems);
         problems.finish(plan)
     }
@@ -280,7 +280,7 @@ fn read_templates(
     ports: &[Port],
     load: &mut dialogue::LoadCapture<'_>,
     notes: &mut Vec<String>,
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) -> Vec<Template> {
     let Some(items) = problems.take(place.items("templates")) else { return Vec::new() };
     if items.is_empty() {
@@ -295,8 +295,8 @@ fn read_templates(
     let mut taken = ReassemblyResult::default();
     let with_first_bytes = ports_with_first_bytes(&items);
     for item in &items {
-        let is_told_apart = with_first_bytes.contains(&server_port(item));
-        let read = read_item(item, ports, load, notes, is_told_apart);
+        let uses_first_bytes = with_first_bytes.contains(&server_port(item));
+        let read = read_item(item, ports, load, notes, uses_first_bytes);
         for template in problems.take(read).unwrap_or_default() {
             problems.take_all(taken.add(item, &template, &templates, ports));
             templates.push(template);
@@ -357,7 +357,7 @@ impl ReassemblyResult {
         before: &[Template],
         ports: &[Port],
     ) -> Result<(), PlanErrors> {
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         problems.take(self.add_name(place, &template.name));
         let server = template.server.as_ref();
         if let Some((server, listen)) = server.and_then(|it| Some((it, it.listen?))) {
@@ -454,8 +454,8 @@ fn read_item(
     let read = |speech| read_template(place, ports, Some(speech));
     let mut templates = speeches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let shared = speeches.iter().take_while(|it| it.on_demand.is_none()).count();
-    share::split_load(place, &mut templates[..shared])?;
-    share::split_servers(place, &mut templates[..shared], &speeches)?;
+    split::split_load(place, &mut templates[..shared])?;
+    split::split_servers(place, &mut templates[..shared], &speeches)?;
     let path = place.path();
     notes.extend(speeches.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
     Ok(templates)

@@ -3,7 +3,7 @@
 use wirestorm_model::program::{Label, TextVariable, TimeVariable, TransactionId, Value, Variable};
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// Predefined values of every flow.
 pub(super) const PREDEFINED_VALUES: [(&str, Value); 5] = [
@@ -22,7 +22,7 @@ pub(super) struct Names {
     variables: Vec<String>,
     times: Vec<String>,
     /// For each time: the path of the first step that uses it, and whether a step remembers it.
-    times_known: Vec<(Option<String>, bool)>,
+    time_uses: Vec<(Option<String>, bool)>,
     texts: Vec<String>,
     /// For each transaction: its name, the path of the first step that ends it, and whether a step
     /// starts it.
@@ -114,7 +114,7 @@ impl Names {
     /// Returns the time that a step remembers.
     pub(super) fn remember(&mut self, place: &ValueAt<'_>) -> Result<TimeVariable, PlanError> {
         let number = self.time_number(place.string(TIME)?, place)?;
-        self.times_known[number].1 = true;
+        self.time_uses[number].1 = true;
         Ok(TimeVariable::named(number))
     }
 
@@ -130,13 +130,13 @@ impl Names {
         place: &ValueAt<'_>,
     ) -> Result<TimeVariable, PlanError> {
         let number = self.time_number(name, place)?;
-        self.times_known[number].0.get_or_insert_with(|| place.path());
+        self.time_uses[number].0.get_or_insert_with(|| place.path());
         Ok(TimeVariable::named(number))
     }
 
     fn time_number(&mut self, name: &str, place: &ValueAt<'_>) -> Result<usize, PlanError> {
         let number = number(&mut self.times, name, place, "times", TimeVariable::COUNT)?;
-        self.times_known.resize(self.times.len(), (None, false));
+        self.time_uses.resize(self.times.len(), (None, false));
         Ok(number)
     }
 
@@ -176,7 +176,7 @@ impl Names {
             let message = format!("found {name:?}, expected a transaction that a step starts");
             return Err(PlanError { path: path.clone(), message });
         }
-        let times = self.times.iter().zip(&self.times_known);
+        let times = self.times.iter().zip(&self.time_uses);
         let unknown = times.clone().find(|(_, (_, is_remembered))| !is_remembered);
         if let Some((name, (Some(path), _))) = unknown {
             let known = times.filter(|(_, (_, is_remembered))| *is_remembered);

@@ -3,13 +3,13 @@
 use wirestorm_model::program::Step;
 
 use super::composition::{Payload, read_literal, read_payload};
-use super::control;
+use super::control_steps;
 use super::delay::read_delay;
 use super::expect;
-use super::filling::{SIZE_MAX, read_size_and_fill};
 use super::names::Names;
+use super::payload_size::{SIZE_MAX, read_size_and_fill};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// Maximum depth of nested loops.
 pub(super) const DEPTH_MAX: usize = 8;
@@ -137,15 +137,15 @@ fn read_step(place: &ValueAt<'_>, depth: usize, names: &mut Names) -> Result<Ste
         "tos" => Ok(Step::SetTrafficClass(value.integer(0, 255)? as u8)),
         "repeat" => read_repeat(&value, depth, names),
         "label" => names.define(&value).map(Step::Label),
-        "listen" => control::read_listen(&value, names),
-        "start_flow" => control::read_start_flow(&value, names),
-        "jump" => control::read_jump(&value, names),
-        "decrement_and_jump" => control::read_decrement_and_jump(&value, names),
-        "set" => control::read_set(&value, names),
-        "add" => control::read_add(&value, names),
+        "listen" => control_steps::read_listen(&value, names),
+        "start_flow" => control_steps::read_start_flow(&value, names),
+        "jump" => control_steps::read_jump(&value, names),
+        "decrement_and_jump" => control_steps::read_decrement_and_jump(&value, names),
+        "set" => control_steps::read_set(&value, names),
+        "add" => control_steps::read_add(&value, names),
         "remember" => names.remember(&value).map(Step::StoreTime),
-        "postpone" => control::read_postpone(&value, names),
-        _ => control::read_count(&value, names),
+        "postpone" => control_steps::read_postpone(&value, names),
+        _ => control_steps::read_count(&value, names),
     }
 }
 
@@ -184,12 +184,12 @@ fn read_receive_datagrams(place: &ValueAt<'_>) -> Result<Step, PlanError> {
 fn read_idle(place: &ValueAt<'_>) -> Result<Step, PlanError> {
     if !place.value().is_object() {
         return Ok(Step::SetIdleTimeout {
-            time: control::read_millis(place)?,
+            time: control_steps::read_millis(place)?,
             receive_only: false,
         });
     }
     let fields = place.fields(&IDLE)?;
-    let time = control::read_millis(&fields.required("time", "a time with its unit")?)?;
+    let time = control_steps::read_millis(&fields.required("time", "a time with its unit")?)?;
     let receive_only = fields.get("receive_only").map_or(Ok(false), |it| it.boolean())?;
     Ok(Step::SetIdleTimeout { time, receive_only })
 }

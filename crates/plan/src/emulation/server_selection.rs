@@ -13,7 +13,7 @@ const COUNT_MAX: usize = 256;
 const COMPARED_BYTES_MAX: usize = 256;
 
 /// Finds first bytes for each beginning that match no other one; `None` if there are none.
-pub(super) fn tell_apart(begins: &[&[u8]]) -> Option<Vec<FirstBytes>> {
+pub(super) fn select_first_bytes(begins: &[&[u8]]) -> Option<Vec<FirstBytes>> {
     if begins.len() > COUNT_MAX {
         return None;
     }
@@ -66,7 +66,7 @@ mod tests {
 
     fn told(begins: &[&str]) -> Option<Vec<Vec<(u8, u8, u8)>>> {
         let beginnings: Vec<_> = begins.iter().map(|it| it.as_bytes()).collect();
-        Some(tell_apart(&beginnings)?.into_iter().map(|it| it.0).collect())
+        Some(select_first_bytes(&beginnings)?.into_iter().map(|it| it.0).collect())
     }
 
     #[test]

@@ -5,8 +5,8 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::tcp::{Algorithm, EcnUse, RtoBounds, Settings};
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
 use crate::document::time::read_time;
+use crate::document::value_at::ValueAt;
 
 /// TCP settings of a plan; `None`: the default of [`Settings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -255,11 +255,11 @@ pub(super) fn check(tcp: &Tcp, places: [&ValueAt<'_>; 2]) -> Result<(), PlanErro
         Some(min) => (min, ""),
         None => (RTO_MIN_MS, " by default"),
     };
-    if let Some(word) = word("rto_max", places).filter(|_| max < min) {
+    if let Some(word) = setting_place("rto_max", places).filter(|_| max < min) {
         return Err(word.unexpected(format!("at least rto_min, which is {min}ms{why}")));
     }
     let is_longer = tcp.rto_initial_ms.is_some_and(|initial| initial > max);
-    match word("rto_initial", places).filter(|_| is_longer) {
+    match setting_place("rto_initial", places).filter(|_| is_longer) {
         Some(word) => Err(word.unexpected(format!("at most rto_max, which is {max}ms"))),
         None => Ok(()),
     }
@@ -310,7 +310,7 @@ fn handshake_settings(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
 }
 
 /// Returns the field `name` of the first place that sets it.
-fn word<'a>(name: &str, places: [&ValueAt<'a>; 2]) -> Option<ValueAt<'a>> {
+fn setting_place<'a>(name: &str, places: [&ValueAt<'a>; 2]) -> Option<ValueAt<'a>> {
     places.into_iter().find_map(|place| {
         let tcp = place.value().get("tcp")?;
         Some(place.child("tcp", tcp).child(name, tcp.get(name)?))

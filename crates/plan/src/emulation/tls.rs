@@ -9,7 +9,7 @@ use super::steps;
 use super::types::{Template, Transport};
 use super::types::{Tls, TlsFiles, TlsVersion};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 use crate::impairment::parse_share;
 
 pub(super) const TLS: [&str; 11] = [

@@ -130,19 +130,19 @@ impl<'a> PlanFile<'a> {
             return Ok(Content::Trex(Profile::Python));
         }
         let text = read_text(path, files)?;
-        let no_plan = |reason: &str| {
+        let not_a_plan = |reason: &str| {
             Err(LoadError::NotAPlan { name: files.name(path), reason: reason.to_owned() })
         };
         // `load` reports a syntax error, with its place.
         let Ok(document) = document::read(&text) else { return Ok(Content::Unknown(text)) };
         if document.is_null() {
-            return no_plan(
+            return not_a_plan(
                 "the plan is empty; expected fields `ports` and `flows`, or `ports` and \
                  `templates` for clients and servers",
             );
         }
         if stateful::looks_like_client_configuration(&document) {
-            return no_plan("this is a TRex client configuration; use it as --cc of a profile");
+            return not_a_plan("this is a TRex client configuration; use it as --cc of a profile");
         }
         if let Some(profile) = Profile::of_document(&document, &text) {
             return Ok(Content::Trex(profile));

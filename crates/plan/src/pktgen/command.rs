@@ -261,8 +261,8 @@ impl Device {
                 format!("OK: flows={}", self.flows)
             }
             "spi" => {
-                self.ipsec_index = self.u32("spi", scan);
-                format!("OK: spi={}", self.ipsec_index)
+                self.spi = self.u32("spi", scan);
+                format!("OK: spi={}", self.spi)
             }
             "flowlen" => {
                 self.flow_length = self.u32("flowlen", scan);
@@ -333,9 +333,9 @@ impl Device {
         let value = scan.number(digits_max) & mask;
         let significant = written.trim_start_matches('0');
         if written.is_empty() || significant != value.to_string().trim_start_matches('0') {
-            self.readings.insert(name, format!("{name}: {written:?} is read as {value}"));
+            self.reading_notes.insert(name, format!("{name}: {written:?} is read as {value}"));
         } else {
-            self.readings.remove(name);
+            self.reading_notes.remove(name);
         }
         value
     }
@@ -360,11 +360,11 @@ impl Device {
         expected: &'static str,
     ) -> Result<u64, Problem> {
         let found = scan.peek_word().to_owned();
-        let before = self.readings.get(name).cloned();
+        let before = self.reading_notes.get(name).cloned();
         match self.number(name, scan, 10, u64::MAX) {
             0 => {
-                self.readings.remove(name);
-                self.readings.extend(before.map(|reading| (name, reading)));
+                self.reading_notes.remove(name);
+                self.reading_notes.extend(before.map(|reading| (name, reading)));
                 Err(Problem::Malformed { found, expected })
             }
             value => Ok(value),

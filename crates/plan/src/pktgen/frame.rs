@@ -70,7 +70,7 @@ pub(super) struct Frames {
     /// Sizes of `imix_weights`, if they apply.
     pub(super) imix: Vec<u64>,
     pub(super) size_variable: Option<usize>,
-    pub(super) held: Vec<(Field, FieldSource)>,
+    pub(super) field_sources: Vec<(Field, FieldSource)>,
     seed: u64,
     draws: u64,
     layer3: usize,
@@ -114,7 +114,7 @@ impl Frames {
             repeats_after: None,
             imix: Vec::new(),
             size_variable: None,
-            held: Vec::new(),
+            field_sources: Vec::new(),
             seed: ordinal as u64,
             draws: 0,
             layer3,
@@ -323,7 +323,7 @@ impl Frames {
             advance = Advance::WhenWraps(self.program.variables.len() - 1);
         }
         self.field(Field::Destination, of.min.into(), values, offset, 4);
-        if let Some((_, FieldSource::Variable { index, .. })) = self.held.last() {
+        if let Some((_, FieldSource::Variable { index, .. })) = self.field_sources.last() {
             self.program.variables[*index].advance = advance;
         }
         Ok(())
@@ -351,10 +351,11 @@ impl Frames {
         let values = (mask != 0).then(|| self.random(0, u128::MAX));
         self.put(header + 24, &u128::to_be_bytes(base));
         match values {
-            None => self.held.push((Field::Destination6, FieldSource::Constant(base))),
+            None => self.field_sources.push((Field::Destination6, FieldSource::Constant(base))),
             Some(values) => {
                 let index = self.write(values, field_write(header + 24, 16, mask));
-                self.held.push((Field::Destination6, FieldSource::Variable { index, base, mask }));
+                self.field_sources
+                    .push((Field::Destination6, FieldSource::Variable { index, base, mask }));
             }
         }
     }
@@ -476,7 +477,7 @@ impl Frames {
                 FieldSource::Variable { index, base, mask }
             }
         };
-        self.held.push((field, held));
+        self.field_sources.push((field, held));
     }
 
     /// Adds a variable and its write. Returns the index of the variable.

@@ -75,7 +75,7 @@ impl LoweredDevice {
             flows: frames.flows,
             imix: frames.imix,
             size_variable: frames.size_variable,
-            held: frames.held,
+            held: frames.field_sources,
         })
     }
 

@@ -11,8 +11,11 @@ use super::frame::Frames;
 
 /// Returns the notes on all settings except the pace.
 pub(super) fn of_settings(device: &Device, frames: &Frames) -> Vec<String> {
-    let mut notes: Vec<String> =
-        device.readings.values().map(|reading| format!("{reading}, as in the kernel")).collect();
+    let mut notes: Vec<String> = device
+        .reading_notes
+        .values()
+        .map(|reading| format!("{reading}, as in the kernel"))
+        .collect();
     sizes(device, frames, &mut notes);
     addresses(device, &mut notes);
     destinations(device, frames, &mut notes);
@@ -254,7 +257,7 @@ fn without_effect(device: &Device, notes: &mut Vec<String>) {
             "no packet is allocated while sending",
         ),
         (device.fragments != 0, "frags", "frames have the same bytes, in one piece"),
-        (device.ipsec_index != 0, "spi", "flag IPSEC is not set"),
+        (device.spi != 0, "spi", "flag IPSEC is not set"),
         (
             device.mode == XmitMode::QueueXmit,
             "xmit_mode queue_xmit",

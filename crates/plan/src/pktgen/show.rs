@@ -141,8 +141,8 @@ fn flags(text: &mut String, device: &Device) -> std::fmt::Result {
             Flag::FlowsInSequence if device.flows == 0 => {}
             Flag::FlowsInSequence if !is_set => write!(text, "FLOW_RND  ")?,
             _ if !is_set => {}
-            Flag::Ipsec if device.ipsec_index != 0 => {
-                write!(text, "{name}  spi:{}  ", device.ipsec_index)?;
+            Flag::Ipsec if device.spi != 0 => {
+                write!(text, "{name}  spi:{}  ", device.spi)?;
             }
             _ => write!(text, "{name}  ")?,
         }

@@ -1,7 +1,7 @@
 //! Plan of a capture replay: every value has its unit. [`ReplayPlan::check`] finds conflicts.
 
 mod check;
-mod words;
+mod option_values;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use wirestorm_base::pace::Pace;
 use wirestorm_base::time::Duration;
 
 pub use check::PlanConflict;
-pub use words::{
+pub use option_values::{
     OptionValueError, parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent,
     parse_seconds,
 };

@@ -3,8 +3,8 @@
 use wirestorm_base::time::Duration;
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
 use crate::document::time::{parse_time, read_time};
+use crate::document::value_at::ValueAt;
 
 /// Duration of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 use wirestorm_base::time::Duration;
 use wirestorm_model::stream::{GapDistribution, Mode, Speed, Stream, Transmission};
 
-use super::captured::FrameLoader;
+use super::captured_packet::FrameLoader;
 use super::duration::{self, FlowDuration};
 use super::template::{AutoAddresses, Packet};
 use super::{packet, size};
-use crate::document::error::{PlanError, Problems};
-use crate::document::place::{Fields, ValueAt};
+use crate::document::error::{ErrorCollector, PlanError};
 use crate::document::port::Port;
 use crate::document::rate::{self, RequestedRate};
 use crate::document::time::read_time;
+use crate::document::value_at::{Fields, ValueAt};
 
 /// A flow: a stream of frames from one port.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +23,12 @@ pub struct Flow {
     /// Rate of the flow.
     pub rate: RequestedRate,
     /// Duration of the flow, if the plan gives a time.
-    pub time: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Offset of the payload in the template, if it is the same in every frame. No device on the
     /// path should change the payload.
     pub payload: Option<usize>,
     /// Ethernet addresses that are resolved before sending.
-    pub found: AutoAddresses,
+    pub auto_addresses: AutoAddresses,
     /// The stream. For a rate in percent, its speed is a placeholder until the port's speed is
     /// known.
     pub stream: Stream,
@@ -43,9 +43,9 @@ impl Flow {
             tx_port: transmit,
             rx_ports: receive,
             rate: RequestedRate::Speed(stream.transmission.speed),
-            time: None,
+            duration: None,
             payload: None,
-            found: AutoAddresses::default(),
+            auto_addresses: AutoAddresses::default(),
             stream,
             path,
         }
@@ -87,7 +87,7 @@ pub(super) fn read_flows(
     place: &ValueAt<'_>,
     ports: &[Port],
     load: &mut FrameLoader<'_>,
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) -> Vec<Flow> {
     let Some(items) = problems.take(place.items("flows")) else { return Vec::new() };
     let read: Vec<Option<UnlinkedFlow>> =
@@ -116,7 +116,7 @@ fn read_flow(
     place: &ValueAt<'_>,
     ports: &[Port],
     load: &mut FrameLoader<'_>,
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) -> Option<UnlinkedFlow> {
     let fields = place.fields_collecting(&FLOW, |_| false, problems)?;
     let name = fields.required("name", "a name").and_then(|name| name.string("a name"));
@@ -165,9 +165,9 @@ fn read_flow(
             tx_port: transmit,
             rx_ports: receive,
             rate: rate?,
-            time,
+            duration: time,
             payload,
-            found,
+            auto_addresses: found,
             stream,
             path,
         },
@@ -191,7 +191,7 @@ fn read_transmission(
     fields: &Fields<'_>,
     rate: RequestedRate,
     extent: FlowDuration,
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) -> (Transmission, Option<(String, PlanError)>) {
     let mode = match extent {
         FlowDuration::Continuous | FlowDuration::Time(_) => Mode::Continuous,

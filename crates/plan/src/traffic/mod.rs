@@ -1,9 +1,9 @@
 //! Traffic plans: flows of frames and their ports, in YAML or JSON with the vocabulary of Open
 //! Traffic Generator.
 
-mod after;
+mod advance_order;
 mod bytes;
-mod captured;
+mod captured_packet;
 mod duration;
 mod flow;
 mod multiply;
@@ -26,9 +26,9 @@ pub use crate::document::rate::{RequestedRate, parse as parse_rate};
 pub use crate::document::time::parse_time;
 
 use crate::document;
-use crate::document::error::Problems;
-use crate::document::place::ValueAt;
+use crate::document::error::ErrorCollector;
 use crate::document::port::{PORT, read_ports};
+use crate::document::value_at::ValueAt;
 use crate::multiplier::Multiplier;
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
@@ -75,7 +75,7 @@ impl TrafficPlan {
         let document = document::read(text)?;
         let root = ValueAt::root(&document);
         let fields = root.fields(&PLAN)?;
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         let ports = problems.take(fields.required("ports", "a list of ports"));
         let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &PORT, &mut problems));
         let flows = problems.take(fields.required("flows", "a list of flows"));
@@ -99,7 +99,7 @@ impl TrafficPlan {
         bits_per_second: Option<Rate>,
         multiplier: Multiplier,
     ) -> Result<Vec<(usize, Stream)>, PlanErrors> {
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         let speed = self.ports.get(port).and_then(|port| port.speed).or(bits_per_second);
         let chosen: Vec<usize> =
             (0..self.flows.len()).filter(|&index| self.flows[index].tx_port == port).collect();
@@ -131,7 +131,7 @@ impl TrafficPlan {
                 path: format!("{}.{field}", flow.path),
                 message: message.to_owned(),
             };
-            if let Some(time) = flow.time {
+            if let Some(time) = flow.duration {
                 stream.transmission.mode = Mode::Time { duration: time };
             }
             if let Some(next) = stream.transmission.next {

@@ -7,14 +7,14 @@ use wirestorm_model::assemble::{self, AssembleError, Assembled, Header, Payload,
 use wirestorm_model::stream::{Program, Values, Variable, Write};
 use wirestorm_wire::layout::{self, Field, Layout, Role, ValueKind};
 
-use super::after::resolve_advances;
+use super::advance_order::resolve_advances;
 use super::bytes;
-use super::captured::{self, FrameLoader};
+use super::captured_packet::{self, FrameLoader};
 use super::pattern::{self, BitSlice, Pattern};
 use super::size::FrameSize;
 use super::template::{AutoAddresses, FRAME_LENGTH_MIN, Packet, SIGNATURE_BYTES};
-use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, ValueAt};
+use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
+use crate::document::value_at::{Fields, ValueAt};
 
 /// Items of a packet that are not headers.
 pub(super) const NON_HEADERS: [&str; 2] = ["payload", "capture"];
@@ -38,7 +38,7 @@ pub(super) fn read(
         let Some((name, value)) = reader.problems.take(item.choice(&names)) else { continue };
         if name == "capture" {
             if items.len() == 1 {
-                return Ok(captured::read(&value, size, is_measured, load)?);
+                return Ok(captured_packet::read(&value, size, is_measured, load)?);
             }
             let error = value.error("a capture among headers", "the capture alone");
             reader.problems.take::<()>(Err(error));
@@ -78,7 +78,7 @@ struct Reader<'a> {
     header_places: Vec<ValueAt<'a>>,
     varying: Vec<Varying<'a>>,
     /// Errors of the headers.
-    problems: Problems,
+    problems: ErrorCollector,
 }
 
 impl<'a> Reader<'a> {

@@ -6,7 +6,7 @@ use wirestorm_model::stream::{Values, Write};
 use wirestorm_wire::layout::ValueKind;
 
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt, integer};
+use crate::document::value_at::{Fields, ValueAt, integer};
 
 /// Values of a field.
 #[derive(Clone, Debug)]

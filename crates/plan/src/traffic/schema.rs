@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use wirestorm_wire::layout::{self, Field, Layout, Role, ValueKind};
 
-use super::captured::CAPTURE;
+use super::captured_packet::CAPTURE;
 use super::{PLAN, duration, flow, packet, pattern, size};
 use crate::document::rate;
 use crate::document::schema::{

@@ -3,7 +3,7 @@
 use wirestorm_model::stream::Values;
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// Frame lengths, in bytes without FCS.
 #[derive(Clone, Debug, PartialEq, Eq)]

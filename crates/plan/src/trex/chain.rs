@@ -67,7 +67,7 @@ fn check_single_predecessor(
 /// Replaces a stream that only takes time by a delay of the next stream.
 fn fold_dummy(links: &mut Vec<ChainedStream>, index: usize) -> Result<(), TrexError> {
     let Transmission { next, self_start, starts_max, .. } = links[index].stream.transmission;
-    let spent = time(&links[index].stream.transmission);
+    let spent = send_duration(&links[index].stream.transmission);
     let next = next.filter(|next| *next != index);
     let (Some(next), Some(spent)) = (next, spent) else {
         // No stream follows, or the stream never ends.
@@ -103,7 +103,7 @@ fn remove(links: &mut Vec<ChainedStream>, index: usize, instead: Option<usize>) 
 }
 
 /// Returns the time from a stream's start to its last frame, or `None` if it never ends.
-fn time(transmission: &Transmission) -> Option<Duration> {
+fn send_duration(transmission: &Transmission) -> Option<Duration> {
     let Speed::Frames(rate) = transmission.speed else { return Some(Duration::ZERO) };
     let span = |frames: u64| FixedStepTicker::new(rate, frames - 1).step();
     let sending = match transmission.mode {

@@ -51,19 +51,19 @@ pub(super) struct Context<'a> {
 }
 
 /// A variable before it enters the program.
-struct Draft {
+struct VariableDraft {
     variable: Variable,
     size: usize,
     next: Option<String>,
     is_split: bool,
     /// Whether one pass through the values is one wrap, so that another variable can follow.
-    is_plain: bool,
+    wraps_once_per_pass: bool,
     path: String,
 }
 
 struct Builder<'a> {
     context: &'a Context<'a>,
-    drafts: Vec<Draft>,
+    drafts: Vec<VariableDraft>,
     names: BTreeMap<String, usize>,
     steps: Vec<Step>,
     length: Option<usize>,
@@ -132,7 +132,17 @@ impl Builder<'_> {
                 let is_split = *split_to_cores || *op == Operation::Random;
                 let variable = Variable::new(values);
                 let path = path.to_owned();
-                self.add(name, Draft { variable, size, next, is_split, is_plain, path })
+                self.add(
+                    name,
+                    VariableDraft {
+                        variable,
+                        size,
+                        next,
+                        is_split,
+                        wraps_once_per_pass: is_plain,
+                        path,
+                    },
+                )
             }
             Instruction::FlowVarRandLimit {
                 name,
@@ -162,7 +172,17 @@ impl Builder<'_> {
                 };
                 let (next, is_split) = (next_var.clone(), *split_to_cores);
                 let path = path.to_owned();
-                self.add(name, Draft { variable, size, next, is_split, is_plain: true, path })
+                self.add(
+                    name,
+                    VariableDraft {
+                        variable,
+                        size,
+                        next,
+                        is_split,
+                        wraps_once_per_pass: true,
+                        path,
+                    },
+                )
             }
             Instruction::TupleFlowVar { .. } => self.tuple(path, instruction),
             _ => Ok(()),
@@ -216,12 +236,12 @@ impl Builder<'_> {
         };
         let port = Variable::new(counter((*port_min).into(), ports.0.into(), ports.1.into()));
         let (address_name, port_name) = (format!("{name}.ip"), format!("{name}.port"));
-        let draft = |variable, size, next| Draft {
+        let draft = |variable, size, next| VariableDraft {
             variable,
             size,
             next,
             is_split: true,
-            is_plain: true,
+            wraps_once_per_pass: true,
             path: path.to_owned(),
         };
         self.add(&address_name, draft(address, 4, Some(port_name.clone())))?;
@@ -342,7 +362,7 @@ impl Builder<'_> {
         draw(self.context.seed, self.drafts.len() as u64)
     }
 
-    fn add(&mut self, name: &str, draft: Draft) -> Result<(), TrexError> {
+    fn add(&mut self, name: &str, draft: VariableDraft) -> Result<(), TrexError> {
         let path = format!("{}.name", draft.path);
         if self.names.insert(name.to_owned(), self.drafts.len()).is_some() {
             return Err(TrexError::Duplicate { path, kind: "variable", name: name.to_owned() });
@@ -549,7 +569,7 @@ impl Builder<'_> {
             let Some(next) = &draft.next else { continue };
             let path = format!("{}.next_var", draft.path);
             let follower = self.find(&path, next)?;
-            if !draft.is_plain {
+            if !draft.wraps_once_per_pass {
                 let what = "the step passes the end of the values more than once before all values \
                             occur: no other variable can follow it";
                 return Err(TrexError::unsupported(path, what));

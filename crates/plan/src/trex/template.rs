@@ -1,7 +1,7 @@
 //! The template of a stream: padding, addresses and marks.
 
 use wirestorm_wire::capture::LinkType;
-use wirestorm_wire::checksum::{Outcome, repair};
+use wirestorm_wire::checksum::{ChecksumOutcome, repair};
 use wirestorm_wire::dissect::dissect;
 use wirestorm_wire::mark;
 use wirestorm_wire::packet::{MacAddress, protocol};
@@ -118,8 +118,8 @@ pub(super) fn reserve_signature(frame: &mut [u8]) -> Result<(), usize> {
     let start = frame.len() - SIGNATURE_BYTES;
     frame[start..].fill(0);
     // A deliberately wrong checksum stays wrong.
-    let is_right = |outcome| matches!(outcome, Outcome::Correct | Outcome::Absent);
-    if is_right(before.network) && before.transport == Outcome::Correct {
+    let is_right = |outcome| matches!(outcome, ChecksumOutcome::Correct | ChecksumOutcome::Absent);
+    if is_right(before.network) && before.transport == ChecksumOutcome::Correct {
         repair(frame, &dissection);
     }
     Ok(())

@@ -218,7 +218,7 @@ fn flows_of_a_capture_share_the_load() {
     assert_eq!(
         asked,
         expected.map(|(limit, port)| (
-            Load::Rate { rate: third, at_most: None },
+            Load::Rate { rate: third, flows_max: None },
             Some(limit),
             port
         ))

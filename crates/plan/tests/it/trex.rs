@@ -614,7 +614,7 @@ fn ipv6_marks_use_flow_label_and_traffic_class_after_vlan_tags() {
 #[test]
 fn measured_streams_reserve_the_signature_and_keep_checksums_valid() {
     use wirestorm_wire::capture::LinkType;
-    use wirestorm_wire::checksum::{Outcome, repair};
+    use wirestorm_wire::checksum::{ChecksumOutcome, repair};
     use wirestorm_wire::dissect::dissect;
 
     let signed = LowerOptions { marking: Marking::Signature, ..LowerOptions::simulator() };
@@ -632,14 +632,14 @@ fn measured_streams_reserve_the_signature_and_keep_checksums_valid() {
     // A UDP checksum over IPv4 is optional; this packet has one.
     packet[40] = 1;
     let repaired = repair(&mut packet.clone(), &dissect(LinkType::EN10MB, &packet));
-    assert_eq!(repaired.transport, Outcome::Repaired);
+    assert_eq!(repaired.transport, ChecksumOutcome::Repaired);
     let wrong = packet.clone();
     let dissection = dissect(LinkType::EN10MB, &packet);
     repair(&mut packet, &dissection);
 
     let template = &lowered_with(&signed, &[measured(&packet)])[0].template;
     assert_eq!((&template[82..], &template[42..82]), (&[0; 18][..], &packet[42..82]));
-    assert_eq!(transport(template), Outcome::Correct);
+    assert_eq!(transport(template), ChecksumOutcome::Correct);
     let template = &lowered_with(&signed, &[measured(&wrong)])[0].template;
     assert_eq!(template[40..42], wrong[40..42], "what is wrong on purpose stays so");
 }

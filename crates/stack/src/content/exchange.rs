@@ -9,9 +9,9 @@ use super::queue::SendQueue;
 use super::reassembly::Reassembly;
 use super::{Handshake, Session, SessionCounters, SessionState};
 use crate::program::{BufferId, Buffers};
-use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::{Connection, Now, State};
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;
 
@@ -38,10 +38,10 @@ pub(crate) struct Exchange {
     session: Option<Box<dyn Session>>,
     sent: SendQueue,
     arrived: Reassembly,
-    unsaid: Option<PendingSend>,
+    pending_send: Option<PendingSend>,
     /// Sequence number after the last byte of the last send step. `None` until the connection has
     /// all of it.
-    said_to: Option<SequenceNumber>,
+    sent_end: Option<SequenceNumber>,
     /// Whether the session takes no more plaintext until data of the peer arrives.
     is_blocked: bool,
     /// Start of the handshake, in microseconds.
@@ -74,8 +74,8 @@ impl Exchange {
             session: Some(session),
             sent: SendQueue::default(),
             arrived: Reassembly::default(),
-            unsaid: None,
-            said_to: None,
+            pending_send: None,
+            sent_end: None,
             is_blocked: false,
             opened_at: None,
             is_counted: false,
@@ -145,7 +145,7 @@ impl Exchange {
 
     /// Whether the session has not taken all data of the last send step.
     pub(crate) const fn has_pending_send(&self) -> bool {
-        self.unsaid.is_some()
+        self.pending_send.is_some()
     }
 
     /// Whether the peer has not acknowledged all data of the program. Bytes that the session adds,
@@ -153,7 +153,7 @@ impl Exchange {
     /// acknowledgement is delayed.
     pub(crate) fn is_unacknowledged(&self, connection: &Connection) -> bool {
         let is_before = |end| connection.unacknowledged().is_before(end);
-        self.has_pending_send() || self.said_to.is_none_or(is_before)
+        self.has_pending_send() || self.sent_end.is_none_or(is_before)
     }
 
     /// Whether a send step has more data and the connection has room for it.
@@ -221,8 +221,8 @@ impl Exchange {
 
     /// Takes the data of a send step, which leaves as the connection has room.
     pub(crate) fn say(&mut self, saying: SendData) {
-        self.unsaid = Some(PendingSend { saying, offset: 0 });
-        self.said_to = None;
+        self.pending_send = Some(PendingSend { saying, offset: 0 });
+        self.sent_end = None;
     }
 
     /// Moves bytes between session and connection, and counts events. Returns false once the
@@ -249,7 +249,7 @@ impl Exchange {
                 self.fetch(connection, counters);
             }
             if !self.has_pending_send() {
-                self.said_to.get_or_insert(connection.queued());
+                self.sent_end.get_or_insert(connection.queued());
             }
         }
         if is_established {
@@ -277,7 +277,7 @@ impl Exchange {
 
     /// Closes the session; the flow sends no later data of the program.
     pub(crate) fn close(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
-        self.unsaid = None;
+        self.pending_send = None;
         if self.is_closed {
             return;
         }
@@ -342,7 +342,7 @@ impl Exchange {
 
     /// Passes a piece of a send step's data to the session; returns whether it took any.
     fn send_piece(&mut self, buffers: &Buffers) -> bool {
-        let (Some(session), Some(unsaid)) = (&mut self.session, &mut self.unsaid) else {
+        let (Some(session), Some(unsaid)) = (&mut self.session, &mut self.pending_send) else {
             return false;
         };
         let size = match &unsaid.saying {
@@ -366,7 +366,7 @@ impl Exchange {
         self.is_blocked = taken == 0 && left > 0;
         unsaid.offset += taken;
         if taken >= left {
-            self.unsaid = None;
+            self.pending_send = None;
         }
         taken > 0
     }

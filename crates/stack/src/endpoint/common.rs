@@ -10,11 +10,11 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::counters::StrayCounters;
 use super::events::{Event, PendingRequest};
-use super::followed::FlowSampler;
 use super::fragments::FragmentState;
 use super::links::LinkTable;
 use super::paths::PathMtus;
 use super::pauses::YieldSchedule;
+use super::sampled::FlowSampler;
 use super::servers::Servers;
 use super::template::{Role, TemplateState};
 use crate::frame::{LinkHeader, Packet};

@@ -20,9 +20,9 @@ use super::template::{Role, Template};
 use super::transports::Transports;
 use crate::frame::Packet;
 use crate::program::{FlowRequest, Ports, Run};
-use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 
 /// Address of a listener: the peer, our address and our port.

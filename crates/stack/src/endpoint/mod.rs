@@ -21,7 +21,6 @@ mod datagrams;
 mod details;
 mod events;
 mod executions;
-mod followed;
 mod fragments;
 mod frames;
 mod index;
@@ -33,6 +32,7 @@ mod paths;
 mod pauses;
 mod responder;
 mod routing;
+mod sampled;
 mod servers;
 mod table;
 mod template;
@@ -61,8 +61,6 @@ use self::datagrams::Datagrams;
 pub use self::details::{FlowDetails, Remaining};
 use self::events::FlowSlot;
 use self::executions::FlowRequests;
-use self::followed::FlowSampler;
-pub use self::followed::{SampleOptions, TrackedFlow};
 use self::fragments::FragmentState;
 use self::frames::fill_up;
 use self::links::LinkTable;
@@ -73,6 +71,8 @@ use self::loads::Loads;
 use self::paths::PathMtus;
 use self::pauses::YieldSchedule;
 use self::responder::Responder;
+use self::sampled::FlowSampler;
+pub use self::sampled::{SampleOptions, TrackedFlow};
 use self::servers::Servers;
 use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
@@ -184,7 +184,7 @@ impl Endpoint {
     /// Ignores packets of no flow or server, for ports with other receivers of the same frames. The
     /// endpoint then neither answers nor counts them.
     pub const fn ignore_unmatched(&mut self) {
-        self.responder.leaves_strays = true;
+        self.responder.ignores_unmatched = true;
     }
 
     /// Starts the clients of all templates at random source ports, which depend on the seed. An

@@ -15,8 +15,8 @@ use super::events::FlowSlot;
 use super::transports::Transports;
 use crate::frame::{DissectError, LinkHeader, Packet, dissect, has_damaged_header, network_header};
 use crate::icmp_error::{Cause, IcmpError};
-use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::Now;
+use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;
 
@@ -52,7 +52,7 @@ impl Endpoint {
         let settings =
             || self.flows.common.templates[usize::from(flow.template)].settings(&packet.key);
         if flow.connection.may_be_replaced_by(&segment, settings) {
-            if !self.responder.stations.take(packet.link) {
+            if !self.responder.local_addresses.take(packet.link) {
                 return self.responder.note_other(&mut self.flows.common);
             }
             let tally = &mut self.flows.common.templates[usize::from(flow.template)].tally;
@@ -160,7 +160,7 @@ impl Endpoint {
             {
                 return;
             }
-            if self.responder.leaves_strays {
+            if self.responder.ignores_unmatched {
                 return;
             }
             let count = match asks {
@@ -220,7 +220,7 @@ impl Endpoint {
                     return;
                 }
                 let Some(template) = self.flows.common.servers.with_data(&packet.key, data) else {
-                    if !self.responder.leaves_strays {
+                    if !self.responder.ignores_unmatched {
                         self.flows.common.strays.no_flow += 1;
                         let common = &mut self.flows.common;
                         self.responder.refuse_datagram(frame, packet, now, transmit, common);
@@ -283,8 +283,11 @@ impl Endpoint {
             return self.flows.common.strays.damaged += 1;
         }
         let time = Instant::from_nanos(now.micros * 1_000);
-        let sender =
-            if self.responder.stations.take(link) { LinkHeader::answering(link) } else { None };
+        let sender = if self.responder.local_addresses.take(link) {
+            LinkHeader::answering(link)
+        } else {
+            None
+        };
         let Common { strays, pieces, .. } = &mut self.flows.common;
         match pieces.take(network, sender, time, strays) {
             Taken::Incomplete => strays.fragments += 1,

@@ -30,7 +30,7 @@ struct Server {
     protocol: u8,
     template: u16,
     /// Template of connections to this server until their first data has arrived.
-    undecided: Option<u16>,
+    first_data_template: Option<u16>,
 }
 
 impl Servers {
@@ -47,7 +47,7 @@ impl Servers {
                 listen: listen.clone(),
                 protocol,
                 template: place as u16,
-                undecided: looks.then_some((templates.len() + undecided.len()) as u16),
+                first_data_template: looks.then_some((templates.len() + undecided.len()) as u16),
             });
             if looks {
                 undecided.push(template.waiting_for_data());
@@ -65,7 +65,7 @@ impl Servers {
 
     /// Returns the template of a new connection; `None` if no server listens.
     pub(super) fn at(&self, key: &FlowKey) -> Option<u16> {
-        self.candidates(key).next().map(|it| it.undecided.unwrap_or(it.template))
+        self.candidates(key).next().map(|it| it.first_data_template.unwrap_or(it.template))
     }
 
     /// Returns the template of a flow with this first data; `None` if no server matches.

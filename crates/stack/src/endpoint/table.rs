@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use wirestorm_base::wheel::TimerWheel;
+use wirestorm_base::timer_wheel::TimerWheel;
 use wirestorm_wire::flow::FlowKey;
 
 use super::index::Index;

@@ -84,7 +84,7 @@ pub struct Failure {
     /// Received data at the same position.
     pub found: Vec<u8>,
     /// Whether received data was kept. If false, `found` means nothing.
-    pub is_seen: bool,
+    pub is_kept: bool,
 }
 
 /// Expected data, for the report.
@@ -125,7 +125,7 @@ impl Failure {
             offset: offset.map(|offset| offset as u64),
             expected: expected.map(shown),
             found: shown(&taken.bytes),
-            is_seen: !matches!(wanted, ExpectedBytes::Unseen),
+            is_kept: !matches!(wanted, ExpectedBytes::Unseen),
         }
     }
 }

@@ -29,7 +29,7 @@ impl Message {
             let (length, piece) = self.reader.next(&bytes[done..]);
             done += length;
             match piece {
-                Piece::Nothing => {}
+                Piece::Framing => {}
                 // RFC 9110 section 9.3.2: "the server MUST NOT send content in the response".
                 Piece::HeadEnd(head, Follows::Body) if self.is_to_head => {
                     taken.add(head);

@@ -6,7 +6,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::congestion::Congestion;
 use super::counters::TcpCounters;
-use super::disorder::LossState;
+use super::loss_state::LossState;
 use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
@@ -255,7 +255,7 @@ pub struct Connection {
     /// sent" (RFC 7323 section 4.3).
     pub(super) acknowledged: SequenceNumber,
     /// Number of the peer's SYN (`IRS`), to recognize a repeated SYN.
-    pub(super) peer_initial: SequenceNumber,
+    pub(super) initial_receive: SequenceNumber,
     /// Timestamp to echo (`TS.Recent`), and its time of arrival in ms.
     pub(super) timestamp: u32,
     pub(super) timestamp_at: u32,
@@ -284,12 +284,12 @@ pub struct Connection {
     /// Window shifts of the peer and of this end.
     pub(super) scales: Scales,
     /// Segments with data received since the last acknowledgement was sent.
-    pub(super) unanswered: u8,
+    pub(super) unacknowledged_segments: u8,
     /// Timer expiries since the last acknowledgement of new data.
     pub(super) expiries: u8,
     pub(super) probes: u8,
     /// Retransmitted segments with data, modulo 256.
-    pub(super) repeats: u8,
+    pub(super) retransmitted: u8,
     /// Segments with data that arrived beyond a hole, modulo 256.
     pub(super) out_of_order: u8,
 }
@@ -334,7 +334,7 @@ impl Connection {
         connection.marks.put(StateFlags::SACK, settings.sack);
         connection.marks.put(StateFlags::ECN, settings.ecn != EcnUse::Never);
         connection.scales = Scales::new(0, settings.window_scale());
-        connection.agree(settings, syn, now, counters);
+        connection.negotiate(settings, syn, now, counters);
         connection.start_open_timeout(settings, now);
         connection
     }
@@ -356,7 +356,7 @@ impl Connection {
             expected: SequenceNumber(0),
             offered: SequenceNumber(0),
             acknowledged: SequenceNumber(0),
-            peer_initial: SequenceNumber(0),
+            initial_receive: SequenceNumber(0),
             timestamp: 0,
             timestamp_at: 0,
             timed: initial,
@@ -379,16 +379,16 @@ impl Connection {
             state,
             end: None,
             scales: Scales::default(),
-            unanswered: 0,
+            unacknowledged_segments: 0,
             expiries: 0,
             probes: 0,
-            repeats: 0,
+            retransmitted: 0,
             out_of_order: 0,
         }
     }
 
     /// Applies the peer's SYN and keeps the options that both ends support.
-    pub(super) fn agree(
+    pub(super) fn negotiate(
         &mut self,
         settings: &Settings,
         syn: &Segment<'_>,
@@ -398,7 +398,7 @@ impl Connection {
         use wirestorm_wire::packet::tcp::Flags;
         let Options { maximum_segment_size, window_scale, sack_permitted, timestamps, .. } =
             syn.options;
-        self.peer_initial = syn.sequence;
+        self.initial_receive = syn.sequence;
         self.expected = syn.sequence + 1;
         self.acknowledged = syn.sequence;
         // RFC 9293 section 3.7.1 defines no minimum for the offered MSS.
@@ -588,7 +588,7 @@ impl Connection {
             StateFlags::NEGOTIATED
         };
         self.marks = self.marks.intersection(agreed);
-        self.peer_initial += u32::from(self.has_received_fin());
+        self.initial_receive += u32::from(self.has_received_fin());
         self.state = State::Closed;
         self.end = Some(end);
         if let Some(mut disorder) = self.disorder.take() {

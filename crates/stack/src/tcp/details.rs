@@ -29,7 +29,7 @@ pub struct Details {
     pub ecn: bool,
     /// Time since the last segment of the peer in milliseconds; `None` without keepalive probes and
     /// timestamps, which record it.
-    pub silent_ms: Option<u32>,
+    pub idle_ms: Option<u32>,
     /// Queued bytes that are not acknowledged.
     pub backlog: u32,
     /// Queued bytes that were never sent.
@@ -43,7 +43,7 @@ pub struct Details {
     /// Round-trip time variation.
     pub variation_us: Option<u32>,
     /// Minimum round-trip time.
-    pub least_us: Option<u32>,
+    pub min_rtt_us: Option<u32>,
     /// Retransmission timeout.
     pub timeout_us: u32,
     /// Expiries of the retransmission timer since the last acknowledgement of new data.
@@ -77,17 +77,17 @@ impl Connection {
             timestamps: has(StateFlags::TIMESTAMPS),
             sack: has(StateFlags::SACK),
             ecn: has(StateFlags::ECN),
-            silent_ms: self.silent_ms(settings, now),
+            idle_ms: self.silent_ms(settings, now),
             backlog: self.backlog(),
             unsent: self.unsent(),
             acknowledged: self.bytes_acknowledged(initial),
             received: self.bytes_received(),
             round_trip_us: self.round_trip.smoothed(),
             variation_us: self.round_trip.variation(),
-            least_us: self.round_trip.min_rtt(),
+            min_rtt_us: self.round_trip.min_rtt(),
             timeout_us: self.round_trip.retransmission_timeout(&settings.retransmission),
             expiries: self.expiries,
-            repeats: self.repeats,
+            repeats: self.retransmitted,
             out_of_order: self.out_of_order,
         }
     }
@@ -124,7 +124,7 @@ impl Connection {
         if self.state == State::SynSent {
             return 0;
         }
-        let numbers = self.expected.0.wrapping_sub(self.peer_initial.0);
+        let numbers = self.expected.0.wrapping_sub(self.initial_receive.0);
         // A connection that ended early may not have received a SYN.
         numbers.saturating_sub(1 + u32::from(self.has_received_fin()))
     }

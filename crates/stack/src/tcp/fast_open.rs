@@ -67,7 +67,7 @@ impl Connection {
     /// Whether the peer's SYN carried data, which the program may answer before the peer
     /// acknowledges the SYN-ACK.
     pub(super) fn may_answer_early(&self) -> bool {
-        self.marks.has(StateFlags::FAST_OPEN) && self.peer_initial + 1 != self.expected
+        self.marks.has(StateFlags::FAST_OPEN) && self.initial_receive + 1 != self.expected
     }
 
     /// Whether an acknowledgement number acknowledges our SYN. RFC 9293 section 3.10.7.3: "If

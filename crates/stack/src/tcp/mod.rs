@@ -10,22 +10,22 @@
 //!                         recovery, rack: retransmissions; undo: spurious window reductions
 //! ```
 
-pub mod arrival;
 pub mod congestion;
 pub mod connection;
 pub mod counters;
-pub(crate) mod departure;
 pub mod details;
-mod disorder;
 mod fast_open;
+mod loss_state;
 mod paced;
 mod path;
 mod rack;
 pub mod ranges;
+pub mod receive;
 mod recovery;
 pub mod round_trip;
 pub mod segment;
 pub mod sequence;
 mod time_wait;
 mod timers;
+pub(crate) mod transmit;
 mod undo;

@@ -1,12 +1,12 @@
 //! Pacing and delivery rate measurement, for connections with BBR.
 
-use super::congestion::bbr::{AckContext, Acknowledgement, Flight, Repair};
+use super::congestion::bbr::{AckContext, Acknowledgement, Flight, RecoveryKind};
 use super::connection::{Connection, Now, StateFlags};
 use super::counters::TcpCounters;
-use super::departure::{BurstLimit, SendRange};
 use super::rack::holes;
 use super::ranges::SequenceRange;
 use super::segment::{Segment, sack_blocks};
+use super::transmit::{BurstLimit, SendRange};
 use wirestorm_model::tcp::Settings;
 
 impl Connection {
@@ -35,7 +35,7 @@ impl Connection {
             bbr.delivery.note_ready(in_flight, now.micros);
         }
         if !bbr.pacing.is_due(now) {
-            let has_more = has_data || self.to_resend(settings).is_some();
+            let has_more = has_data || self.next_retransmission(settings).is_some();
             self.marks.put(StateFlags::PACE, has_more);
             return self.acknowledgement_due(counters);
         }
@@ -107,10 +107,10 @@ impl Connection {
     fn note_delivered(&mut self, now: Now) {
         let lost = self.disorder.as_mut().map_or(0, |it| it.rack.take_lost());
         let repair = match (self.marks.has(StateFlags::RECOVERY), self.is_recovering()) {
-            (true, _) => Repair::Recovery,
+            (true, _) => RecoveryKind::Recovery,
             // The recovery counts only if a timeout started it.
-            (false, true) => Repair::Timeout,
-            (false, false) => Repair::None,
+            (false, true) => RecoveryKind::Timeout,
+            (false, false) => RecoveryKind::None,
         };
         let (in_flight, beyond) = (self.pipe(), self.sacked().bytes());
         let least = self.round_trip.min_rtt().unwrap_or(0);
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use wirestorm_wire::packet::tcp::Flags;
 
-    use crate::tcp::disorder::tests::segment;
+    use crate::tcp::loss_state::tests::segment;
     use crate::tcp::sequence::SequenceNumber;
     use wirestorm_model::tcp::Algorithm;
 

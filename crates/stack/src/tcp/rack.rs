@@ -31,7 +31,7 @@ struct Transmission {
     /// in entries that were merged for lack of room.
     first_at: u32,
     at: u32,
-    is_again: bool,
+    is_retransmission: bool,
     is_lost: bool,
 }
 
@@ -47,7 +47,7 @@ impl Transmission {
         if next.first_at.wrapping_sub(self.first_at).cast_signed() < 0 {
             self.first_at = next.first_at;
         }
-        self.is_again |= next.is_again;
+        self.is_retransmission |= next.is_retransmission;
         self.end = next.end;
     }
 }
@@ -146,7 +146,13 @@ impl Rack {
         at: u32,
         sacked: &Ranges,
     ) {
-        self.sent.push(Transmission { end, first_at: at, at, is_again: false, is_lost: false });
+        self.sent.push(Transmission {
+            end,
+            first_at: at,
+            at,
+            is_retransmission: false,
+            is_lost: false,
+        });
         self.compact(unacknowledged, sacked);
     }
 
@@ -165,8 +171,13 @@ impl Rack {
         self.split(range.end);
         let first = self.sent.partition_point(|sent| !range.start.is_before(sent.end));
         let behind = self.sent.partition_point(|sent| !range.end.is_before(sent.end));
-        let again =
-            Transmission { end: range.end, first_at: at, at, is_again: true, is_lost: false };
+        let again = Transmission {
+            end: range.end,
+            first_at: at,
+            at,
+            is_retransmission: true,
+            is_lost: false,
+        };
         self.sent.splice(first..behind, [again]);
         self.compact(unacknowledged, sacked);
     }
@@ -370,7 +381,7 @@ impl Connection {
             for (range, sent) in parts {
                 let end = if new.end.is_before(range.end) { new.end } else { range.end };
                 let took = (now.micros as u32).wrapping_sub(sent.first_at);
-                if sent.is_again {
+                if sent.is_retransmission {
                     // "To avoid spurious inferences, ignore a segment as invalid if any of its
                     // sequence range has been retransmitted before and if either of two conditions
                     // is true". One is an echoed timestamp (of the segment itself) older than the
@@ -471,7 +482,7 @@ impl Connection {
             start = sent.end;
             // Section 6.2, step 2, orders segments sent at the same time by their numbers. A
             // retransmission may, however, have left after new data of the same time.
-            let is_later = match sent.is_again {
+            let is_later = match sent.is_retransmission {
                 true => sent.at.wrapping_sub(delivered_at).cast_signed() >= 0,
                 false => is_after((sent.at, sent.end), (delivered_at, delivered_end)),
             };
@@ -487,7 +498,7 @@ impl Connection {
             sent.is_lost = true;
             let bytes = holes(sacked, range).map(SequenceRange::len).sum();
             rack.lost = rack.lost.saturating_add(bytes);
-            if sent.is_again {
+            if sent.is_retransmission {
                 counters.sack_lostrexmt += 1;
                 let since = sent.at.wrapping_sub(rack.reduced_at).cast_signed();
                 is_lost_again |= is_repairing && since >= 0;
@@ -652,7 +663,7 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    use crate::tcp::disorder::tests::{established, segment};
+    use crate::tcp::loss_state::tests::{established, segment};
 
     /// For each byte: its last transmission time, and whether that was a retransmission.
     type Model = Vec<(u32, bool)>;
@@ -660,7 +671,9 @@ mod tests {
     fn told(rack: &Rack, from: u32) -> Model {
         let ranges = rack.ranges(SequenceNumber(from));
         ranges
-            .flat_map(|(range, sent)| (0..range.len()).map(move |_| (sent.at, sent.is_again)))
+            .flat_map(|(range, sent)| {
+                (0..range.len()).map(move |_| (sent.at, sent.is_retransmission))
+            })
             .collect()
     }
 

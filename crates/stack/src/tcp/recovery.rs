@@ -264,7 +264,7 @@ impl Connection {
 
     /// Returns the start and maximum length of the next retransmission. Returns `None` outside of
     /// recovery, or if enough data is in the network.
-    pub(super) fn to_resend(&self, settings: &Settings) -> Option<(SequenceNumber, u32)> {
+    pub(super) fn next_retransmission(&self, settings: &Settings) -> Option<(SequenceNumber, u32)> {
         let size = u32::from(self.data_size());
         if self.marks.has(StateFlags::TAIL_PROBE_DUE) {
             return (!self.can_probe_with_new(settings)).then(|| (self.tail(), size));

@@ -593,7 +593,7 @@ fn dialogues(text: &str) -> Vec<Dialogue<'_>> {
 
 impl Dialogue<'_> {
     /// Runs the dialogue; an error describes the first deviation.
-    fn hold(&self, origin: Origin) -> Fallible<()> {
+    fn run(&self, origin: Origin) -> Fallible<()> {
         let mut talk = DialogueRun::new(origin);
         let mut at = None;
         for (number, line) in &self.lines {
@@ -615,7 +615,7 @@ fn hold_all(text: &str) {
     let dialogues = dialogues(text);
     let faults = dialogues.iter().filter_map(|dialogue| {
         assert!(dialogue.name.contains("RFC "), "{:?} names no RFC", dialogue.name);
-        ORIGINS.into_iter().find_map(|origin| dialogue.hold(origin).err())
+        ORIGINS.into_iter().find_map(|origin| dialogue.run(origin).err())
     });
     let faults: Vec<_> = faults.collect();
     let (failed, all) = (faults.len(), dialogues.len());
@@ -685,7 +685,7 @@ fn each_counter_moves_in_some_dialogue() {
 /// Returns the error message of a dialogue that deviates.
 #[track_caller]
 fn fault(text: &str) -> String {
-    dialogues(text)[0].hold(ORIGINS[0]).expect_err("the dialogue fails")
+    dialogues(text)[0].run(ORIGINS[0]).expect_err("the dialogue fails")
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub use capture::{Capture, CaptureOptions, Captured};
 pub use namespace::{InterfaceCounters, Namespace, run_foreground};
 pub use sink::{DropSink, PollingSink};
 
-use crate::leftovers;
+use crate::cleanup;
 use crate::pcap::ReadError;
 
 /// Reason why an operation in a lab failed.
@@ -288,7 +288,7 @@ impl Lab {
     /// # Errors
     /// Same as [`Lab::new`].
     pub fn with(options: &LabOptions) -> Result<Self, NetError> {
-        let name = leftovers::unique_name();
+        let name = cleanup::unique_name();
         let a = End::new(Namespace::create(format!("{name}-a"), options.ipv6)?, 0, 0);
         let b = End::new(Namespace::create(format!("{name}-b"), options.ipv6)?, 1, 0);
         link([&a, &b], options)?;
@@ -316,7 +316,7 @@ impl RouterLab {
     /// # Errors
     /// Same as [`Lab::new`].
     pub fn with(options: &LabOptions) -> Result<Self, NetError> {
-        let name = leftovers::unique_name();
+        let name = cleanup::unique_name();
         let options = LabOptions { addresses: true, ..options.clone() };
         let a = End::new(Namespace::create(format!("{name}-a"), options.ipv6)?, 0, 0);
         let router = Namespace::create(format!("{name}-r"), options.ipv6)?;

@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 
 use super::NetError;
-use crate::leftovers::{self, CleanupItem};
+use crate::cleanup::{self, CleanupItem};
 
 /// A named network namespace. Dropping the last clone removes it and kills its processes.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ struct Name(String);
 
 impl Drop for Name {
     fn drop(&mut self) {
-        leftovers::remove(&CleanupItem::Namespace(std::mem::take(&mut self.0)));
+        cleanup::remove(&CleanupItem::Namespace(std::mem::take(&mut self.0)));
     }
 }
 
@@ -40,7 +40,7 @@ pub struct InterfaceCounters {
 impl Namespace {
     /// Creates a namespace and brings its loopback interface up.
     pub(super) fn create(name: String, ipv6: bool) -> Result<Self, NetError> {
-        leftovers::register(CleanupItem::Namespace(name.clone()));
+        cleanup::register(CleanupItem::Namespace(name.clone()));
         // From here on, an error drops and removes the namespace.
         let namespace = Self { name: Arc::new(Name(name)) };
         run(Command::new("ip").args(["netns", "add", namespace.name()]))?;
@@ -129,7 +129,7 @@ impl Namespace {
 /// # Errors
 /// Fails if the program cannot be started.
 pub fn run_foreground(command: &mut Command) -> io::Result<ExitStatus> {
-    let _foreground = leftovers::foreground();
+    let _foreground = cleanup::foreground();
     command.status()
 }
 

@@ -8,14 +8,14 @@ use crate::packet::{ethertype, icmpv4, icmpv6, ipv4, ipv6, protocol, tcp, udp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The IPv4 header checksum.
-    pub network: Outcome,
+    pub network: ChecksumOutcome,
     /// The checksum of TCP, UDP, ICMP, ICMPv6 or IGMP.
-    pub transport: Outcome,
+    pub transport: ChecksumOutcome,
 }
 
 /// Result for one checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ChecksumOutcome {
     /// No checksum exists: not IP, an IPv6 header, a protocol without a checksum, or UDP over IPv4
     /// with checksum zero.
     Absent,
@@ -46,8 +46,8 @@ pub enum UnchangedReason {
 /// the whole packet; otherwise it stays and the result has the reason. Packets inside tunnels and
 /// ICMP errors stay unchanged.
 pub fn repair(frame: &mut [u8], dissection: &Dissection) -> Repair {
-    let absent = Repair { network: Outcome::Absent, transport: Outcome::Absent };
-    let incomplete = Outcome::Unchanged(UnchangedReason::Incomplete);
+    let absent = Repair { network: ChecksumOutcome::Absent, transport: ChecksumOutcome::Absent };
+    let incomplete = ChecksumOutcome::Unchanged(UnchangedReason::Incomplete);
     let packet = frame.get_mut(usize::from(dissection.network_offset)..).unwrap_or_default();
     match (dissection.ethertype, dissection.class) {
         (_, Class::NonFlow) => absent,
@@ -59,14 +59,14 @@ pub fn repair(frame: &mut [u8], dissection: &Dissection) -> Repair {
 
 fn repair_ipv4(bytes: &mut [u8]) -> Repair {
     let Ok(mut packet) = ipv4::Packet::new(&mut *bytes) else {
-        let left = Outcome::Unchanged(UnchangedReason::Incomplete);
+        let left = ChecksumOutcome::Unchanged(UnchangedReason::Incomplete);
         return Repair { network: left, transport: left };
     };
     let network = match packet.computed_checksum() {
-        computed if computed == packet.checksum() => Outcome::Correct,
+        computed if computed == packet.checksum() => ChecksumOutcome::Correct,
         computed => {
             packet.set_checksum(computed);
-            Outcome::Repaired
+            ChecksumOutcome::Repaired
         }
     };
     let (start, end) = (packet.header_length(), usize::from(packet.total_length()));
@@ -84,8 +84,8 @@ fn repair_ipv4(bytes: &mut [u8]) -> Repair {
     Repair { network, transport }
 }
 
-fn repair_ipv6(bytes: &mut [u8]) -> Outcome {
-    let incomplete = Outcome::Unchanged(UnchangedReason::Incomplete);
+fn repair_ipv6(bytes: &mut [u8]) -> ChecksumOutcome {
+    let incomplete = ChecksumOutcome::Unchanged(UnchangedReason::Incomplete);
     let Ok(packet) = ipv6::Packet::new(&mut *bytes) else { return incomplete };
     let Some(extensions) = packet.extensions() else { return incomplete };
     let protocol = extensions.protocol;
@@ -126,15 +126,15 @@ const fn checksum_field(protocol: u8, version: Version) -> Option<(usize, bool)>
 }
 
 /// Returns the result for a transport checksum that cannot be computed.
-const fn unchanged_or_absent(protocol: u8, reason: UnchangedReason) -> Outcome {
+const fn unchanged_or_absent(protocol: u8, reason: UnchangedReason) -> ChecksumOutcome {
     match protocol {
         protocol::SCTP | protocol::UDP_LITE | protocol::DCCP => {
-            Outcome::Unchanged(UnchangedReason::UnsupportedProtocol)
+            ChecksumOutcome::Unchanged(UnchangedReason::UnsupportedProtocol)
         }
         protocol::TCP | protocol::UDP | protocol::ICMP | protocol::ICMPV6 | protocol::IGMP => {
-            Outcome::Unchanged(reason)
+            ChecksumOutcome::Unchanged(reason)
         }
-        _ => Outcome::Absent,
+        _ => ChecksumOutcome::Absent,
     }
 }
 
@@ -144,30 +144,30 @@ fn repair_transport(
     protocol: u8,
     mut pseudo_header: u16,
     version: Version,
-) -> Outcome {
+) -> ChecksumOutcome {
     let Some((at, covers_pseudo_header)) = checksum_field(protocol, version) else {
         return unchanged_or_absent(protocol, UnchangedReason::UnsupportedProtocol);
     };
     if protocol == protocol::UDP {
         let Ok(datagram) = udp::Packet::new(&*transport) else {
-            return Outcome::Unchanged(UnchangedReason::Incomplete);
+            return ChecksumOutcome::Unchanged(UnchangedReason::Incomplete);
         };
         // RFC 768: an all zero checksum "means that the transmitter generated no checksum". RFC
         // 8200 section 8.1 does not allow this over IPv6.
         if datagram.checksum() == 0 && version == Version::Four {
-            return Outcome::Absent;
+            return ChecksumOutcome::Absent;
         }
         // The datagram may be shorter than the IP payload. The pseudo-header has the UDP length.
         let (found, length) = (transport.len(), usize::from(datagram.length()));
         let Some(shorter) = transport.get_mut(..length).filter(|_| length >= udp::HEADER_LENGTH)
         else {
-            return Outcome::Unchanged(UnchangedReason::Incomplete);
+            return ChecksumOutcome::Unchanged(UnchangedReason::Incomplete);
         };
         pseudo_header = !Change::NONE.word16(found as u16, length as u16).apply(!pseudo_header);
         transport = shorter;
     }
     let Some(found) = transport.get(at..at + 2).map(sum) else {
-        return Outcome::Unchanged(UnchangedReason::Incomplete);
+        return ChecksumOutcome::Unchanged(UnchangedReason::Incomplete);
     };
     if let Some(field) = transport.get_mut(at..at + 2) {
         field.fill(0);
@@ -180,5 +180,5 @@ fn repair_transport(
     if let Some(field) = transport.get_mut(at..at + 2) {
         field.copy_from_slice(&computed.to_be_bytes());
     }
-    if computed == found { Outcome::Correct } else { Outcome::Repaired }
+    if computed == found { ChecksumOutcome::Correct } else { ChecksumOutcome::Repaired }
 }

@@ -6,7 +6,7 @@ pub enum ConversationError {
     /// Bytes of a stream are missing.
     #[error(
         "packet {packet} starts at byte {found} of {from}'s data, but the capture has only its \
-         first {has} bytes: the bytes between are missing"
+         first {captured} bytes: the bytes between are missing"
     )]
     MissingData {
         /// First packet behind the gap.
@@ -16,7 +16,7 @@ pub enum ConversationError {
         /// Offset of that packet's bytes in the stream, from 0.
         found: u64,
         /// Bytes of the stream without a gap.
-        has: u64,
+        captured: u64,
     },
     /// Acknowledged bytes are in no packet.
     #[error(
@@ -65,12 +65,12 @@ pub enum ConversationError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Too many flows.
-    #[error("packet {packet} starts a new flow beyond the limit of {most} flows")]
+    #[error("packet {packet} starts a new flow beyond the limit of {limit} flows")]
     Flows {
         /// First packet of the first flow beyond the limit.
         packet: u64,
         /// Limit.
-        most: usize,
+        limit: usize,
     },
     /// Too many bytes.
     #[error("packet {packet} exceeds the limit of {most} bytes of data")]

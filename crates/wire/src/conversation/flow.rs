@@ -51,7 +51,7 @@ pub(super) struct Flow {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PacketRelation {
     /// The packet belongs to the flow.
-    Yes,
+    SameFlow,
     /// The packet opens another connection between the same ends.
     NewConnection,
 }
@@ -120,7 +120,7 @@ impl Flow {
                     return PacketRelation::NewConnection;
                 }
                 if self.is_reset {
-                    return PacketRelation::Yes;
+                    return PacketRelation::SameFlow;
                 }
                 if flags.contains(Flags::RST) {
                     // A reset after a FIN of the same side only speeds up the end.
@@ -128,7 +128,7 @@ impl Flow {
                         self.turn(side, now, Action::Reset);
                         self.is_reset = true;
                     }
-                    return PacketRelation::Yes;
+                    return PacketRelation::SameFlow;
                 }
                 let is_syn = flags.contains(Flags::SYN);
                 let first = sequence.wrapping_add(u32::from(is_syn));
@@ -144,7 +144,7 @@ impl Flow {
                 self.segment(side, first, flags, payload, packet, now);
             }
         }
-        PacketRelation::Yes
+        PacketRelation::SameFlow
     }
 
     /// Takes a SYN; returns `false` if it opens another connection.
@@ -242,7 +242,12 @@ impl Flow {
                 (if index == client { "the client" } else { "the server" }, stream.delivered());
             match stream.missing_data() {
                 Some(MissingData::Hole { packet, found }) => {
-                    return Err(ConversationError::MissingData { packet, from, found, has });
+                    return Err(ConversationError::MissingData {
+                        packet,
+                        from,
+                        found,
+                        captured: has,
+                    });
                 }
                 Some(MissingData::Unseen { packet, found }) => {
                     return Err(ConversationError::UncapturedData { packet, from, found, has });

@@ -44,7 +44,7 @@ pub struct Importer {
     /// Bytes kept by all flows.
     bytes: usize,
     packets: u64,
-    others: u64,
+    other_packets: u64,
 }
 
 /// Result of the import.
@@ -74,7 +74,7 @@ impl Importer {
             fragments: Reassembler::new(fragment::ReassemblyLimits::DEFAULT),
             bytes: 0,
             packets: 0,
-            others: 0,
+            other_packets: 0,
         }
     }
 
@@ -96,7 +96,7 @@ impl Importer {
                 self.take_fragment(bytes, key, number, now)
             }
             None => {
-                self.others += 1;
+                self.other_packets += 1;
                 Ok(())
             }
         }
@@ -127,7 +127,7 @@ impl Importer {
                 }
             }
         }
-        self.others += 1;
+        self.other_packets += 1;
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Importer {
     fn drop_incomplete(&mut self, lost: &DroppedPacket, now: Instant) -> Result<(), LimitError> {
         let beginning = lost.contiguous.as_deref().unwrap_or_default();
         let Some(ParsedFrame::Packet(packet)) = packet::read(LinkType::RAW, beginning) else {
-            self.others += 1;
+            self.other_packets += 1;
             return Ok(());
         };
         let packet = Packet { body: Err(Damage::Fragment), ..packet };
@@ -157,7 +157,7 @@ impl Importer {
         let newest = self.newest.get(&conversation).and_then(|&index| self.flows.get_mut(index));
         if let Some(flow) = newest {
             let before = flow.kept();
-            if flow.take(packet, number, now) == PacketRelation::Yes {
+            if flow.take(packet, number, now) == PacketRelation::SameFlow {
                 self.bytes = self.bytes + flow.kept() - before;
                 let most = self.bounds.segments;
                 return match flow.early() {
@@ -167,7 +167,7 @@ impl Importer {
             }
         }
         if self.flows.len() == self.bounds.flows {
-            return Err(LimitError::Flows { packet: number, most: self.bounds.flows });
+            return Err(LimitError::Flows { packet: number, limit: self.bounds.flows });
         }
         let mut flow = Flow::new(packet.key, number);
         flow.take(packet, number, now);
@@ -184,10 +184,10 @@ impl Importer {
         for it in lost {
             // A packet beyond the limits belongs to no flow that is kept.
             if self.drop_incomplete(&it, Instant::ZERO).is_err() {
-                self.others += 1;
+                self.other_packets += 1;
             }
         }
         let flows = self.flows.into_iter().map(Flow::finish).collect();
-        Imported { flows, others: self.others }
+        Imported { flows, others: self.other_packets }
     }
 }

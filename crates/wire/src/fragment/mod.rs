@@ -2,12 +2,12 @@
 //!
 //! RFC 791 section 3.2 and RFC 815 for IPv4, RFC 8200 section 4.5 for IPv6.
 
-mod cut;
+mod fragmentation;
 mod reassembly;
 
 use core::net::IpAddr;
 
-pub use cut::Fragments;
+pub use fragmentation::Fragments;
 pub use reassembly::{DropReason, DroppedPacket, Reassembler, ReassemblyLimits, Taken};
 
 use crate::packet::ipv6_extension::{
@@ -50,7 +50,7 @@ struct Fragment<'a> {
     /// Offset of the data in that of the whole packet, in bytes.
     start: usize,
     has_more: bool,
-    met_congestion: bool,
+    is_ce_marked: bool,
     data: &'a [u8],
 }
 
@@ -81,7 +81,7 @@ impl<'a> Fragment<'a> {
             next_header: (ipv4::field::PROTOCOL.start, packet.protocol()),
             start: packet.fragment_offset() as usize,
             has_more: packet.more_fragments(),
-            met_congestion: packet.type_of_service() & ECN_CE == ECN_CE,
+            is_ce_marked: packet.type_of_service() & ECN_CE == ECN_CE,
             data: rest.get(..usize::from(packet.total_length()) - header.len())?,
         })
     }
@@ -123,7 +123,7 @@ impl<'a> Fragment<'a> {
             next_header: (named_at, next),
             start,
             has_more,
-            met_congestion: packet.traffic_class() & ECN_CE == ECN_CE,
+            is_ce_marked: packet.traffic_class() & ECN_CE == ECN_CE,
             data,
         })
     }

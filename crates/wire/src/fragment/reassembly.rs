@@ -137,7 +137,7 @@ impl<T: Copy> Reassembler<T> {
 
     /// Returns the number of incomplete packets, without dropped ones.
     pub fn incomplete_packets(&self) -> usize {
-        self.packets.values().filter(|it| !it.is_given_up).count()
+        self.packets.values().filter(|it| !it.is_dropped).count()
     }
 
     /// Returns the number of bytes that it keeps.
@@ -205,7 +205,7 @@ impl<T: Copy> Reassembler<T> {
         let Some((&number, _)) = self.packets.first_key_value() else { return };
         // A packet that was dropped for an overlap is already reported.
         if let Some(mut partial) = self.remove(number)
-            && !partial.is_given_up
+            && !partial.is_dropped
         {
             given_up(partial.drop_packet(cause));
         }
@@ -238,7 +238,7 @@ struct Partial<T> {
     length: Option<usize>,
     met_congestion: bool,
     /// Whether the packet is dropped; its later fragments are ignored.
-    is_given_up: bool,
+    is_dropped: bool,
 }
 
 impl<T: Copy> Partial<T> {
@@ -253,7 +253,7 @@ impl<T: Copy> Partial<T> {
             arrived: Vec::new(),
             length: None,
             met_congestion: false,
-            is_given_up: false,
+            is_dropped: false,
         }
     }
 
@@ -264,7 +264,7 @@ impl<T: Copy> Partial<T> {
 
     /// Takes a fragment. Returns whether it is consistent with the earlier ones.
     fn take(&mut self, fragment: &Fragment<'_>) -> bool {
-        if self.is_given_up {
+        if self.is_dropped {
             return true;
         }
         let (start, end) = (fragment.start, fragment.end());
@@ -291,7 +291,7 @@ impl<T: Copy> Partial<T> {
             let (named_at, at) = (fragment.next_header.0, fragment.header.len());
             self.fragment_header = FragmentHeader { named_at, at };
         }
-        self.met_congestion |= fragment.met_congestion;
+        self.met_congestion |= fragment.is_ce_marked;
         if self.data.len() < end {
             self.data.resize(end, 0);
         }
@@ -318,7 +318,7 @@ impl<T: Copy> Partial<T> {
 
     fn drop_packet(&mut self, cause: DropReason) -> DroppedPacket<T> {
         let beginning = self.assemble();
-        self.is_given_up = true;
+        self.is_dropped = true;
         (self.header, self.data, self.arrived) = Default::default();
         let (tag, identification) = (self.tag, self.key.identification);
         let fragment_header = self.fragment_header;

@@ -48,7 +48,7 @@ pub enum Role {
         /// Bytes in a unit.
         unit: usize,
         /// Units to subtract.
-        less: usize,
+        subtract: usize,
     },
     /// The number of bytes from byte `from` of the header to the end of the packet.
     LengthToEnd {
@@ -160,5 +160,5 @@ pub(super) const fn checksum(
 
 /// Returns a field for the length of an option in bytes, type and length included.
 pub(super) const fn option_length(bit_offset: usize) -> Field {
-    uint("length", bit_offset, 8).role(Role::HeaderLength { unit: 1, less: 0 })
+    uint("length", bit_offset, 8).role(Role::HeaderLength { unit: 1, subtract: 0 })
 }

@@ -35,7 +35,7 @@ static EXTENSION: Layout = Layout::new(
     "extension_header",
     "Extension header, 3GPP TS 29.281 section 5.2.1",
     &[
-        uint("extension_length", 0, 8).role(Role::HeaderLength { unit: 4, less: 0 }),
+        uint("extension_length", 0, 8).role(Role::HeaderLength { unit: 4, subtract: 0 }),
         bytes("contents", 8),
     ],
 )

@@ -149,4 +149,4 @@ static OTHER: Layout = Layout::new(
 )
 .align(8, Padding::Zeros);
 
-const OPTION_LENGTH: Field = uint("length", 8, 8).role(Role::HeaderLength { unit: 8, less: 0 });
+const OPTION_LENGTH: Field = uint("length", 8, 8).role(Role::HeaderLength { unit: 8, subtract: 0 });

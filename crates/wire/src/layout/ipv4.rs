@@ -10,7 +10,7 @@ pub static IPV4: Layout = Layout::new(
     "IPv4, RFC 791 section 3.1",
     &[
         uint("version", 0, 4).default(4),
-        uint("header_length", 4, 4).role(Role::HeaderLength { unit: 4, less: 0 }),
+        uint("header_length", 4, 4).role(Role::HeaderLength { unit: 4, subtract: 0 }),
         uint("priority", 8, 8),
         // RFC 2474 section 3, RFC 3168 section 5.
         uint("dscp", 8, 6).view(),

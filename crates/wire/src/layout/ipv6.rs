@@ -119,10 +119,10 @@ static OTHER: Layout = Layout::new(
 
 /// In units of 8 bytes, without the first unit.
 const HEADER_LENGTH: Field =
-    uint("hdr_ext_len", 8, 8).role(Role::HeaderLength { unit: 8, less: 1 });
+    uint("hdr_ext_len", 8, 8).role(Role::HeaderLength { unit: 8, subtract: 1 });
 
 /// Without the type and length bytes.
-const OPTION_LENGTH: Field = uint("length", 8, 8).role(Role::HeaderLength { unit: 1, less: 2 });
+const OPTION_LENGTH: Field = uint("length", 8, 8).role(Role::HeaderLength { unit: 1, subtract: 2 });
 
 const fn next_header(bit_offset: usize) -> Field {
     uint("next_header", bit_offset, 8)

@@ -44,7 +44,7 @@ static TAG: Layout = Layout::new(
     &[
         // Service-Name.
         uint("type", 0, 16).default(0x0101),
-        uint("length", 16, 16).role(Role::HeaderLength { unit: 1, less: 4 }),
+        uint("length", 16, 16).role(Role::HeaderLength { unit: 1, subtract: 4 }),
         bytes("value", 32),
     ],
 );

@@ -43,7 +43,7 @@ static CHUNK: Layout = Layout::new(
     &[
         uint("type", 0, 8),
         uint("flags", 8, 8),
-        uint("length", 16, 16).role(Role::HeaderLength { unit: 1, less: 0 }),
+        uint("length", 16, 16).role(Role::HeaderLength { unit: 1, subtract: 0 }),
         bytes("value", 32),
     ],
 )

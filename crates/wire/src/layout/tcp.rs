@@ -13,7 +13,7 @@ pub static TCP: Layout = Layout::new(
         uint("dst_port", 16, 16),
         uint("seq_num", 32, 32),
         uint("ack_num", 64, 32),
-        uint("data_offset", 96, 4).role(Role::HeaderLength { unit: 4, less: 0 }),
+        uint("data_offset", 96, 4).role(Role::HeaderLength { unit: 4, subtract: 0 }),
         uint("reserved", 100, 3),
         // RFC 3540 section 9, RFC 3168 section 6.1.
         uint("ecn_ns", 103, 1),

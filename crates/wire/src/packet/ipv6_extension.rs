@@ -29,7 +29,7 @@ pub struct Extensions {
     /// Whether the final destination is in a routing header instead of the IPv6 header.
     pub is_routed: bool,
     /// Whether an option requires the host to discard the packet.
-    pub is_refused: bool,
+    pub must_discard: bool,
 }
 
 /// Walks the extension headers of `packet`, an IPv6 packet without link-layer padding, from
@@ -43,7 +43,7 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
         is_fragment: false,
         is_later_fragment: false,
         is_routed: false,
-        is_refused: false,
+        must_discard: false,
     };
     for _ in 0..=EXTENSION_HEADERS_MAX {
         let kind = extensions.protocol;
@@ -62,7 +62,7 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
             // Segments Left of the routing header.
             protocol::ROUTING => extensions.is_routed |= *header.get(3)? != 0,
             protocol::HOP_BY_HOP | protocol::DESTINATION_OPTIONS => {
-                extensions.is_refused |= !can_skip(&header[2..]);
+                extensions.must_discard |= !can_skip(&header[2..]);
             }
             _ => {}
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::LinkType;
 use wirestorm_wire::capture::link::ethernet_conversion;
-use wirestorm_wire::checksum::{Outcome, Repair, UnchangedReason, repair};
+use wirestorm_wire::checksum::{ChecksumOutcome, Repair, UnchangedReason, repair};
 use wirestorm_wire::dissect::{Class, Dissection, dissect};
 use wirestorm_wire::packet::{
     arp, ethernet, icmpv4, icmpv6, ipv4, ipv6, llc, mpls, protocol, sctp, tcp, udp, vlan,
@@ -365,22 +365,22 @@ proptest! {
             protocol::ICMP | protocol::ICMPV6 => Some(2),
             _ => None,
         };
-        let expected = |changed| if changed { Outcome::Repaired } else { Outcome::Correct };
-        let mut network = Outcome::Absent;
+        let expected = |changed| if changed { ChecksumOutcome::Repaired } else { ChecksumOutcome::Correct };
+        let mut network = ChecksumOutcome::Absent;
         if is_ipv4 {
             let at = built.network_offset + 10;
             frame[at..at + 2].copy_from_slice(&wrong[..2]);
             network = expected(frame[at..at + 2] != good[at..at + 2]);
         }
         let mut transport =
-            if built.protocol == protocol::SCTP { Outcome::Unchanged(UnchangedReason::UnsupportedProtocol) } else { Outcome::Absent };
+            if built.protocol == protocol::SCTP { ChecksumOutcome::Unchanged(UnchangedReason::UnsupportedProtocol) } else { ChecksumOutcome::Absent };
         // Zero in UDP would mean no checksum.
         if let Some(field) = field.filter(|_| wrong[2..] != [0, 0]) {
             let at = built.transport_offset + field;
             frame[at..at + 2].copy_from_slice(&wrong[2..]);
             transport = expected(frame[at..at + 2] != good[at..at + 2]);
         } else if field.is_some() {
-            transport = Outcome::Correct;
+            transport = ChecksumOutcome::Correct;
         }
         prop_assert_eq!(repair(&mut frame, &found), Repair { network, transport });
         prop_assert_eq!(frame, good);
@@ -393,7 +393,7 @@ fn a_udp_datagram_without_a_checksum_is_unchanged_only_over_ipv4() {
     let at = four.transport_offset + 6;
     four.frame[at..at + 2].fill(0);
     let found = ethernet(&four.frame);
-    assert_eq!(repair(&mut four.frame, &found).transport, Outcome::Absent);
+    assert_eq!(repair(&mut four.frame, &found).transport, ChecksumOutcome::Absent);
     assert_eq!(four.frame[at..at + 2], [0, 0]);
 
     let good = build_ipv6(&[], &[], protocol::UDP, b"data");
@@ -401,7 +401,7 @@ fn a_udp_datagram_without_a_checksum_is_unchanged_only_over_ipv4() {
     let at = six.transport_offset + 6;
     six.frame[at..at + 2].fill(0);
     let found = ethernet(&six.frame);
-    assert_eq!(repair(&mut six.frame, &found).transport, Outcome::Repaired);
+    assert_eq!(repair(&mut six.frame, &found).transport, ChecksumOutcome::Repaired);
     assert_eq!(six.frame, good.frame);
 }
 
@@ -415,7 +415,7 @@ fn a_udp_checksum_of_zero_is_sent_as_all_ones() {
     assert_eq!(built.frame[at..at + 2], [0xff, 0xff]);
     built.frame[at] = 1;
     let found = ethernet(&built.frame);
-    assert_eq!(repair(&mut built.frame, &found).transport, Outcome::Repaired);
+    assert_eq!(repair(&mut built.frame, &found).transport, ChecksumOutcome::Repaired);
     assert_eq!(built.frame[at..at + 2], [0xff, 0xff]);
 }
 
@@ -430,11 +430,11 @@ fn a_udp_checksum_uses_the_udp_length_if_the_ip_packet_is_longer() {
     let at = longer.transport_offset + 6;
     longer.frame[at] ^= 0x40;
     let found = ethernet(&longer.frame);
-    assert_eq!(repair(&mut longer.frame, &found).transport, Outcome::Repaired);
+    assert_eq!(repair(&mut longer.frame, &found).transport, ChecksumOutcome::Repaired);
     assert_eq!(longer.frame[at..at + 2], good.frame[at..at + 2]);
     for length in [7_u16, 19] {
         longer.frame[at - 2..at].copy_from_slice(&length.to_be_bytes());
-        let left = Outcome::Unchanged(UnchangedReason::Incomplete);
+        let left = ChecksumOutcome::Unchanged(UnchangedReason::Incomplete);
         assert_eq!(repair(&mut longer.frame, &found).transport, left);
     }
 }
@@ -444,7 +444,7 @@ fn incomplete_packets_keep_their_transport_checksum() {
     let left = |frame: &[u8], reason| {
         let mut repaired = frame.to_vec();
         let found = ethernet(frame);
-        assert_eq!(repair(&mut repaired, &found).transport, Outcome::Unchanged(reason));
+        assert_eq!(repair(&mut repaired, &found).transport, ChecksumOutcome::Unchanged(reason));
         assert_eq!(repaired[34..], frame[34..]);
     };
     let built = build_ipv4(&[], 0, protocol::TCP, b"payload");
@@ -474,8 +474,8 @@ fn the_header_checksum_of_a_truncated_packet_is_corrected() {
     let found = ethernet(&built.frame);
     assert_eq!(found.class, Class::Invalid);
     let expected = Repair {
-        network: Outcome::Repaired,
-        transport: Outcome::Unchanged(UnchangedReason::Incomplete),
+        network: ChecksumOutcome::Repaired,
+        transport: ChecksumOutcome::Unchanged(UnchangedReason::Incomplete),
     };
     assert_eq!(repair(&mut built.frame, &found), expected);
     assert_eq!(built.frame, good[..14 + 28]);

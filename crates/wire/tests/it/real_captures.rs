@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use wirestorm_wire::capture::{LinkType, PcapWriter, PcapngWriter, RecordHeader, Records};
-use wirestorm_wire::checksum::{Outcome, repair};
+use wirestorm_wire::checksum::{ChecksumOutcome, repair};
 use wirestorm_wire::dissect::{Class, dissect};
 use wirestorm_wire::packet::{ethertype, protocol};
 use wirestorm_wire::print::Summary;
@@ -250,7 +250,7 @@ fn tshark_accepts_repaired_checksums() {
             let mut statuses = line.split('\t');
             let place = format!("{} packet {}: {line:?} {repair:?}", path.display(), number + 1);
             assert_ne!(statuses.next(), Some("0"), "{place}");
-            if !matches!(repair.transport, Outcome::Unchanged(_)) {
+            if !matches!(repair.transport, ChecksumOutcome::Unchanged(_)) {
                 assert!(statuses.all(|status| status != "0"), "{place}");
             }
         }

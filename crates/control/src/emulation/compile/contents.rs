@@ -8,7 +8,7 @@ use wirestorm_stack::program::{Check, Contents, Extraction, Instruction};
 
 /// Tables that the instructions of a program refer to, filled while its steps are compiled.
 #[derive(Debug, Default)]
-pub(in crate::emulation) struct Gathered {
+pub(in crate::emulation) struct ContentTables {
     pub(in crate::emulation) contents: Contents,
     /// Transaction names, by transaction index.
     pub(in crate::emulation) transactions: Vec<String>,
@@ -16,10 +16,10 @@ pub(in crate::emulation) struct Gathered {
     looks: bool,
 }
 
-impl Gathered {
+impl ContentTables {
     /// Starts the tables of a program with these steps. `awaits` is true for a client's program.
     pub(in crate::emulation) fn of(steps: &[Step], awaits: bool) -> Self {
-        let looks = look(steps);
+        let looks = examine_data(steps);
         let contents = Contents {
             examines_datagrams: looks && receive_datagrams(steps),
             messages: messages(steps).filter(|_| awaits).unwrap_or(0),
@@ -29,7 +29,7 @@ impl Gathered {
     }
 
     /// Whether the program receives HTTP messages.
-    pub(in crate::emulation) fn takes_http(&self) -> bool {
+    pub(in crate::emulation) fn receives_http(&self) -> bool {
         self.contents
             .rules
             .iter()
@@ -37,7 +37,7 @@ impl Gathered {
     }
 
     /// Whether the program examines received data.
-    pub(in crate::emulation) const fn looks(&self) -> bool {
+    pub(in crate::emulation) const fn examines_data(&self) -> bool {
         self.looks
     }
 
@@ -146,9 +146,9 @@ fn push<T>(all: &mut Vec<T>, one: T) -> Option<u16> {
 }
 
 /// Whether any step examines received data.
-fn look(steps: &[Step]) -> bool {
+fn examine_data(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
-        Step::Repeat { steps, .. } => look(steps),
+        Step::Repeat { steps, .. } => examine_data(steps),
         Step::ReceiveMessage(_) | Step::ReceiveMessageOrFail(_) => true,
         Step::Expect { .. } | Step::Extract { .. } => true,
         // The program must consume earlier data, to tell it from the TLS handshake.

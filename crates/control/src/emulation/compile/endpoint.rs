@@ -10,18 +10,18 @@ use wirestorm_stack::endpoint::{
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
-use super::program::{self, Lowered};
+use super::program::{self, CompiledProgram};
 use super::sessions::TemplateSessions;
 use crate::emulation::error::EmulationError;
-use crate::emulation::observe::findings::Told;
-use crate::emulation::observe::owner::Owner;
-use crate::emulation::resolve::reached::Reached;
+use crate::emulation::observe::findings::ProgramNames;
+use crate::emulation::observe::owner::TemplateOwner;
+use crate::emulation::resolve::destinations::ClientDestinations;
 
 /// Workload of the endpoint of one port.
-pub(in crate::emulation) struct Duties {
+pub(in crate::emulation) struct CompiledEndpoint {
     pub(in crate::emulation) templates: Vec<Template>,
     /// Owner of each template, by index.
-    pub(in crate::emulation) owners: Vec<Owner>,
+    pub(in crate::emulation) owners: Vec<TemplateOwner>,
     /// Indices of the templates that programs can start, for each group of the plan.
     pub(in crate::emulation) groups: Vec<Vec<usize>>,
     pub(in crate::emulation) buffers: Buffers,
@@ -31,13 +31,13 @@ pub(in crate::emulation) struct Duties {
     pub(in crate::emulation) blackhole: Blackhole,
     /// Destination Ethernet addresses of the clients that connect to the port's servers, as ranges
     /// of first address and count. Without a device in between, such frames are for this port.
-    pub(in crate::emulation) aimed_at: Vec<(MacAddress, u32)>,
+    pub(in crate::emulation) client_destinations: Vec<(MacAddress, u32)>,
     /// Multicast addresses of clients or servers of the plan, as in some TRex profiles.
-    pub(in crate::emulation) grouped: Vec<AddressRange>,
+    pub(in crate::emulation) multicast: Vec<AddressRange>,
 }
 
 /// Returns the ranges of clients and servers that start at a multicast address.
-fn grouped(plan: &EmulationPlan, clients: &[Option<Reached>]) -> Vec<AddressRange> {
+fn grouped(plan: &EmulationPlan, clients: &[Option<ClientDestinations>]) -> Vec<AddressRange> {
     let clients = clients.iter().flatten().map(|it| it.addresses);
     let asked = plan.templates.iter().filter_map(|it| it.client.as_ref());
     let served = plan.templates.iter().filter_map(|it| it.server.as_ref()?.addresses);
@@ -50,22 +50,22 @@ fn grouped(plan: &EmulationPlan, clients: &[Option<Reached>]) -> Vec<AddressRang
 ///
 /// # Errors
 /// Fails if a program has too many instructions.
-pub(in crate::emulation) fn duties(
+pub(in crate::emulation) fn compiled_endpoint(
     plan: &EmulationPlan,
     port: usize,
     own: MacAddress,
-    clients: &[Option<Reached>],
+    clients: &[Option<ClientDestinations>],
     sessions: &[TemplateSessions],
-) -> Result<Duties, EmulationError> {
-    let mut duties = Duties {
+) -> Result<CompiledEndpoint, EmulationError> {
+    let mut duties = CompiledEndpoint {
         templates: Vec::new(),
         owners: Vec::new(),
         groups: Vec::new(),
         buffers: Buffers::default(),
         connects: false,
         blackhole: plan.ports[port].blackhole,
-        aimed_at: Vec::new(),
-        grouped: grouped(plan, clients),
+        client_destinations: Vec::new(),
+        multicast: grouped(plan, clients),
     };
     let groups = plan.groups();
     for ((template, client), sessions) in plan.templates.iter().zip(clients).zip(sessions) {
@@ -82,8 +82,8 @@ pub(in crate::emulation) fn duties(
             let (steps, stamp) = says;
             let path = || format!("{}.{side}.program", template.path);
             // A client fails without an answer. A server's peer may close between messages.
-            let awaits = side == "client";
-            let (program, told) = program(steps, &groups, awaits, &mut duties.buffers, path)?;
+            let is_client = side == "client";
+            let (program, told) = program(steps, &groups, is_client, &mut duties.buffers, path)?;
             let program = match stamp {
                 Some(source) => program.stamped(source),
                 None => program,
@@ -108,7 +108,15 @@ pub(in crate::emulation) fn duties(
             });
             let (name, group) = (template.name.clone(), template.group.clone());
             let has_http1 = told.takes_http && !has_http2;
-            duties.owners.push(Owner { name, group, side, has_tls, has_http1, has_http2, told });
+            duties.owners.push(TemplateOwner {
+                name,
+                group,
+                side,
+                has_tls,
+                has_http1,
+                has_http2,
+                told,
+            });
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
@@ -128,8 +136,8 @@ pub(in crate::emulation) fn duties(
             if let Some(reached) = client {
                 let others = reached.devices.iter();
                 let others = others.filter_map(|(it, _)| Some((it.destination?, it.count)));
-                duties.aimed_at.push((reached.destination, 1));
-                duties.aimed_at.extend(others);
+                duties.client_destinations.push((reached.destination, 1));
+                duties.client_destinations.extend(others);
             }
         }
     }
@@ -147,8 +155,12 @@ pub(in crate::emulation) fn duties(
 
 /// Compiles the client side of a template. `own` is the Ethernet address of the port. Returns
 /// `None` only if the link header has an invalid length.
-fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) -> Option<Role> {
-    let Reached { addresses, destination, next_hop, devices: behind, servers } = reached;
+fn client_role(
+    asked: &emulation::Client,
+    reached: &ClientDestinations,
+    own: MacAddress,
+) -> Option<Role> {
+    let ClientDestinations { addresses, destination, next_hop, devices: behind, servers } = reached;
     let tuples = Tuples {
         clients: *addresses,
         order: asked.order,
@@ -225,8 +237,9 @@ fn program(
     awaits: bool,
     buffers: &mut Buffers,
     path: impl Fn() -> String,
-) -> Result<(Program, Told), EmulationError> {
-    let Lowered { instructions, contents, told } = program::lower(steps, groups, awaits, buffers);
+) -> Result<(Program, ProgramNames), EmulationError> {
+    let CompiledProgram { instructions, contents, told } =
+        program::compile(steps, groups, awaits, buffers);
     let found = instructions.len();
     let most = Program::LENGTH_MAX;
     let program = Program::with_contents(instructions, contents);

@@ -9,30 +9,30 @@ use wirestorm_model::program::{
 
 use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
-use super::contents::Gathered;
-use crate::emulation::observe::findings::{Told, ToldStep};
+use super::contents::ContentTables;
+use crate::emulation::observe::findings::{ProgramNames, StepLocation};
 
 /// Compiled program.
 #[derive(Debug)]
-pub(in crate::emulation) struct Lowered {
+pub(in crate::emulation) struct CompiledProgram {
     pub(in crate::emulation) instructions: Vec<Instruction>,
     pub(in crate::emulation) contents: Contents,
     /// Names and plan paths, for reports.
-    pub(in crate::emulation) told: Told,
+    pub(in crate::emulation) told: ProgramNames,
 }
 
 /// Compiles steps. `groups` are the groups of the plan. With `awaits`, a flow fails if the peer
 /// closes before the data of a check arrives. A jump to a target above 16 bits leads beyond the
 /// end of the program.
-pub(in crate::emulation) fn lower(
+pub(in crate::emulation) fn compile(
     steps: &[Step],
     groups: &[&str],
     awaits: bool,
     buffers: &mut Buffers,
-) -> Lowered {
-    let mut lowering = Lowering {
+) -> CompiledProgram {
+    let mut lowering = ProgramCompiler {
         awaits,
-        gathered: Gathered::of(steps, awaits),
+        gathered: ContentTables::of(steps, awaits),
         told: BTreeMap::new(),
         groups,
         buffers,
@@ -41,7 +41,7 @@ pub(in crate::emulation) fn lower(
         jumps: Vec::new(),
     };
     lowering.lower(steps, 0, "program");
-    let Lowering { mut instructions, labels, jumps, gathered, told, .. } = lowering;
+    let ProgramCompiler { mut instructions, labels, jumps, gathered, told, .. } = lowering;
     for (place, label) in jumps {
         let there = labels.get(&label).copied().unwrap_or(u16::MAX);
         if let Instruction::Jump { to }
@@ -54,19 +54,23 @@ pub(in crate::emulation) fn lower(
             *to = there;
         }
     }
-    let takes_http = gathered.takes_http();
-    let Gathered { contents, transactions, .. } = gathered;
-    Lowered { instructions, contents, told: Told { transactions, steps: told, takes_http } }
+    let takes_http = gathered.receives_http();
+    let ContentTables { contents, transactions, .. } = gathered;
+    CompiledProgram {
+        instructions,
+        contents,
+        told: ProgramNames { transactions, steps: told, takes_http },
+    }
 }
 
 /// State of a compilation.
-struct Lowering<'a> {
+struct ProgramCompiler<'a> {
     groups: &'a [&'a str],
     awaits: bool,
     buffers: &'a mut Buffers,
-    gathered: Gathered,
+    gathered: ContentTables,
     /// Steps that may fail, by instruction index.
-    told: BTreeMap<u16, ToldStep>,
+    told: BTreeMap<u16, StepLocation>,
     instructions: Vec<Instruction>,
     /// Instruction index of each label.
     labels: BTreeMap<Label, u16>,
@@ -74,13 +78,13 @@ struct Lowering<'a> {
     jumps: Vec<(usize, Label)>,
 }
 
-impl Lowering<'_> {
+impl ProgramCompiler<'_> {
     /// Appends the instructions of steps. `depth` is the number of enclosing loops, `path` the path
     /// of the steps in the plan.
     fn lower(&mut self, steps: &[Step], depth: usize, path: &str) {
         for (place, step) in steps.iter().enumerate() {
             let next = steps.get(place + 1);
-            let is_looked_at = matches!(
+            let is_checked = matches!(
                 next,
                 Some(
                     Step::Expect { .. }
@@ -88,11 +92,11 @@ impl Lowering<'_> {
                         | Step::Jump { when: JumpCondition::Received(_), .. }
                 )
             );
-            let is_awaited = self.awaits && is_looked_at;
+            let is_awaited = self.awaits && is_checked;
             let instruction = self.gathered.instruction(step, is_awaited);
             // The peer may send more than the buffer keeps at any step.
-            if instruction.is_some() || self.gathered.looks() || may_fail(step) {
-                self.told.insert(self.here(), told(step, &format!("{path}[{place}]")));
+            if instruction.is_some() || self.gathered.examines_data() || may_fail(step) {
+                self.told.insert(self.next_index(), told(step, &format!("{path}[{place}]")));
             }
             if let Some(instruction) = instruction {
                 if let Step::Jump { to, .. } | Step::Expect { otherwise: Some(to), .. } = step {
@@ -103,7 +107,7 @@ impl Lowering<'_> {
             }
             match step {
                 Step::Label(label) => {
-                    let here = self.here();
+                    let here = self.next_index();
                     self.labels.insert(*label, here);
                 }
                 Step::Repeat { times, steps } => {
@@ -112,7 +116,7 @@ impl Lowering<'_> {
                 }
                 Step::Jump { to, .. } | Step::DecrementAndJump { to, .. } => {
                     self.jumps.push((self.instructions.len(), *to));
-                    self.instructions.extend(control(step));
+                    self.instructions.extend(control_instruction(step));
                 }
                 Step::Send { text, size, fill } => {
                     for piece in Buffer::in_pieces(text, *size, fill) {
@@ -130,7 +134,9 @@ impl Lowering<'_> {
                     let group = group.and_then(|group| u16::try_from(group).ok());
                     self.instructions.extend(group.map(|group| Instruction::SetTemplate { group }));
                 }
-                _ => self.instructions.extend(plain(step).or_else(|| control(step))),
+                _ => self
+                    .instructions
+                    .extend(single_instruction(step).or_else(|| control_instruction(step))),
             }
         }
     }
@@ -142,7 +148,7 @@ impl Lowering<'_> {
         if let Some((variable, value)) = counter {
             self.instructions.push(Instruction::Set { variable, value });
         }
-        let to = self.here();
+        let to = self.next_index();
         self.lower(steps, depth + 1, path);
         self.instructions.push(match counter {
             Some((variable, _)) => Instruction::DecrementAndJump { variable, to },
@@ -152,7 +158,7 @@ impl Lowering<'_> {
 
     /// Returns the index of the next instruction, at most `u16::MAX`. A program of that length is
     /// refused later.
-    fn here(&self) -> u16 {
+    fn next_index(&self) -> u16 {
         u16::try_from(self.instructions.len()).unwrap_or(u16::MAX)
     }
 }
@@ -170,7 +176,7 @@ const fn may_fail(step: &Step) -> bool {
 }
 
 /// Returns the path and pattern of a step, for reports. `path` is the path of the step.
-fn told(step: &Step, path: &str) -> ToldStep {
+fn told(step: &Step, path: &str) -> StepLocation {
     let (field, pattern) = match step {
         Step::SendComposed(_) => (".send", None),
         Step::SendComposedDatagram(_) => (".send_datagram", None),
@@ -186,11 +192,11 @@ fn told(step: &Step, path: &str) -> ToldStep {
         _ => ("", None),
     };
     let pattern = pattern.map(|pattern| pattern.as_str().to_owned());
-    ToldStep { path: format!("{path}{field}"), pattern }
+    StepLocation { path: format!("{path}{field}"), pattern }
 }
 
 /// Compiles a step that is a single instruction without a jump or variable.
-fn plain(step: &Step) -> Option<Instruction> {
+fn single_instruction(step: &Step) -> Option<Instruction> {
     Some(match *step {
         Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
         Step::ReceiveTotal(bytes) => Instruction::Receive { bytes, clear: false },
@@ -229,7 +235,7 @@ fn plain(step: &Step) -> Option<Instruction> {
 
 /// Compiles a step that jumps, counts or computes. Jumps lead to instruction 0 until `lower` sets
 /// their target.
-fn control(step: &Step) -> Option<Instruction> {
+fn control_instruction(step: &Step) -> Option<Instruction> {
     const UNKNOWN: u16 = 0;
     Some(match *step {
         Step::Jump { ref when, .. } => match *when {
@@ -277,7 +283,7 @@ mod tests {
     use wirestorm_model::program::TimeVariable;
 
     fn lowered(steps: &[Step]) -> Vec<Instruction> {
-        lower(steps, &[], true, &mut Buffers::default()).instructions
+        compile(steps, &[], true, &mut Buffers::default()).instructions
     }
 
     #[test]
@@ -337,7 +343,7 @@ mod tests {
                 Instruction::Send { buffer } => *buffer,
                 other => panic!("{other:?}"),
             };
-            let lowered = lower(&step(size), &[], true, &mut buffers).instructions;
+            let lowered = compile(&step(size), &[], true, &mut buffers).instructions;
             let sizes = lowered.iter().map(|it| buffers.get(sent(it)).size());
             assert!(sizes.clone().all(|size| size <= Buffer::SIZE_MAX));
             assert_eq!(sizes.map(u64::from).sum::<u64>(), u64::from(size));

@@ -9,25 +9,25 @@ use crate::result::{FailureReport, HistogramReport, TransactionReport};
 
 /// Names and plan paths of a program, for its reports.
 #[derive(Clone, Debug, Default)]
-pub(in crate::emulation) struct Told {
+pub(in crate::emulation) struct ProgramNames {
     /// Transaction names, by transaction index.
     pub(in crate::emulation) transactions: Vec<String>,
     /// Steps that may fail, by instruction index.
-    pub(in crate::emulation) steps: BTreeMap<u16, ToldStep>,
+    pub(in crate::emulation) steps: BTreeMap<u16, StepLocation>,
     /// Whether the program receives HTTP messages.
     pub(in crate::emulation) takes_http: bool,
 }
 
 /// A step that may fail.
 #[derive(Clone, Debug, Default)]
-pub(in crate::emulation) struct ToldStep {
+pub(in crate::emulation) struct StepLocation {
     /// Path in the plan.
     pub(in crate::emulation) path: String,
     /// Expected regular expression, if the step has one.
     pub(in crate::emulation) pattern: Option<String>,
 }
 
-impl Told {
+impl ProgramNames {
     /// Returns the reports of all transactions.
     pub(in crate::emulation) fn transactions(
         &self,
@@ -54,7 +54,7 @@ impl Told {
                 offset: failure.offset,
                 expected: expected.or(step.pattern),
                 found: shown(&failure.found),
-                found_is_known: failure.is_seen,
+                found_is_known: failure.is_kept,
             }
         });
         all.collect()

@@ -6,14 +6,14 @@ use crate::responder::{ProbeRecord, ProbeTarget};
 use crate::result::LatencyReport;
 
 /// Latency probe of a port, and its shared results.
-pub(in crate::emulation) struct Probe {
+pub(in crate::emulation) struct LatencyProbe {
     /// Name of the sending port.
     pub(in crate::emulation) port: String,
     pub(in crate::emulation) asks: ProbeTarget,
     pub(in crate::emulation) record: Arc<Mutex<ProbeRecord>>,
 }
 
-impl Probe {
+impl LatencyProbe {
     /// Returns the results so far; `None` if the prober thread panicked.
     pub(in crate::emulation) fn report(&self) -> Option<LatencyReport> {
         let record = self.record.lock().ok()?;

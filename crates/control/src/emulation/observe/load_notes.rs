@@ -2,14 +2,14 @@
 
 use wirestorm_stack::endpoint::{Endpoint, ThroughputOutcome};
 
-use super::owner::Owner;
+use super::owner::TemplateOwner;
 
 /// Deviation from the target, in percent, up to which there is no note.
 const TOLERANCE_PERCENT: u64 = 5;
 
 /// Describes the deviation of received bytes from the target. Returns `None` if it is at most
 /// [`TOLERANCE_PERCENT`].
-fn beside(
+fn deviation(
     ThroughputOutcome { target_bytes: asked_bytes, received_bytes }: ThroughputOutcome,
 ) -> Option<String> {
     let apart = asked_bytes.abs_diff(received_bytes);
@@ -34,7 +34,10 @@ fn beside(
 }
 
 /// Returns notes about the loads of an endpoint. `owners` has the owner of each template.
-pub(in crate::emulation) fn load_notes(owners: &[Owner], endpoint: &Endpoint) -> Vec<String> {
+pub(in crate::emulation) fn load_notes(
+    owners: &[TemplateOwner],
+    endpoint: &Endpoint,
+) -> Vec<String> {
     let mut notes = Vec::new();
     for (template, owner) in owners.iter().enumerate() {
         let name = &owner.name;
@@ -44,7 +47,7 @@ pub(in crate::emulation) fn load_notes(owners: &[Owner], endpoint: &Endpoint) ->
                  concurrent flows did not increase it"
             ));
         } else if let Some(outcome) = endpoint.throughput(template) {
-            notes.extend(beside(outcome).map(|how| format!("template {name}: {how}")));
+            notes.extend(deviation(outcome).map(|how| format!("template {name}: {how}")));
         }
         let Some(tally) = endpoint.tally(template) else { continue };
         let (late, offered) = (tally.flows.late, tally.flows.offered);
@@ -65,7 +68,7 @@ mod tests {
     #[test]
     fn deviation_above_five_percent_is_reported() {
         let told = |asked_bytes, received_bytes| {
-            beside(ThroughputOutcome { target_bytes: asked_bytes, received_bytes })
+            deviation(ThroughputOutcome { target_bytes: asked_bytes, received_bytes })
                 .unwrap_or_default()
         };
         for received in [950, 1_000, 1_050] {

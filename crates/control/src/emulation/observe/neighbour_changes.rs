@@ -3,32 +3,32 @@
 use wirestorm_base::time::Instant;
 use wirestorm_stack::endpoint::{Endpoint, LinkHeader};
 
-use crate::emulation::resolve::reached::ReachedBy;
+use crate::emulation::resolve::destinations::NextHopTable;
 
 /// Changes of neighbours' Ethernet addresses that affected a port's flows.
 #[derive(Debug, Default)]
-pub(in crate::emulation) struct Moved {
+pub(in crate::emulation) struct NeighbourChanges {
     port: String,
     start: Instant,
     /// Notes about the first changes.
-    told: Vec<String>,
+    notes: Vec<String>,
     /// Number of further changes.
     more: u64,
 }
 
-impl Moved {
+impl NeighbourChanges {
     /// Maximum number of changes with a note of their own.
-    const TOLD_MAX: usize = 10;
+    const NOTES_MAX: usize = 10;
 
     pub(in crate::emulation) fn new(port: &str, start: Instant) -> Self {
-        Self { port: port.to_owned(), start, told: Vec::new(), more: 0 }
+        Self { port: port.to_owned(), start, notes: Vec::new(), more: 0 }
     }
 
     /// Applies pending changes to the flows of the endpoint.
     #[inline]
-    pub(in crate::emulation) fn look(
+    pub(in crate::emulation) fn update(
         &mut self,
-        by: &ReachedBy,
+        by: &NextHopTable,
         endpoint: &mut Endpoint,
         now: Instant,
     ) {
@@ -45,12 +45,12 @@ impl Moved {
             if flows == 0 && matches!(number, 0 | LinkHeader::FIXED) {
                 continue;
             }
-            if self.told.len() == Self::TOLD_MAX {
+            if self.notes.len() == Self::NOTES_MAX {
                 self.more += 1;
                 continue;
             }
             let after = now.saturating_since(self.start).as_secs_f64();
-            self.told.push(format!(
+            self.notes.push(format!(
                 "{}: {} moved from {} to {} after {after:.1} s; {flows} existing flows use the new \
                  Ethernet address",
                 self.port, it.address, it.from, it.to
@@ -62,6 +62,6 @@ impl Moved {
     pub(in crate::emulation) fn notes(&self) -> impl Iterator<Item = String> {
         let more = (self.more > 0)
             .then(|| format!("{}: next hops moved {} more times", self.port, self.more));
-        self.told.iter().cloned().chain(more)
+        self.notes.iter().cloned().chain(more)
     }
 }

@@ -20,42 +20,42 @@ const ANSWERS_MAX: usize = 1_024;
 
 /// UDP probe handler of a port.
 #[derive(Default)]
-pub(in crate::emulation) struct Echoes {
+pub(in crate::emulation) struct UdpProbes {
     /// Receivers of replies to the port's own probes.
-    ears: Vec<UdpReplyReceiver>,
+    reply_receivers: Vec<UdpReplyReceiver>,
     /// Addresses and ports that echo datagrams.
-    answers_at: Vec<SocketAddr>,
+    echo_addresses: Vec<SocketAddr>,
     /// Frames to send.
     answers: VecDeque<Vec<u8>>,
 }
 
-impl Echoes {
+impl UdpProbes {
     /// Adds a receiver of replies to a prober.
-    pub(in crate::emulation) fn listen_for(&mut self, ear: UdpReplyReceiver) {
-        self.ears.push(ear);
+    pub(in crate::emulation) fn add_reply_receiver(&mut self, ear: UdpReplyReceiver) {
+        self.reply_receivers.push(ear);
     }
 
     /// Echoes datagrams to an address and port from now on.
-    pub(in crate::emulation) fn answer_at(&mut self, address: SocketAddr) {
-        if !self.answers_at.contains(&address) {
-            self.answers_at.push(address);
+    pub(in crate::emulation) fn echo_at(&mut self, address: SocketAddr) {
+        if !self.echo_addresses.contains(&address) {
+            self.echo_addresses.push(address);
         }
     }
 
     /// Whether there are no probes.
     pub(in crate::emulation) fn is_empty(&self) -> bool {
-        self.ears.is_empty() && self.answers_at.is_empty()
+        self.reply_receivers.is_empty() && self.echo_addresses.is_empty()
     }
 
     /// Takes the frame of a probe. Returns whether it is one. `verifies`: whether to verify its
     /// checksums.
     fn take(&mut self, frame: &[u8], verifies: bool, arrival: Instant) -> bool {
         let Some(datagram) = Datagram::read(frame, verifies) else { return false };
-        if self.ears.iter().any(|ear| ear.hear(&datagram, arrival)) {
+        if self.reply_receivers.iter().any(|ear| ear.hear(&datagram, arrival)) {
             return true;
         }
         // Two echo ports would answer each other forever, and port 0 cannot receive an answer.
-        let is_asked = self.answers_at.contains(&datagram.destination)
+        let is_asked = self.echo_addresses.contains(&datagram.destination)
             && ![0, datagram.destination.port()].contains(&datagram.source.port());
         if is_asked && self.answers.len() < ANSWERS_MAX {
             self.answers.extend(datagram.reply().frame());
@@ -67,14 +67,14 @@ impl Echoes {
 /// Receive half of a port that handles UDP probes itself.
 pub(in crate::emulation) struct ProbedPort {
     port: LinkFlapTolerant<ReceivePort>,
-    echoes: Echoes,
+    udp_probes: UdpProbes,
     /// Whether to verify checksums that the port has not verified.
     verifies: bool,
 }
 
 impl ProbedPort {
-    pub(in crate::emulation) fn new(port: ReceivePort, echoes: Echoes, verifies: bool) -> Self {
-        Self { port: LinkFlapTolerant::new(port), echoes, verifies }
+    pub(in crate::emulation) fn new(port: ReceivePort, echoes: UdpProbes, verifies: bool) -> Self {
+        Self { port: LinkFlapTolerant::new(port), udp_probes: echoes, verifies }
     }
 
     /// Returns the inner port.
@@ -94,7 +94,7 @@ impl ProbedPort {
 
     /// Whether the port sends or echoes UDP probes.
     pub(in crate::emulation) fn has_probes(&self) -> bool {
-        !self.echoes.is_empty()
+        !self.udp_probes.is_empty()
     }
 
     /// Sends the pending echo answers, as long as frames are free.
@@ -102,18 +102,18 @@ impl ProbedPort {
         &mut self,
         transmit: &mut impl Transmit,
     ) -> Result<(), PortError> {
-        if self.echoes.answers.is_empty() {
+        if self.udp_probes.answers.is_empty() {
             return Ok(());
         }
         let longest = transmit.capabilities().untagged_length_max;
-        while let Some(answer) = self.echoes.answers.pop_front() {
+        while let Some(answer) = self.udp_probes.answers.pop_front() {
             // The kernel may have merged several received datagrams into a longer one.
             if answer.len() > longest {
                 continue;
             }
             let Some(free) = transmit.take() else {
                 // Keep the answer for the next call, when sent frames are free again.
-                self.echoes.answers.push_front(answer);
+                self.udp_probes.answers.push_front(answer);
                 break;
             };
             transmit.frame_mut(&free)[..answer.len()].copy_from_slice(&answer);
@@ -152,14 +152,14 @@ impl wrapper::ReceiveWrapper for ProbedPort {
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
         let before = batch.len();
         let fetched = Receive::receive(&mut self.port, room, batch)?;
-        if self.echoes.is_empty() {
+        if self.udp_probes.is_empty() {
             return Ok(fetched);
         }
         let mut place = before;
         while let Some(received) = batch.get(place) {
             let verifies = self.verifies && !received.offloads.is_verified;
             let frame = Receive::frame(&self.port, received);
-            if self.echoes.take(frame, verifies, received.arrival) {
+            if self.udp_probes.take(frame, verifies, received.arrival) {
                 let received = batch.remove(place);
                 Receive::release(&mut self.port, received);
             } else {
@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn datagrams_to_an_echo_port_are_answered_and_others_pass() {
-        let mut echoes = Echoes::default();
+        let mut echoes = UdpProbes::default();
         assert!(echoes.is_empty());
-        echoes.answer_at("10.0.0.2:7".parse().unwrap());
+        echoes.echo_at("10.0.0.2:7".parse().unwrap());
         let mut take = |frame: &[u8]| echoes.take(frame, true, Instant::ZERO);
         assert!(take(&frame("10.0.0.1:50000", "10.0.0.2:7")));
         for other in ["10.0.0.2:8", "10.0.0.3:7"] {
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn pending_answers_are_bounded() {
-        let mut echoes = Echoes::default();
-        echoes.answer_at("10.0.0.2:7".parse().unwrap());
+        let mut echoes = UdpProbes::default();
+        echoes.echo_at("10.0.0.2:7".parse().unwrap());
         for _ in 0..ANSWERS_MAX + 5 {
             assert!(echoes.take(&frame("10.0.0.1:50000", "10.0.0.2:7"), true, Instant::ZERO));
         }

@@ -10,8 +10,8 @@ use wirestorm_stack::content::{MessageCounters, SessionCounters};
 use wirestorm_stack::endpoint::{Endpoint, Remaining, StampedTimes, Tally, Times};
 use wirestorm_stack::program::Statistics;
 
-use super::neighbour_changes::Moved;
-use super::owner::Owner;
+use super::neighbour_changes::NeighbourChanges;
+use super::owner::TemplateOwner;
 use super::watch::FlowWatch;
 use crate::backend::Choice;
 use crate::lifecycle::Detail;
@@ -22,7 +22,7 @@ use crate::result::{
 };
 
 /// Final state of a port's worker.
-pub(in crate::emulation) struct Ended {
+pub(in crate::emulation) struct WorkerOutcome {
     pub(in crate::emulation) endpoint: Endpoint,
     pub(in crate::emulation) watch: FlowWatch,
     pub(in crate::emulation) choice: Choice,
@@ -39,13 +39,13 @@ pub(in crate::emulation) struct Ended {
     /// Message of the error that ended the run.
     pub(in crate::emulation) error: Option<String>,
     /// Changes of next hops' Ethernet addresses.
-    pub(in crate::emulation) moved: Moved,
+    pub(in crate::emulation) neighbour_changes: NeighbourChanges,
 }
 
-impl Ended {
+impl WorkerOutcome {
     /// Returns the final counters.
-    pub(in crate::emulation) fn counted(&self) -> Counted<'_> {
-        Counted {
+    pub(in crate::emulation) fn counted(&self) -> WorkerCounters<'_> {
+        WorkerCounters {
             endpoint: &self.endpoint,
             watch: &self.watch,
             choice: &self.choice,
@@ -70,7 +70,7 @@ pub(in crate::emulation) struct CpuTime {
 }
 
 /// Counters of a port's worker, at the end or during a run.
-pub(in crate::emulation) struct Counted<'a> {
+pub(in crate::emulation) struct WorkerCounters<'a> {
     pub(in crate::emulation) endpoint: &'a Endpoint,
     pub(in crate::emulation) watch: &'a FlowWatch,
     pub(in crate::emulation) choice: &'a Choice,
@@ -85,10 +85,10 @@ pub(in crate::emulation) struct Counted<'a> {
     pub(in crate::emulation) cpu: CpuTime,
 }
 
-impl Counted<'_> {
+impl WorkerCounters<'_> {
     /// Sums the HTTP/1.1 messages of all templates that receive them; `None` without such a
     /// template. HTTP/2 messages reach programs in HTTP/1.1 form, but do not count.
-    fn http1(&self, owners: &[Owner]) -> Option<Http1Report> {
+    fn http1(&self, owners: &[TemplateOwner]) -> Option<Http1Report> {
         let following = owners.iter().enumerate().filter(|(_, owner)| owner.has_http1);
         let messages = following
             .filter_map(|(place, _)| Some(*self.endpoint.tally(place)?.findings.messages()));
@@ -105,7 +105,7 @@ impl Counted<'_> {
         &self,
         name: &str,
         interface: &str,
-        owners: &[Owner],
+        owners: &[TemplateOwner],
         detail: Detail,
     ) -> PortReport {
         let is_all = detail == Detail::All;
@@ -114,7 +114,7 @@ impl Counted<'_> {
         let remaining = if is_all { self.endpoint.remaining() } else { Vec::new() };
         let templates = told.iter().enumerate().filter_map(|(place, owner)| {
             let remaining = remaining.get(place).copied().unwrap_or_default();
-            let all = is_all.then(|| (self.watch.timeline.of_template(place), remaining));
+            let all = is_all.then(|| (self.watch.timeline.template_series(place), remaining));
             Some(template(owner, self.endpoint.tally(place)?, all))
         });
         let has_tls = is_all && owners.iter().any(|owner| owner.has_tls);
@@ -122,7 +122,7 @@ impl Counted<'_> {
         let transmitted = &self.transmitted;
         let connections = ConnectionsReport {
             flows: flow_counts(self.endpoint, &remaining),
-            series: if is_all { self.watch.timeline.of_all() } else { FlowSeries::default() },
+            series: if is_all { self.watch.timeline.total_series() } else { FlowSeries::default() },
             sampled_flows: match detail {
                 Detail::Port => Vec::new(),
                 Detail::Templates | Detail::All => self.watch.flows(owners),
@@ -182,7 +182,11 @@ fn named<'a>(counters: impl Iterator<Item = (&'static str, &'a str, u64)>) -> BT
 }
 
 /// Builds the report of a template. `all` has the parts of a full report only.
-fn template(owner: &Owner, tally: &Tally, all: Option<(FlowSeries, Remaining)>) -> TemplateReport {
+fn template(
+    owner: &TemplateOwner,
+    tally: &Tally,
+    all: Option<(FlowSeries, Remaining)>,
+) -> TemplateReport {
     let is_all = all.is_some();
     let (series, remaining) = all.unwrap_or_default();
     let mut flows = named(tally.flows.iter());

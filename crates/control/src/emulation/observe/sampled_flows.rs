@@ -7,7 +7,7 @@ use wirestorm_stack::endpoint::{Endpoint, FlowDetails, SampleOptions, TrackedFlo
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::details::Details;
 
-use super::owner::Owner;
+use super::owner::TemplateOwner;
 use crate::result::{FlowSample, SampledFlow};
 
 /// Selection of the sampled flows of each port. A flow matches if it meets all conditions. When a
@@ -29,9 +29,9 @@ impl FlowChoice {
     pub const COUNT_MAX: usize = 1_000;
 
     /// Returns the selection for an endpoint. `owners` has the owner of each template.
-    pub(in crate::emulation) fn options(&self, owners: &[Owner]) -> SampleOptions {
+    pub(in crate::emulation) fn options(&self, owners: &[TemplateOwner]) -> SampleOptions {
         let is_asked_for =
-            |owner: &Owner| self.template.as_ref().is_none_or(|name| *name == owner.name);
+            |owner: &TemplateOwner| self.template.as_ref().is_none_or(|name| *name == owner.name);
         let places = owners.iter().enumerate();
         let templates = places.filter(|(_, owner)| is_asked_for(owner)).map(|(place, _)| place);
         SampleOptions {
@@ -45,17 +45,17 @@ impl FlowChoice {
 
 /// Samples of the sampled flows of a port.
 #[derive(Clone, Debug)]
-pub(in crate::emulation) struct Followed {
+pub(in crate::emulation) struct SampledFlows {
     start: Instant,
     /// Maximum number of samples of a flow.
     samples_max: usize,
-    flows: Vec<SeenFlow>,
+    flows: Vec<SampledFlowState>,
     /// Time of the next counter update; [`Instant::MAX`] if no flows are sampled.
     due: Instant,
 }
 
 #[derive(Clone, Debug)]
-struct SeenFlow {
+struct SampledFlowState {
     followed: TrackedFlow,
     samples: Vec<FlowSample>,
     last: Option<Details>,
@@ -71,11 +71,11 @@ struct Sums {
     received_bytes: u64,
 }
 
-impl Followed {
+impl SampledFlows {
     /// Interval of counter updates. A connection counts its retransmissions modulo 256.
-    const COUNTED: Duration = Duration::from_millis(1);
+    const COUNT_INTERVAL: Duration = Duration::from_millis(1);
     /// Minimum interval per sampled flow, which bounds the CPU time for many flows.
-    const COUNTED_EACH: Duration = Duration::from_micros(10);
+    const COUNT_INTERVAL_PER_FLOW: Duration = Duration::from_micros(10);
 
     /// Starts without flows. `samples_max` is even.
     pub(in crate::emulation) fn new(
@@ -89,18 +89,18 @@ impl Followed {
 
     /// Updates the counters if they are due. Adds a sample at the end of an interval.
     #[inline]
-    pub(in crate::emulation) fn look(
+    pub(in crate::emulation) fn update(
         &mut self,
         now: Instant,
         endpoint: &Endpoint,
         is_end_of_interval: bool,
     ) {
         if is_end_of_interval || now >= self.due {
-            self.look_at_all(now, endpoint, is_end_of_interval);
+            self.update_all(now, endpoint, is_end_of_interval);
         }
     }
 
-    fn look_at_all(&mut self, now: Instant, endpoint: &Endpoint, is_end_of_interval: bool) {
+    fn update_all(&mut self, now: Instant, endpoint: &Endpoint, is_end_of_interval: bool) {
         let followed = endpoint.followed();
         let seconds = |at: Instant| at.saturating_since(self.start).as_secs_f64();
         self.flows.retain(|flow| followed.iter().any(|it| it.number == flow.followed.number));
@@ -108,7 +108,7 @@ impl Followed {
             let known = self.flows.iter().position(|it| it.followed.number == followed.number);
             let place = known.unwrap_or_else(|| {
                 let (at, first) = &followed.first;
-                let mut flow = SeenFlow::new(*followed);
+                let mut flow = SampledFlowState::new(*followed);
                 flow.count(first);
                 flow.note(seconds(*at), self.samples_max);
                 self.flows.push(flow);
@@ -134,20 +134,20 @@ impl Followed {
             flow.followed = *followed;
         }
         if self.due < Instant::MAX {
-            let each = Self::COUNTED_EACH.as_nanos() * self.flows.len() as u64;
-            let pause = Self::COUNTED.max(Duration::from_nanos(each));
+            let each = Self::COUNT_INTERVAL_PER_FLOW.as_nanos() * self.flows.len() as u64;
+            let pause = Self::COUNT_INTERVAL.max(Duration::from_nanos(each));
             self.due = now.saturating_add(pause);
         }
     }
 
     /// Returns the reports of the sampled flows. `owners` has the owner of each template.
-    pub(in crate::emulation) fn reports(&self, owners: &[Owner]) -> Vec<SampledFlow> {
+    pub(in crate::emulation) fn reports(&self, owners: &[TemplateOwner]) -> Vec<SampledFlow> {
         self.flows.iter().map(|flow| flow.report(owners, self.start, &flow.samples)).collect()
     }
 
     /// As [`Self::reports`], but with only the last sample of each flow.
-    pub(in crate::emulation) fn reports_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
-        let last = |flow: &SeenFlow| {
+    pub(in crate::emulation) fn reports_now(&self, owners: &[TemplateOwner]) -> Vec<SampledFlow> {
+        let last = |flow: &SampledFlowState| {
             let samples = flow.samples.last().map(std::slice::from_ref).unwrap_or_default();
             flow.report(owners, self.start, samples)
         };
@@ -155,7 +155,7 @@ impl Followed {
     }
 }
 
-impl SeenFlow {
+impl SampledFlowState {
     fn new(followed: TrackedFlow) -> Self {
         Self { followed, samples: Vec::new(), last: None, sums: Sums::default() }
     }
@@ -202,12 +202,12 @@ impl SeenFlow {
             timestamps: now.timestamps,
             sack: now.sack,
             ecn: now.ecn,
-            silent_ms: now.silent_ms,
+            silent_ms: now.idle_ms,
             backlog: now.backlog,
             unsent: now.unsent,
             rtt_us: now.round_trip_us,
             rttvar_us: now.variation_us,
-            rtt_min_us: now.least_us,
+            rtt_min_us: now.min_rtt_us,
             rto_us: now.timeout_us,
             retransmitted,
             out_of_order,
@@ -216,7 +216,12 @@ impl SeenFlow {
         });
     }
 
-    fn report(&self, owners: &[Owner], start: Instant, samples: &[FlowSample]) -> SampledFlow {
+    fn report(
+        &self,
+        owners: &[TemplateOwner],
+        start: Instant,
+        samples: &[FlowSample],
+    ) -> SampledFlow {
         let TrackedFlow { template, first: (at, first), last, .. } = &self.followed;
         let owner = owners.get(*template);
         let end = |(address, port)| SocketAddr::new(address, port).to_string();

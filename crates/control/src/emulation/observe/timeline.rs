@@ -73,7 +73,7 @@ pub(in crate::emulation) struct Timeline {
 }
 
 /// Divisor of the interval. A shorter last interval is merged into the one before.
-const SLIVER: u64 = 10;
+const LAST_INTERVAL_DIVISOR: u64 = 10;
 
 impl Timeline {
     /// Starts the first interval at `start`. `intervals_max` is even and at least 2.
@@ -93,7 +93,7 @@ impl Timeline {
     /// Records the totals if an interval has ended. Call it before the endpoint's iteration at
     /// `now`. Returns whether an interval has ended.
     #[inline]
-    pub(in crate::emulation) fn look(&mut self, now: Instant, endpoint: &Endpoint) -> bool {
+    pub(in crate::emulation) fn update(&mut self, now: Instant, endpoint: &Endpoint) -> bool {
         let is_due = now >= self.due;
         if is_due {
             self.note(now, endpoint);
@@ -111,7 +111,7 @@ impl Timeline {
     fn fill(&mut self, now: Instant, totals: &[Totals]) {
         while now >= self.due && self.due < Instant::MAX {
             if self.ends.len() == self.intervals_max {
-                self.halve();
+                self.double_interval();
             } else {
                 self.ends.push(totals.to_vec());
             }
@@ -121,7 +121,7 @@ impl Timeline {
 
     /// Records the final totals. Call it after the last iteration.
     pub(in crate::emulation) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
-        self.look(now, endpoint);
+        self.update(now, endpoint);
         let totals = self.totals(endpoint);
         self.close(now, totals);
     }
@@ -164,7 +164,7 @@ impl Timeline {
     }
 
     /// Drops every second end and doubles the interval.
-    fn halve(&mut self) {
+    fn double_interval(&mut self) {
         let mut is_second = true;
         self.ends.retain(|_| {
             is_second = !is_second;
@@ -174,12 +174,12 @@ impl Timeline {
     }
 
     /// Returns the series of the template with this index.
-    pub(in crate::emulation) fn of_template(&self, place: usize) -> FlowSeries {
+    pub(in crate::emulation) fn template_series(&self, place: usize) -> FlowSeries {
         self.series(|end| end.get(place).copied().unwrap_or_default())
     }
 
     /// Returns the sum of the series of all templates.
-    pub(in crate::emulation) fn of_all(&self) -> FlowSeries {
+    pub(in crate::emulation) fn total_series(&self) -> FlowSeries {
         self.series(|end| end.iter().fold(Totals::default(), |sum, it| sum.plus(it)))
     }
 
@@ -188,7 +188,9 @@ impl Timeline {
         let begun = self.end_of((self.ends.len() as u64).saturating_sub(1));
         let mut last = self.end.map_or(self.interval, |end| end.saturating_since(begun));
         let mut ends: Vec<_> = self.ends.iter().collect();
-        if ends.len() >= 2 && last < Duration::from_nanos(self.interval.as_nanos() / SLIVER) {
+        if ends.len() >= 2
+            && last < Duration::from_nanos(self.interval.as_nanos() / LAST_INTERVAL_DIVISOR)
+        {
             ends.remove(ends.len() - 2);
             last = last.saturating_add(self.interval);
         }
@@ -262,15 +264,15 @@ mod tests {
 
     #[test]
     fn short_last_interval_is_merged_into_the_one_before() {
-        let series = timeline(&[(1_000, 100), (2_000, 200), (2_001, 250)]).of_all();
+        let series = timeline(&[(1_000, 100), (2_000, 200), (2_001, 250)]).total_series();
         assert_eq!(series.received_bytes, [100, 150]);
         assert!((series.last_s - 1.001).abs() < 1e-9, "{series:?}");
         assert!((series.goodput_bps[1] - 1_200.0 / 1.001).abs() < 1e-6, "{series:?}");
-        let series = timeline(&[(1_000, 100), (2_000, 200), (2_100, 250)]).of_all();
+        let series = timeline(&[(1_000, 100), (2_000, 200), (2_100, 250)]).total_series();
         assert_eq!((series.received_bytes.len(), series.last_s), (3, 0.1), "long enough");
-        let series = timeline(&[(1, 100)]).of_all();
+        let series = timeline(&[(1, 100)]).total_series();
         assert_eq!((series.received_bytes, series.last_s), (vec![100], 0.001), "no other");
-        let series = timeline(&[(1_000, 100), (2_000, 200)]).of_all();
+        let series = timeline(&[(1_000, 100), (2_000, 200)]).total_series();
         assert_eq!((series.received_bytes, series.last_s), (vec![100, 100], 1.0));
     }
 
@@ -278,7 +280,7 @@ mod tests {
     fn finished_intervals_have_rates_before_the_run_ends() {
         let mut timeline = timeline(&[]);
         timeline.fill(at(2_000), &received(100));
-        assert_eq!(timeline.of_all().goodput_bps, [800.0, 0.0]);
+        assert_eq!(timeline.total_series().goodput_bps, [800.0, 0.0]);
     }
 
     #[test]
@@ -287,7 +289,8 @@ mod tests {
             let mut of_all = timeline(&[(sooner, 100)]);
             assert_eq!(of_all.end(), at(sooner));
             of_all.extend(at(later));
-            let (found, expected) = (of_all.of_all(), timeline(&[(later, 100)]).of_all());
+            let (found, expected) =
+                (of_all.total_series(), timeline(&[(later, 100)]).total_series());
             assert_eq!(found.last_s, expected.last_s, "{sooner} {later}");
             assert_eq!(found.interval_s, expected.interval_s, "{sooner} {later}");
             assert_eq!(found.opened.len(), expected.opened.len(), "{sooner} {later}");

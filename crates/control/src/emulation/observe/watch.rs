@@ -3,8 +3,8 @@
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, SampleOptions};
 
-use super::owner::Owner;
-use super::sampled_flows::{FlowChoice, Followed};
+use super::owner::TemplateOwner;
+use super::sampled_flows::{FlowChoice, SampledFlows};
 use super::timeline::Timeline;
 use crate::result::SampledFlow;
 
@@ -26,7 +26,7 @@ impl Default for WatchOptions {
 
 impl WatchOptions {
     /// Returns the selection of sampled flows. `owners` has the owner of each template.
-    pub(in crate::emulation) fn followed(&self, owners: &[Owner]) -> SampleOptions {
+    pub(in crate::emulation) fn followed(&self, owners: &[TemplateOwner]) -> SampleOptions {
         self.flows.options(owners)
     }
 }
@@ -36,7 +36,7 @@ impl WatchOptions {
 pub(in crate::emulation) struct FlowWatch {
     pub(in crate::emulation) timeline: Timeline,
     load: LoadWatch,
-    followed: Followed,
+    followed: SampledFlows,
 }
 
 impl FlowWatch {
@@ -50,15 +50,15 @@ impl FlowWatch {
         Self {
             timeline: Timeline::new(start, options.interval, intervals_max, templates),
             load: LoadWatch { begun: 0, end: start, due: start, last: start },
-            followed: Followed::new(&options.flows, start, intervals_max),
+            followed: SampledFlows::new(&options.flows, start, intervals_max),
         }
     }
 
     /// Updates the observation. Call it before the endpoint's iteration at `now`.
     #[inline]
-    pub(in crate::emulation) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
-        let is_end = self.timeline.look(now, endpoint);
-        self.followed.look(now, endpoint, is_end);
+    pub(in crate::emulation) fn update(&mut self, now: Instant, endpoint: &Endpoint) {
+        let is_end = self.timeline.update(now, endpoint);
+        self.followed.update(now, endpoint, is_end);
         self.load.look(now, endpoint);
     }
 
@@ -78,7 +78,7 @@ impl FlowWatch {
         self.load.look(now, endpoint);
         self.load.end = self.load.end.max(endpoint.load_end().unwrap_or(self.load.end));
         self.timeline.finish(now, endpoint);
-        self.followed.look(now, endpoint, true);
+        self.followed.update(now, endpoint, true);
     }
 
     /// Returns the time until which loads, programs or peers started flows. It includes the last
@@ -88,12 +88,12 @@ impl FlowWatch {
     }
 
     /// Returns the reports of the sampled flows. `owners` has the owner of each template.
-    pub(in crate::emulation) fn flows(&self, owners: &[Owner]) -> Vec<SampledFlow> {
+    pub(in crate::emulation) fn flows(&self, owners: &[TemplateOwner]) -> Vec<SampledFlow> {
         self.followed.reports(owners)
     }
 
     /// As [`Self::flows`], but with only the last sample of each flow.
-    pub(in crate::emulation) fn flows_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
+    pub(in crate::emulation) fn flows_now(&self, owners: &[TemplateOwner]) -> Vec<SampledFlow> {
         self.followed.reports_now(owners)
     }
 }

@@ -12,13 +12,13 @@ use wirestorm_stack::endpoint::LinkHeader;
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-use super::next_hop::Way;
-use super::reached::{Reached, ReachedBy};
-use super::routers::{NextHops, all_go_by, clients_of};
+use super::destinations::{ClientDestinations, NextHopTable};
+use super::next_hop::Destinations;
+use super::routers::{RouterResolver, all_have_devices, client_addresses};
 use super::tunnels;
 use crate::emulation::error::EmulationError;
-use crate::emulation::observe::latency::Probe;
-use crate::emulation::observe::probes::Echoes;
+use crate::emulation::observe::latency::LatencyProbe;
+use crate::emulation::observe::probes::UdpProbes;
 use crate::responder::{
     HostError, PacketSocketHost, ProbeSchedule, ProbeTarget, Prober, REQUESTS_MAX,
     ResponderThreads, UnansweredRequest,
@@ -30,30 +30,30 @@ const ANSWERED_MAX: u32 = 1 << 16;
 
 /// Maximum number of requests to a neighbour, one second apart. Links and switches take several
 /// seconds to come up.
-const TRIES_MAX: u32 = 10;
+const START_REQUESTS_MAX: u32 = 10;
 
 /// Resolved neighbours of a run, and the hosts that its ports emulate.
 pub(in crate::emulation) struct Neighbours {
     /// Clients of each template and the destination of their frames; `None` without clients.
-    pub(in crate::emulation) clients: Vec<Option<Reached>>,
+    pub(in crate::emulation) clients: Vec<Option<ClientDestinations>>,
     /// Latency probes of the plan.
-    pub(in crate::emulation) probes: Vec<Probe>,
+    pub(in crate::emulation) probes: Vec<LatencyProbe>,
     pub(in crate::emulation) probe_times: Arc<ProbeSchedule>,
     /// UDP probe handler of each port of the plan.
-    pub(in crate::emulation) echoes: Vec<Echoes>,
+    pub(in crate::emulation) echoes: Vec<UdpProbes>,
     /// Next hops of each port of the plan, and changes of its neighbours' Ethernet addresses.
-    pub(in crate::emulation) reached_by: Vec<ReachedBy>,
+    pub(in crate::emulation) reached_by: Vec<NextHopTable>,
     /// ARP responders, not started yet.
-    pub(in crate::emulation) hosts: Hosts,
+    pub(in crate::emulation) hosts: Responders,
     /// Notes for the result.
     pub(in crate::emulation) notes: Vec<String>,
 }
 
 /// ARP responders, each with its latency probers. They answer for the addresses of the ports, and
 /// for addresses of clients and servers in the ports' networks.
-pub(in crate::emulation) struct Hosts(Vec<(PacketSocketHost, Vec<Prober>)>);
+pub(in crate::emulation) struct Responders(Vec<(PacketSocketHost, Vec<Prober>)>);
 
-impl Hosts {
+impl Responders {
     /// Starts the responders, which stop when the returned value is dropped. Call it once all ports
     /// receive: a neighbour sends its queued packets as soon as it has an answer.
     pub(in crate::emulation) fn begin(mut self) -> Result<ResponderThreads, EmulationError> {
@@ -80,15 +80,15 @@ impl Neighbours {
     ) -> Result<Self, EmulationError> {
         let mut falls_through = |silence: &UnansweredRequest<'_>| {
             if silence.asked == REQUESTS_MAX {
-                waits(waits_for(silence));
+                waits(retry_message(silence));
             }
-            silence.asked < TRIES_MAX && !stop.load(Ordering::Relaxed)
+            silence.asked < START_REQUESTS_MAX && !stop.load(Ordering::Relaxed)
         };
         let mut stations: Vec<Option<PacketSocketHost>> = Vec::new();
         for (index, (port, interface)) in plan.ports.iter().zip(interfaces).enumerate() {
             stations.push(match interface {
                 Some((interface, _)) if !port.addresses.is_empty() => {
-                    let addresses = answered(plan, index, port);
+                    let addresses = answered_addresses(plan, index, port);
                     Some(PacketSocketHost::open(interface, addresses, port.gateways.clone())?)
                 }
                 _ => None,
@@ -101,9 +101,9 @@ impl Neighbours {
                 station.announce().map_err(HostError::from)?;
             }
         }
-        let mut next_hops = NextHops::open(plan, interfaces)?;
-        let mut reached_by: Vec<ReachedBy> =
-            plan.ports.iter().map(|_| ReachedBy::default()).collect();
+        let mut next_hops = RouterResolver::open(plan, interfaces)?;
+        let mut reached_by: Vec<NextHopTable> =
+            plan.ports.iter().map(|_| NextHopTable::default()).collect();
         let mut clients = Vec::new();
         let mut notes = Vec::new();
         for template in &plan.templates {
@@ -112,12 +112,12 @@ impl Neighbours {
                 continue;
             };
             let port = &plan.ports[client.transmit];
-            let Some(addresses) = clients_of(plan, client) else {
+            let Some(addresses) = client_addresses(plan, client) else {
                 clients.push(None);
                 continue;
             };
             let devices = next_hops.resolve(plan, client, addresses, &mut falls_through)?;
-            let needs_no_other = all_go_by(&client.devices, addresses);
+            let needs_no_other = all_have_devices(&client.devices, addresses);
             let known = devices.first().and_then(|it| it.destination).filter(|_| needs_no_other);
             let server = template.server.as_ref().map(|server| server.transmit);
             let facing = server.filter(|server| *server != client.transmit);
@@ -128,14 +128,22 @@ impl Neighbours {
                 (_, Some(destination)) => destination,
                 (Some(station), None) => {
                     let end = tunnels::far_end(port);
-                    let way = match end.or(server.map(|_| client.servers.first)) {
+                    let destinations = match end.or(server.map(|_| client.servers.first)) {
                         // All frames go to the far end of the tunnel, or to the run's server port.
-                        Some(one) => Way::to_one(station, one, by, &mut falls_through)?,
-                        None => Way::to_all(station, client.servers, by, &mut falls_through)?,
+                        Some(one) => {
+                            Destinations::through_one(station, one, by, &mut falls_through)?
+                        }
+                        None => Destinations::per_server(
+                            station,
+                            client.servers,
+                            by,
+                            &mut falls_through,
+                        )?,
                     };
-                    notes.extend(way.note.map(|note| format!("{}: {note}", template.path)));
-                    (next_hop, servers) = (way.next_hop, way.servers);
-                    way.destination
+                    notes
+                        .extend(destinations.note.map(|note| format!("{}: {note}", template.path)));
+                    (next_hop, servers) = (destinations.next_hop, destinations.servers);
+                    destinations.destination
                 }
                 // Ports without addresses are directly connected to the other side's port.
                 (None, None) => match facing.and_then(|port| interfaces[port].as_ref()) {
@@ -155,16 +163,22 @@ impl Neighbours {
                 (it, number.unwrap_or(LinkHeader::FIXED))
             });
             let devices = numbered.collect();
-            clients.push(Some(Reached { addresses, destination, next_hop, devices, servers }));
+            clients.push(Some(ClientDestinations {
+                addresses,
+                destination,
+                next_hop,
+                devices,
+                servers,
+            }));
         }
         let probe_times = Arc::new(ProbeSchedule::default());
         let mut probes = Vec::new();
-        let mut echoes: Vec<Echoes> = stations.iter().map(|_| Echoes::default()).collect();
+        let mut echoes: Vec<UdpProbes> = stations.iter().map(|_| UdpProbes::default()).collect();
         let mut probers: Vec<Vec<Prober>> = stations.iter().map(|_| Vec::new()).collect();
         for asked in &plan.latency {
             // The plan accepts probes only from used ports with addresses.
             let Some(station) = &mut stations[asked.from] else { continue };
-            let route = station.resolve_patiently(asked.to, &mut falls_through)?;
+            let route = station.resolve_while(asked.to, &mut falls_through)?;
             let port = match asked.protocol {
                 ProbeProtocol::Icmp => None,
                 ProbeProtocol::Udp { port } => Some(port),
@@ -172,11 +186,11 @@ impl Neighbours {
             let asks = ProbeTarget { target: asked.to, port, rate: asked.rate };
             let prober = Prober::new(station, route, &asks, &probe_times);
             let name = plan.ports[asked.from].name.clone();
-            probes.push(Probe { port: name, asks, record: prober.record() });
+            probes.push(LatencyProbe { port: name, asks, record: prober.record() });
             if let (Some(ear), Some(port)) = (prober.udp_reply_receiver(), port) {
-                echoes[asked.from].listen_for(ear);
+                echoes[asked.from].add_reply_receiver(ear);
                 for place in plan.echo_ports(asked) {
-                    echoes[place].answer_at(SocketAddr::new(asked.to, port));
+                    echoes[place].echo_at(SocketAddr::new(asked.to, port));
                 }
             }
             probers[asked.from].push(prober);
@@ -194,25 +208,25 @@ impl Neighbours {
             }
             Some((station, probers))
         });
-        let others = next_hops.into_stations(plan).into_iter().map(|(port, mut station)| {
+        let others = next_hops.into_responders(plan).into_iter().map(|(port, mut station)| {
             reached_by[port].watch(&mut station);
             (station, Vec::new())
         });
-        let hosts = Hosts(stations.chain(others).collect());
+        let hosts = Responders(stations.chain(others).collect());
         Ok(Self { clients, probes, probe_times, echoes, reached_by, hosts, notes })
     }
 }
 
 /// Returns the message about a neighbour that does not answer.
-fn waits_for(silence: &UnansweredRequest<'_>) -> String {
+fn retry_message(silence: &UnansweredRequest<'_>) -> String {
     let UnansweredRequest { interface, neighbour, protocol, .. } = silence;
-    let left = TRIES_MAX - REQUESTS_MAX;
+    let left = START_REQUESTS_MAX - REQUESTS_MAX;
     format!("{interface}: {neighbour} does not answer {protocol}; retrying for {left} s more")
 }
 
 /// Returns the addresses that a port answers for. These are its own addresses, and addresses of its
 /// clients, servers and tunnel endpoints in its networks.
-fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
+fn answered_addresses(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
     let mut addresses = port.addresses.clone();
     let mut seen = BTreeSet::new();
     let mut add = |address: IpAddr| {
@@ -224,7 +238,7 @@ fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
             addresses.push(Prefix { address, length: network.length });
         }
     };
-    tunnels::own_ends(plan, index, port).into_iter().for_each(&mut add);
+    tunnels::local_endpoints(plan, index, port).into_iter().for_each(&mut add);
     for template in &plan.templates {
         let (client, server) = (template.client.as_ref(), template.server.as_ref());
         let lives_here = client.filter(|it| it.transmit == index);

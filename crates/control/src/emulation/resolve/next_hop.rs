@@ -7,14 +7,14 @@ use wirestorm_stack::endpoint::{LinkHeader, ServerLink};
 use wirestorm_stack::{Host, Route};
 use wirestorm_wire::packet::MacAddress;
 
-use super::reached::ReachedBy;
+use super::destinations::NextHopTable;
 use crate::responder::{HostError, PacketSocketHost, UnansweredRequest};
 
 /// Maximum number of resolved servers of one template, without the default destination.
 const SERVERS_MAX: usize = 1_024;
 
 /// Destinations of the frames of one template.
-pub(in crate::emulation) struct Way {
+pub(in crate::emulation) struct Destinations {
     /// Default destination Ethernet address.
     pub(in crate::emulation) destination: MacAddress,
     /// Number of the default next hop.
@@ -25,15 +25,15 @@ pub(in crate::emulation) struct Way {
     pub(in crate::emulation) note: Option<String>,
 }
 
-impl Way {
+impl Destinations {
     /// Sends all frames to the next hop of `target`.
-    pub(in crate::emulation) fn to_one(
+    pub(in crate::emulation) fn through_one(
         station: &mut PacketSocketHost,
         target: IpAddr,
-        by: &mut ReachedBy,
+        by: &mut NextHopTable,
         goes_on: &mut impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<Self, HostError> {
-        let destination = station.resolve_patiently(target, goes_on)?.1;
+        let destination = station.resolve_while(target, goes_on)?.1;
         let route = station.host().route(target);
         // The route exists, because `resolve_patiently` used it.
         let number = |route: Route| by.number(None, route.next_hop, route.source);
@@ -43,34 +43,34 @@ impl Way {
 
     /// Sends the frames for each server to its next hop: its gateway, or the server itself if it is
     /// on the link. Resolves at most [`SERVERS_MAX`] servers besides the default one.
-    pub(in crate::emulation) fn to_all(
+    pub(in crate::emulation) fn per_server(
         station: &mut PacketSocketHost,
         servers: AddressRange,
-        by: &mut ReachedBy,
+        by: &mut NextHopTable,
         goes_on: &mut impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<Self, HostError> {
-        let usual = usual(station.host(), servers);
-        let mut way = Self::to_one(station, usual, by, goes_on)?;
+        let usual = default_server(station.host(), servers);
+        let mut destinations = Self::through_one(station, usual, by, goes_on)?;
         let (others, are_more) = others(station.host(), servers, usual);
         for (server, route) in others {
-            let destination = station.resolve_patiently(server, &mut *goes_on)?.1;
+            let destination = station.resolve_while(server, &mut *goes_on)?.1;
             let next_hop = by.number(None, route.next_hop, route.source);
-            way.servers.push(ServerLink { server, destination, next_hop });
+            destinations.servers.push(ServerLink { server, destination, next_hop });
         }
-        way.note = are_more.then(|| {
+        destinations.note = are_more.then(|| {
             format!(
                 "{SERVERS_MAX} servers in the port's network were resolved, which is the limit; \
                  frames to the other servers went to the next hop of {usual}"
             )
         });
-        Ok(way)
+        Ok(destinations)
     }
 }
 
 /// Returns the server whose next hop is the default. This is the first or last server if it is
 /// behind a router, because further servers are then behind the same router. Otherwise it is the
 /// first server.
-fn usual(host: &Host, servers: AddressRange) -> IpAddr {
+fn default_server(host: &Host, servers: AddressRange) -> IpAddr {
     let ends = [servers.first, servers.at(servers.count.saturating_sub(1).into())];
     let is_behind = |it: &IpAddr| host.route(*it).is_some_and(|route| route.next_hop != *it);
     ends.into_iter().find(is_behind).unwrap_or(servers.first)
@@ -88,9 +88,9 @@ fn others(host: &Host, servers: AddressRange, usual: IpAddr) -> (Vec<(IpAddr, Ro
         Some((server, route))
     });
     let mut found: Vec<_> = others.take(SERVERS_MAX + 1).collect();
-    let are_more = found.len() > SERVERS_MAX;
+    let has_more = found.len() > SERVERS_MAX;
     found.truncate(SERVERS_MAX);
-    (found, are_more)
+    (found, has_more)
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
 
     fn found(first: &str, count: u32) -> (String, Vec<String>, bool) {
         let servers = AddressRange { first: first.parse().unwrap(), count };
-        let usual = usual(&host(), servers);
+        let usual = default_server(&host(), servers);
         let (others, are_more) = others(&host(), servers, usual);
         (usual.to_string(), others.iter().map(|it| it.0.to_string()).collect(), are_more)
     }

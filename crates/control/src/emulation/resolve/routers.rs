@@ -13,13 +13,13 @@ use crate::emulation::error::EmulationError;
 use crate::responder::{HostError, PacketSocketHost, UnansweredRequest, VlanHostConfig};
 
 /// ARP responders for addresses besides the ports' own, by port.
-pub(in crate::emulation) struct NextHops {
+pub(in crate::emulation) struct RouterResolver {
     stations: BTreeMap<usize, PacketSocketHost>,
     /// Ethernet addresses of resolved routers, by port, VLAN and address.
     known: BTreeMap<(usize, Option<Vlans>, IpAddr), MacAddress>,
 }
 
-impl NextHops {
+impl RouterResolver {
     /// Opens the ARP responders. `interfaces` has the interface name and the Ethernet address of
     /// each used port.
     pub(in crate::emulation) fn open(
@@ -41,11 +41,12 @@ impl NextHops {
         {
             for (number, devices) in client.devices.iter().enumerate() {
                 let Some(next_hop) = devices.next_hop else { continue };
-                let from =
-                    asker(plan, client, &next_hop).ok_or_else(|| EmulationError::NoAsker {
+                let from = source_address(plan, client, &next_hop).ok_or_else(|| {
+                    EmulationError::NoSourceAddress {
                         path: format!("{}.client.devices[{number}]", template.path),
                         next_hop: next_hop.first,
-                    })?;
+                    }
+                })?;
                 add(client.transmit, devices.vlan, from);
             }
         }
@@ -104,7 +105,7 @@ impl NextHops {
                         let place = station.as_ref().and_then(|it| it.place(devices.vlan));
                         // `open` has created the responder and checked the source address.
                         let (Some(station), Some(place), Some(from)) =
-                            (station, place, asker(plan, client, &next_hop))
+                            (station, place, source_address(plan, client, &next_hop))
                         else {
                             continue;
                         };
@@ -114,7 +115,7 @@ impl NextHops {
                     }
                 };
                 let next_hop =
-                    Some(NextHop { first: router, from: asker(plan, client, &next_hop) });
+                    Some(NextHop { first: router, from: source_address(plan, client, &next_hop) });
                 found.push(Devices { destination: Some(mac), next_hop, ..own });
             }
         }
@@ -123,7 +124,7 @@ impl NextHops {
 
     /// Returns the responders that stay. A port's own responder already answers for its addresses
     /// without VLAN tags, so hosts with only these stop.
-    pub(in crate::emulation) fn into_stations(
+    pub(in crate::emulation) fn into_responders(
         self,
         plan: &EmulationPlan,
     ) -> Vec<(usize, PacketSocketHost)> {
@@ -156,7 +157,7 @@ fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedA
         let devices = client.into_iter().flat_map(|client| &client.devices);
         for (devices, vlan) in devices.clone().filter_map(|it| Some((it, it.vlan?))) {
             if let Some(client) = client
-                && let Some(clients) = clients_of(plan, client)
+                && let Some(clients) = client_addresses(plan, client)
                 && let Some(behind) = common(devices, clients)
             {
                 add(client.transmit, vlan, &behind, devices.every);
@@ -178,7 +179,7 @@ fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedA
 
 /// Returns the source address of requests for a router: the plan's, or the port's first address of
 /// the same family.
-fn asker(plan: &EmulationPlan, client: &Client, next_hop: &NextHop) -> Option<IpAddr> {
+fn source_address(plan: &EmulationPlan, client: &Client, next_hop: &NextHop) -> Option<IpAddr> {
     let own = plan.ports[client.transmit].addresses.iter().map(|own| own.address);
     let mut alike = own.filter(|own| own.is_ipv4() == next_hop.first.is_ipv4());
     next_hop.from.or_else(|| alike.next())
@@ -200,7 +201,7 @@ fn behind(devices: &Devices, number: u32) -> Option<Devices> {
 }
 
 /// Returns the clients of a template: its addresses, or the first address of its port.
-pub(in crate::emulation) fn clients_of(
+pub(in crate::emulation) fn client_addresses(
     plan: &EmulationPlan,
     client: &Client,
 ) -> Option<AddressRange> {
@@ -209,7 +210,7 @@ pub(in crate::emulation) fn clients_of(
 }
 
 /// Whether each client of a template has a device with an Ethernet address or a next hop.
-pub(in crate::emulation) fn all_go_by(devices: &[Devices], clients: AddressRange) -> bool {
+pub(in crate::emulation) fn all_have_devices(devices: &[Devices], clients: AddressRange) -> bool {
     let knows = |it: &Devices| it.destination.is_some() || it.next_hop.is_some();
     if !devices.iter().all(knows) {
         return false;
@@ -288,11 +289,11 @@ mod tests {
             next_hop: None,
         };
         let both = [devices("16.0.0.4", 5, 1), devices("16.0.0.1", 3, 1)];
-        assert!(all_go_by(&both, range("16.0.0.1", 8)));
-        assert!(!all_go_by(&both, range("16.0.0.1", 9)));
-        assert!(!all_go_by(&both, range("16.0.0.0", 2)));
-        assert!(!all_go_by(&[devices("16.0.0.1", 4, 2)], range("16.0.0.1", 4)));
+        assert!(all_have_devices(&both, range("16.0.0.1", 8)));
+        assert!(!all_have_devices(&both, range("16.0.0.1", 9)));
+        assert!(!all_have_devices(&both, range("16.0.0.0", 2)));
+        assert!(!all_have_devices(&[devices("16.0.0.1", 4, 2)], range("16.0.0.1", 4)));
         let unknown = Devices { destination: None, ..devices("16.0.0.1", 1, 1) };
-        assert!(!all_go_by(&[unknown, devices("16.0.0.1", 4, 1)], range("16.0.0.1", 4)));
+        assert!(!all_have_devices(&[unknown, devices("16.0.0.1", 4, 1)], range("16.0.0.1", 4)));
     }
 }

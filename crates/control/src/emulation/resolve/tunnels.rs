@@ -43,7 +43,7 @@ pub(in crate::emulation) fn far_end(port: &Port) -> Option<IpAddr> {
 }
 
 /// Returns the tunnel endpoints at a port: `from` if the port has clients, `to` otherwise.
-pub(in crate::emulation) fn own_ends(
+pub(in crate::emulation) fn local_endpoints(
     plan: &EmulationPlan,
     index: usize,
     port: &Port,

@@ -19,7 +19,8 @@ pub(in crate::emulation) fn warning(
     // Without the kernel's addresses there is no warning.
     let addresses = link::addresses(&interface.namespace).unwrap_or_default();
     let on_it = addresses.iter().filter(|it| it.index == link.index);
-    let shared: Vec<&LinkAddress> = on_it.filter(|it| lives_at(plan, port, it.address)).collect();
+    let shared: Vec<&LinkAddress> =
+        on_it.filter(|it| uses_address(plan, port, it.address)).collect();
     let first = shared.first()?;
     let command =
         format!("ip addr del {}/{} dev {}", first.address, first.length, interface.name());
@@ -37,7 +38,7 @@ pub(in crate::emulation) fn warning(
 }
 
 /// Whether a port, its clients or its servers have this address.
-fn lives_at(plan: &EmulationPlan, port: usize, address: IpAddr) -> bool {
+fn uses_address(plan: &EmulationPlan, port: usize, address: IpAddr) -> bool {
     let clients = plan.templates.iter().filter_map(|it| it.client.as_ref());
     let clients = clients.filter(|it| it.transmit == port).filter_map(|it| it.addresses);
     let servers = plan.templates.iter().filter_map(|it| it.server.as_ref());

@@ -29,20 +29,20 @@ use self::moderation::Moderation;
 use self::outage::Outage;
 use crate::backend::{Backend, TransmitPort, open_duplex};
 use crate::backend::{Choice, DuplexPort};
-use crate::emulation::compile::endpoint::{Duties, duties};
+use crate::emulation::compile::endpoint::{CompiledEndpoint, compiled_endpoint};
 use crate::emulation::compile::sessions::sessions;
 use crate::emulation::error::EmulationError;
+use crate::emulation::observe::flow_notes::{self, DrainTime, RESETS_TIME_MAX};
 use crate::emulation::observe::groups::groups;
-use crate::emulation::observe::latency::Probe;
+use crate::emulation::observe::latency::LatencyProbe;
 use crate::emulation::observe::load_notes::load_notes;
-use crate::emulation::observe::neighbour_changes::Moved;
-use crate::emulation::observe::probes::{Echoes, ProbedPort};
-use crate::emulation::observe::remainders::{self, RESETS_TIME_MAX, Waited};
-use crate::emulation::observe::report::{Counted, CpuTime, Ended, achieved};
+use crate::emulation::observe::neighbour_changes::NeighbourChanges;
+use crate::emulation::observe::probes::{ProbedPort, UdpProbes};
+use crate::emulation::observe::report::{CpuTime, WorkerCounters, WorkerOutcome, achieved};
 use crate::emulation::observe::timeline;
 use crate::emulation::observe::watch::{FlowWatch, WatchOptions};
+use crate::emulation::resolve::destinations::NextHopTable;
 use crate::emulation::resolve::neighbours::Neighbours;
-use crate::emulation::resolve::reached::ReachedBy;
 use crate::emulation::resolve::tunnels;
 use crate::lifecycle::{
     ConnectionSnapshot, Context, Controls, Detail, LoadFollower, PortSnapshot, Snapshot,
@@ -99,7 +99,7 @@ impl EmulationOptions {
 
     /// Returns a new random seed. With it, clients start at other ports than in earlier runs, whose
     /// connections may still exist at the peers.
-    pub fn drawn_seed() -> u64 {
+    pub fn random_seed() -> u64 {
         RandomState::new().hash_one(clock::now().as_nanos())
     }
 }
@@ -118,49 +118,49 @@ const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// Number of open connections that are reset in each [`RESET_INTERVAL`] at the end of a run.
 /// Switches and hosts accept this rate of 256,000 resets per second.
-const RESETS_AT_ONCE: usize = 256;
+const RESETS_PER_INTERVAL: usize = 256;
 const RESET_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Maximum time that a port waits for the other ports of the run before it resets connections. A
 /// port that is still running would count these resets as its peer's.
-const OTHERS_TIME_MAX: Duration = Duration::from_millis(250);
+const OTHER_PORTS_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// A peer may send a challenge ACK before it accepts a reset (RFC 5961 section 3.2). A port answers
 /// until no frame has arrived for [`ASKED_AGAIN_TIME`], for at most [`ASKED_AGAIN_TIME_MAX`].
-const ASKED_AGAIN_TIME: Duration = Duration::from_millis(20);
-const ASKED_AGAIN_TIME_MAX: Duration = Duration::from_millis(500);
+const CHALLENGE_TIME: Duration = Duration::from_millis(20);
+const CHALLENGE_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Pause of a worker while its interface is down.
 const DOWN_PAUSE: Duration = Duration::from_millis(5);
 
 /// A used port of the plan, and the work on its interface.
-struct Lane<'a> {
+struct PortWorkload<'a> {
     /// Index of the port in the plan.
     port: usize,
     name: &'a str,
     interface: String,
     /// Own addresses of the port, and the addresses that it answers for besides them.
     addresses: Vec<Prefix>,
-    duties: Duties,
+    duties: CompiledEndpoint,
     impairment: Option<Impairment>,
     tunnels: Option<Arc<TunnelTable>>,
     /// Whether any port corrupts frames on purpose, which only checksums reveal.
     corrupts: bool,
 }
 
-impl Lane<'_> {
+impl PortWorkload<'_> {
     /// Returns the part of long frames to fetch: all of it if a template reads the data. Runs that
     /// share an interface also need all of it. To fetch only the beginning, a BPF program at the
     /// ingress consumes the frames, and other runs do not receive them.
     fn fetched(&self, is_beside_others: bool) -> FetchExtent {
-        let is_looked_at = || self.duties.templates.iter().any(stack::Template::examines_data);
-        match is_beside_others || self.corrupts || is_looked_at() {
+        let reads_data = || self.duties.templates.iter().any(stack::Template::examines_data);
+        match is_beside_others || self.corrupts || reads_data() {
             true => FetchExtent::Whole,
             false => FetchExtent::HeadersOnly,
         }
     }
 
-    fn report(&self, counted: &Counted<'_>, detail: Detail) -> PortReport {
+    fn report(&self, counted: &WorkerCounters<'_>, detail: Detail) -> PortReport {
         counted.report(self.name, &self.interface, &self.duties.owners, detail)
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn run(
     let sessions = sessions(plan, &options.folder, &*context.files)?;
     let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
     let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
-    controls.load.know_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;
+    controls.load.set_has_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;
     let lease = context.lease_request();
     let interfaces = Interfaces::open(&opened, options.force_interface, &lease, None)?;
     let _frames = context.need_frames(&interfaces)?;
@@ -198,14 +198,14 @@ pub(crate) fn run(
         neighbours;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
     let corrupts = impairments.any(|it| it.corruption > Probability::NONE);
-    let mut lanes = Vec::new();
+    let mut workloads = Vec::new();
     for &port in &used {
         let Some((interface, mac)) = known[port].clone() else { continue };
-        let duties = duties(plan, port, mac, &clients, &sessions)?;
+        let duties = compiled_endpoint(plan, port, mac, &clients, &sessions)?;
         let Port { name, impairment, .. } = &plan.ports[port];
         let (impairment, tunnels) = (*impairment, tunnels::table(&plan.ports[port]));
         let addresses = addresses(plan, port);
-        lanes.push(Lane {
+        workloads.push(PortWorkload {
             port,
             name,
             interface,
@@ -216,40 +216,40 @@ pub(crate) fn run(
             corrupts,
         });
     }
-    let has_long_frames = has_long_frames(plan, &lanes);
+    let has_long_frames = has_long_frames(plan, &workloads);
     let is_visible = options.is_visible;
-    let usage = |lane: &Lane<'_>| {
+    let usage = |lane: &PortWorkload<'_>| {
         let fetched = lane.fetched(context.is_shared());
         // The kernel does not segment or merge the packets inside tunnels.
         let has_long_frames = has_long_frames && lane.tunnels.is_none();
         let hears_others = !interfaces.are_joined(&lane.interface);
         Usage::Endpoint { has_long_frames, fetched, is_visible, receives_external: hears_others }
     };
-    let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
-    let clients = Clients {
+    let connecting = workloads.iter().filter(|lane| lane.duties.connects).count();
+    let clients = Progress {
         ports: connecting,
         busy: AtomicUsize::new(connecting),
-        counting: AtomicUsize::new(lanes.len()),
+        running_ports: AtomicUsize::new(workloads.len()),
     };
-    let snapshot = |lane: &Lane<'_>| PortSnapshot {
+    let snapshot = |lane: &PortWorkload<'_>| PortSnapshot {
         name: lane.name.into(),
         interface: lane.interface.clone(),
         ..PortSnapshot::default()
     };
     let snapshots: Vec<Mutex<PortSnapshot>> =
-        lanes.iter().map(|lane| Mutex::new(snapshot(lane))).collect();
+        workloads.iter().map(|lane| Mutex::new(snapshot(lane))).collect();
 
-    let sides: usize = lanes.iter().map(|lane| lane.duties.owners.len()).sum();
+    let sides: usize = workloads.iter().map(|lane| lane.duties.owners.len()).sum();
     let intervals_max = timeline::intervals_max(sides);
 
-    let echoes: Vec<Echoes> =
-        lanes.iter().map(|lane| std::mem::take(&mut echoes[lane.port])).collect();
-    let latency = || probes.iter().filter_map(Probe::report).collect();
+    let echoes: Vec<UdpProbes> =
+        workloads.iter().map(|lane| std::mem::take(&mut echoes[lane.port])).collect();
+    let latency = || probes.iter().filter_map(LatencyProbe::report).collect();
 
-    let answering = controls.load.begin(lanes.len());
+    let answering = controls.load.begin(workloads.len());
     // Keep the guests, so that the responders answer until the report is complete.
     let (start, mut ended, _guests) = std::thread::scope(|scope| {
-        let openers = lanes.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
+        let openers = workloads.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
             let (clients, usage) = (&clients, usage(lane));
             let worker = WorkerContext {
@@ -311,29 +311,30 @@ pub(crate) fn run(
     if let Some(end) = ended.iter().map(|ended| ended.watch.end()).max() {
         ended.iter_mut().for_each(|ended| ended.watch.extend(end));
     }
-    let coarser =
+    let interval_note =
         timeline::note(options.watch.interval, ended.iter().map(|ended| &ended.watch.timeline));
-    let loads = lanes.iter().zip(&ended);
+    let loads = workloads.iter().zip(&ended);
     let loads = loads.flat_map(|(lane, ended)| load_notes(&lane.duties.owners, &ended.endpoint));
     let loads: Vec<String> = loads.collect();
-    let reports = lanes.iter().zip(&ended);
+    let reports = workloads.iter().zip(&ended);
     let ports: Vec<_> =
         reports.map(|(lane, ended)| lane.report(&ended.counted(), Detail::All)).collect();
     let interrupted = controls.is_stopped();
     let carried = |port: usize| {
-        let lanes = lanes.iter().zip(&ended).find(|(lane, _)| lane.port == port);
+        let lanes = workloads.iter().zip(&ended).find(|(lane, _)| lane.port == port);
         lanes.is_some_and(|(_, ended)| ended.choice.backend.feeds_kernel)
     };
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
     let errors: Vec<String> = ended.iter().filter_map(|ended| ended.error.clone()).collect();
     let is_cut_short = interrupted || !errors.is_empty();
     let waited = match &options.drain_timeout_flag {
-        Some(name) if !is_cut_short => Waited::Linger(options.drain_timeout, name),
-        _ => Waited::CutShort,
+        Some(name) if !is_cut_short => DrainTime::DrainTimeout(options.drain_timeout, name),
+        _ => DrainTime::CutShort,
     };
-    let left = remainders::notes(&ports, waited, options.flows_max);
+    let left = flow_notes::notes(&ports, waited, options.flows_max);
     let outages: Vec<String> = outage::notes(&ports).collect();
-    let moved: Vec<String> = ended.iter().flat_map(|ended| ended.moved.notes()).collect();
+    let moved: Vec<String> =
+        ended.iter().flat_map(|ended| ended.neighbour_changes.notes()).collect();
     let notes = plan
         .notes
         .iter()
@@ -341,7 +342,7 @@ pub(crate) fn run(
         .chain(interfaces.notes())
         .chain(notes)
         .chain(shared)
-        .chain(coarser)
+        .chain(interval_note)
         .chain(loads)
         .chain(left)
         .chain(outages)
@@ -351,7 +352,7 @@ pub(crate) fn run(
         seed: Some(options.seed),
         ..Target::default()
     };
-    let load_s = load_end(&lanes, &ended).saturating_since(start).as_secs_f64();
+    let load_s = load_end(&workloads, &ended).saturating_since(start).as_secs_f64();
     let mut result = RunResult {
         target,
         achieved: achieved(&ports, elapsed),
@@ -393,7 +394,7 @@ fn shared_with_kernel(
 
 /// Returns the time until which ports with clients started connections. Without such ports, it is
 /// the time until which servers accepted them.
-fn load_end(lanes: &[Lane<'_>], ended: &[Ended]) -> Instant {
+fn load_end(lanes: &[PortWorkload<'_>], ended: &[WorkerOutcome]) -> Instant {
     let all = || lanes.iter().zip(ended);
     let last = |connects: bool| {
         let of = all().filter(|(lane, _)| lane.duties.connects || !connects);
@@ -406,9 +407,9 @@ fn load_end(lanes: &[Lane<'_>], ended: &[Ended]) -> Instant {
 /// assumed to pay off with peers outside the run. Between two ports of a veth pair, a connection
 /// with long frames costs 1.5 times the CPU time for pages of 200 bytes. For 8 KiB it costs three
 /// quarters, and for 32,000 bytes little more than half (`docs/design/ports.md`).
-fn has_long_frames(plan: &EmulationPlan, lanes: &[Lane<'_>]) -> bool {
+fn has_long_frames(plan: &EmulationPlan, lanes: &[PortWorkload<'_>]) -> bool {
     const LONG: u32 = 8 * 1024;
-    let is_long = |lane: &Lane<'_>| lane.duties.buffers.size_max() >= LONG;
+    let is_long = |lane: &PortWorkload<'_>| lane.duties.buffers.size_max() >= LONG;
     let is_with_others = |it: &Template| {
         it.transport == Transport::Tcp && (it.client.is_none() || it.server.is_none())
     };
@@ -431,13 +432,13 @@ fn interface_names(
 }
 
 /// Progress of all ports, shared by the workers.
-struct Clients {
+struct Progress {
     /// Number of ports with clients.
     ports: usize,
     /// Number of ports with clients that still run.
     busy: AtomicUsize,
     /// Number of ports, with or without clients, that still count.
-    counting: AtomicUsize,
+    running_ports: AtomicUsize,
 }
 
 /// An interface that is open for sending and receiving.
@@ -453,7 +454,7 @@ struct OpenPort {
 impl OpenPort {
     /// Whether the interface is down, as far as either half of the port has noticed.
     fn is_down(&mut self) -> bool {
-        let (transmit, receive) = self.bare();
+        let (transmit, receive) = self.inner_halves();
         transmit.is_down() || receive.port_mut().is_down()
     }
 
@@ -461,10 +462,10 @@ impl OpenPort {
     ///
     /// # Errors
     /// Fails if the interface is gone, or down for too long.
-    fn look_after(&mut self, now: Instant) -> Result<(), PortError> {
+    fn check_interface(&mut self, now: Instant) -> Result<(), PortError> {
         let is_down = self.is_down();
-        let is_out = self.outage.look(now, is_down)?;
-        let (transmit, receive) = self.bare();
+        let is_out = self.outage.update(now, is_down)?;
+        let (transmit, receive) = self.inner_halves();
         let receive = receive.port_mut();
         if is_out {
             transmit.suspend_transmit();
@@ -478,8 +479,8 @@ impl OpenPort {
 
     /// Returns the current counters of the port and its endpoint. Only the worker thread calls it,
     /// because the CPU time is that of the calling thread.
-    fn counted<'a>(&'a self, endpoint: &'a Endpoint, watch: &'a FlowWatch) -> Counted<'a> {
-        Counted {
+    fn counted<'a>(&'a self, endpoint: &'a Endpoint, watch: &'a FlowWatch) -> WorkerCounters<'a> {
+        WorkerCounters {
             endpoint,
             watch,
             choice: &self.choice,
@@ -519,7 +520,7 @@ impl OpenPort {
     }
 
     /// Returns the inner port halves, without tunnels and impairment.
-    fn bare(&mut self) -> (&mut LinkFlapTolerant<TransmitPort>, &mut ProbedPort) {
+    fn inner_halves(&mut self) -> (&mut LinkFlapTolerant<TransmitPort>, &mut ProbedPort) {
         (self.transmit.port_mut().port_mut(), self.receive.port_mut())
     }
 }
@@ -533,16 +534,22 @@ struct WorkerContext<'a> {
     interfaces: &'a Interfaces,
     /// Index of the port among the used ports.
     index: usize,
-    lane: &'a Lane<'a>,
-    clients: &'a Clients,
+    lane: &'a PortWorkload<'a>,
+    clients: &'a Progress,
     snapshot: &'a Mutex<PortSnapshot>,
     intervals_max: usize,
     probe_times: &'a ProbeSchedule,
-    reached_by: &'a ReachedBy,
+    reached_by: &'a NextHopTable,
 }
 
 impl WorkerContext<'_> {
-    fn work(&self, port: DuplexPort, echoes: Echoes, link: &Link, start: Instant) -> Ended {
+    fn work(
+        &self,
+        port: DuplexPort,
+        echoes: UdpProbes,
+        link: &Link,
+        start: Instant,
+    ) -> WorkerOutcome {
         let DuplexPort { transmit, receive, choice } = port;
         // Each port has its own sequence of random numbers.
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
@@ -550,8 +557,9 @@ impl WorkerContext<'_> {
         let transmit = EncapsulatingPort::new(transmit, self.lane.tunnels.clone());
         // Frames from a kernel over a veth often have no checksum yet. Packet sockets report this,
         // AF_XDP does not.
-        let is_told = choice.backend.knows_partial_checksums || link.kind == LinkKind::Physical;
-        let verifies = is_told || self.lane.corrupts || self.options.verify_checksums;
+        let checksums_are_known =
+            choice.backend.knows_partial_checksums || link.kind == LinkKind::Physical;
+        let verifies = checksums_are_known || self.lane.corrupts || self.options.verify_checksums;
         let receive = ProbedPort::new(receive, echoes, verifies);
         let receive = DecapsulatingPort::new(receive, self.lane.tunnels.is_some(), verifies);
         let watch = self.interfaces.watch().into_iter().nth(self.index);
@@ -574,7 +582,8 @@ impl WorkerContext<'_> {
         endpoint.randomize_first_ports();
         endpoint.end_at(start.saturating_add(self.options.duration));
         if let Some(mac) = link.mac {
-            let Duties { aimed_at, grouped, .. } = &self.lane.duties;
+            let CompiledEndpoint { client_destinations: aimed_at, multicast: grouped, .. } =
+                &self.lane.duties;
             endpoint.set_addresses(MacAddress(mac), aimed_at, self.lane.addresses.clone(), grouped);
         }
         if self.is_shared {
@@ -586,7 +595,7 @@ impl WorkerContext<'_> {
         let mut watch = FlowWatch::new(&self.options.watch, templates, self.intervals_max, start);
         let mut is_busy = self.lane.duties.connects;
         let mut follower = LoadFollower::new(&self.controls.load, self.index);
-        let mut moved = Moved::new(self.lane.name, start);
+        let mut moved = NeighbourChanges::new(self.lane.name, start);
         let (watched, follows) = (&mut watch, (&mut follower, &mut moved));
         let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, watched, follows);
         watch.finish(clock::now(), &endpoint);
@@ -598,12 +607,12 @@ impl WorkerContext<'_> {
         let received = open.receive.received();
         self.reset_connections(&mut endpoint, &mut open);
         self.publish(&endpoint, &open, &watch);
-        let transmitted = final_counters(open.bare().0, outcome.is_err());
-        let Counted { impairment, tunnels, outages, down, elapsed, cpu, .. } =
+        let transmitted = final_counters(open.inner_halves().0, outcome.is_err());
+        let WorkerCounters { impairment, tunnels, outages, down, elapsed, cpu, .. } =
             open.counted(&endpoint, &watch);
         let error = outcome.err().map(|error| self.interfaces.settle(error));
         let error = error.map(|error| open.outage.explain(&error));
-        let ended = Ended {
+        let ended = WorkerOutcome {
             endpoint,
             watch,
             choice: open.choice,
@@ -616,7 +625,7 @@ impl WorkerContext<'_> {
             elapsed,
             cpu,
             error,
-            moved,
+            neighbour_changes: moved,
         };
         follower.leave(self.lane.report(&ended.counted(), Detail::All));
         ended
@@ -627,7 +636,7 @@ impl WorkerContext<'_> {
     fn end_probes(&self, open: &mut OpenPort) {
         self.probe_times.stop();
         let until = clock::now().saturating_add(ProbeSchedule::END_PATIENCE);
-        let (transmit, receive) = open.bare();
+        let (transmit, receive) = open.inner_halves();
         while receive.has_probes() && self.probe_times.are_busy() && clock::now() < until {
             if receive.serve_probes(transmit).is_err() {
                 break;
@@ -640,13 +649,14 @@ impl WorkerContext<'_> {
     /// Resets the connections that are still open. Otherwise peers keep them for hours, and may
     /// match segments of the next run to them.
     fn reset_connections(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
-        self.clients.counting.fetch_sub(1, Ordering::Relaxed);
+        self.clients.running_ports.fetch_sub(1, Ordering::Relaxed);
         if endpoint.flows_now() == 0 {
             return;
         }
         let begin = clock::now();
-        let others_until = begin.saturating_add(OTHERS_TIME_MAX);
-        while self.clients.counting.load(Ordering::Relaxed) > 0 && clock::now() < others_until {
+        let others_until = begin.saturating_add(OTHER_PORTS_TIME_MAX);
+        while self.clients.running_ports.load(Ordering::Relaxed) > 0 && clock::now() < others_until
+        {
             std::thread::sleep(StdDuration::from_nanos(RESET_INTERVAL.as_nanos()));
         }
         let until = clock::now().saturating_add(RESETS_TIME_MAX);
@@ -657,7 +667,7 @@ impl WorkerContext<'_> {
                 break;
             }
             open.transmit.port_mut().advance(now);
-            from = endpoint.reset_open(place, RESETS_AT_ONCE, now, &mut open.transmit);
+            from = endpoint.reset_open(place, RESETS_PER_INTERVAL, now, &mut open.transmit);
             if open.transmit.flush().is_err() {
                 break;
             }
@@ -668,16 +678,16 @@ impl WorkerContext<'_> {
         if let Some(place) = from {
             return endpoint.note_left_open(place, clock::now());
         }
-        self.answer_for_reset(endpoint, open);
+        self.answer_challenges(endpoint, open);
     }
 
     /// Answers peers that send a challenge ACK after a reset, and sends the frames that an impaired
     /// link still holds.
-    fn answer_for_reset(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
+    fn answer_challenges(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
         let begin = clock::now();
         let (mut now, mut asked_at) = (begin, begin);
-        while now < begin.saturating_add(ASKED_AGAIN_TIME_MAX)
-            && (now < asked_at.saturating_add(ASKED_AGAIN_TIME) || open.link().next().is_some())
+        while now < begin.saturating_add(CHALLENGE_TIME_MAX)
+            && (now < asked_at.saturating_add(CHALLENGE_TIME) || open.link().next().is_some())
             && !open.is_down()
         {
             open.transmit.port_mut().advance(now);
@@ -699,7 +709,7 @@ impl WorkerContext<'_> {
         start: Instant,
         is_busy: &mut bool,
         watched: &mut FlowWatch,
-        (follower, moved): (&mut LoadFollower<'_>, &mut Moved),
+        (follower, moved): (&mut LoadFollower<'_>, &mut NeighbourChanges),
     ) -> Result<(), PortError> {
         let mut publish_at = start;
         // A pause would add to the round-trip times that probes measure.
@@ -728,17 +738,17 @@ impl WorkerContext<'_> {
                 endpoint.stop();
                 until = Some(now.saturating_add(self.options.drain_timeout));
             }
-            moved.look(self.reached_by, endpoint, now);
+            moved.update(self.reached_by, endpoint, now);
             open.transmit.port_mut().advance(now);
-            watched.look(now, endpoint);
+            watched.update(now, endpoint);
             let arrived = endpoint.breathe(now, &mut open.transmit, &mut open.receive)?;
             moderation.note(arrived, now);
-            let (transmit, receive) = open.bare();
+            let (transmit, receive) = open.inner_halves();
             receive.answer(transmit)?;
             follower.answer(|detail| self.lane.report(&open.counted(endpoint, watched), detail));
             let is_down = open.is_down();
             if now >= publish_at || is_down {
-                open.look_after(now)?;
+                open.check_interface(now)?;
             }
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);

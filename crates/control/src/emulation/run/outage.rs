@@ -11,7 +11,7 @@ use crate::result::PortReport;
 pub(in crate::emulation) struct Outage {
     watch: Option<Watch>,
     /// Maximum duration of an outage.
-    patience: Duration,
+    duration_max: Duration,
     /// Start of the current outage; `None` if the interface is up.
     since: Option<Instant>,
     /// Total time of earlier outages.
@@ -28,7 +28,14 @@ const SAME_WITHIN: Duration = Duration::from_millis(100);
 
 impl Outage {
     pub(in crate::emulation) fn new(watch: Option<Watch>, patience: Duration) -> Self {
-        Self { watch, patience, since: None, earlier: Duration::ZERO, count: 0, found: None }
+        Self {
+            watch,
+            duration_max: patience,
+            since: None,
+            earlier: Duration::ZERO,
+            count: 0,
+            found: None,
+        }
     }
 
     /// Returns whether the interface is down. `is_told` is true if the port has found it down. The
@@ -36,7 +43,7 @@ impl Outage {
     ///
     /// # Errors
     /// Fails if the interface is gone, or down for too long.
-    pub(in crate::emulation) fn look(
+    pub(in crate::emulation) fn update(
         &mut self,
         now: Instant,
         is_told: bool,
@@ -60,7 +67,7 @@ impl Outage {
             return Ok(false);
         }
         let since = *self.since.get_or_insert(now);
-        match now.saturating_since(since) < self.patience {
+        match now.saturating_since(since) < self.duration_max {
             true => Ok(true),
             false => Err(watch.went_down()),
         }
@@ -80,8 +87,10 @@ impl Outage {
     /// Returns the message of the error that ended a run.
     pub(in crate::emulation) fn explain(&self, error: &PortError) -> String {
         match error {
-            PortError::Down { .. } if self.since.is_some() && self.patience > Duration::ZERO => {
-                let seconds = self.patience.as_secs_f64();
+            PortError::Down { .. }
+                if self.since.is_some() && self.duration_max > Duration::ZERO =>
+            {
+                let seconds = self.duration_max.as_secs_f64();
                 format!("{error} (it stayed down for {seconds} s)")
             }
             error => error.to_string(),
@@ -130,20 +139,20 @@ mod tests {
         let interfaces = Interfaces::open(&[&lab.a.port()], false, &lease, None).unwrap();
         let mut outage = Outage::new(interfaces.watch().pop(), Duration::from_secs(30));
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
-        assert_eq!(outage.look(at(0), false), Ok(false));
+        assert_eq!(outage.update(at(0), false), Ok(false));
         assert_eq!(outage.count(), 0);
         // The port has found the interface down, but it is up again.
-        assert_eq!(outage.look(at(10), true), Ok(false));
+        assert_eq!(outage.update(at(10), true), Ok(false));
         assert_eq!((outage.count(), outage.time(at(10))), (1, Duration::ZERO));
-        assert_eq!(outage.look(at(30), true), Ok(false));
+        assert_eq!(outage.update(at(30), true), Ok(false));
         lab.a.set_up(false).unwrap();
-        assert_eq!(outage.look(at(50), false), Ok(true));
+        assert_eq!(outage.update(at(50), false), Ok(true));
         assert_eq!(outage.count(), 1, "still the same outage");
-        assert_eq!(outage.look(at(900), true), Ok(true));
+        assert_eq!(outage.update(at(900), true), Ok(true));
         lab.a.set_up(true).unwrap();
-        assert_eq!(outage.look(at(950), true), Ok(false));
+        assert_eq!(outage.update(at(950), true), Ok(false));
         assert_eq!((outage.count(), outage.time(at(960))), (1, Duration::from_millis(900)));
-        assert_eq!(outage.look(at(1_200), true), Ok(false));
+        assert_eq!(outage.update(at(1_200), true), Ok(false));
         assert_eq!((outage.count(), outage.time(at(1_200))), (2, Duration::from_millis(900)));
     }
 }

@@ -60,8 +60,8 @@ impl Ingress {
             .map_max_entries("arrivals", RING_BYTES)
             .load(OBJECT)
             .map_err(failure)?;
-        let ring = programs.take_map("arrivals").ok_or_else(|| lacks("arrivals"))?;
-        let missed = programs.take_map("missed").ok_or_else(|| lacks("missed"))?;
+        let ring = programs.take_map("arrivals").ok_or_else(|| missing_map("arrivals"))?;
+        let missed = programs.take_map("missed").ok_or_else(|| missing_map("missed"))?;
         let ingress: &mut SchedClassifier = program(&mut programs, PROGRAM)?;
         ingress.load().map_err(failure)?;
         let order = TcAttachOptions::TcxOrder(LinkOrder::last());
@@ -141,6 +141,6 @@ fn host_has_address(interface: &InterfaceName, link: &Link) -> io::Result<bool> 
     Ok(addresses.iter().any(|it| it.index == link.index && !it.is_link_local))
 }
 
-fn lacks(map: &str) -> io::Error {
+fn missing_map(map: &str) -> io::Error {
     io::Error::other(format!("ingress.bpf.c has no map named {map}"))
 }

@@ -24,7 +24,7 @@ struct Control {
 
 /// Control messages that the kernel delivers with each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ControlMessages {
     /// None; for sending.
     Nothing,
     /// Frame metadata (`PACKET_AUXDATA`).
@@ -33,7 +33,7 @@ pub(super) enum Told {
     MetadataAndTime,
 }
 
-impl Told {
+impl ControlMessages {
     /// Offset in [`Control`] of the first control message.
     const fn start(self) -> usize {
         match self {
@@ -46,10 +46,10 @@ impl Told {
 
 /// An array of messages, each a virtio header followed by a frame.
 pub(super) struct Messages {
-    pieces: Box<[libc::iovec]>,
+    iovecs: Box<[libc::iovec]>,
     controls: Box<[Control]>,
-    rows: Box<[libc::mmsghdr]>,
-    told: Told,
+    headers: Box<[libc::mmsghdr]>,
+    told: ControlMessages,
 }
 
 // SAFETY: the pointers refer to the value's own boxes, and to frames that each call sets anew.
@@ -57,18 +57,18 @@ unsafe impl Send for Messages {}
 
 impl Messages {
     /// Creates messages for sending, or for receiving with the control messages `told`.
-    pub(super) fn new(told: Told) -> Self {
+    pub(super) fn new(told: ControlMessages) -> Self {
         let mut messages = Self {
-            pieces: vec![libc::iovec::zeroed(); MESSAGES_MAX].into_boxed_slice(),
+            iovecs: vec![libc::iovec::zeroed(); MESSAGES_MAX].into_boxed_slice(),
             controls: vec![Control::zeroed(); MESSAGES_MAX].into_boxed_slice(),
-            rows: vec![libc::mmsghdr::zeroed(); MESSAGES_MAX].into_boxed_slice(),
+            headers: vec![libc::mmsghdr::zeroed(); MESSAGES_MAX].into_boxed_slice(),
             told,
         };
-        let places = messages.pieces.iter_mut().zip(&mut messages.controls);
-        for (row, (piece, control)) in messages.rows.iter_mut().zip(places) {
+        let places = messages.iovecs.iter_mut().zip(&mut messages.controls);
+        for (row, (piece, control)) in messages.headers.iter_mut().zip(places) {
             row.msg_hdr.msg_iov = piece;
             row.msg_hdr.msg_iovlen = 1;
-            if told != Told::Nothing {
+            if told != ControlMessages::Nothing {
                 let control = std::ptr::from_mut(control);
                 row.msg_hdr.msg_control = control.cast::<u8>().wrapping_add(told.start()).cast();
             }
@@ -83,13 +83,13 @@ impl Messages {
         frames: impl Iterator<Item = &'a [u8]>,
     ) -> io::Result<usize> {
         let mut count: libc::c_uint = 0;
-        for (piece, frame) in self.pieces.iter_mut().zip(frames) {
+        for (piece, frame) in self.iovecs.iter_mut().zip(frames) {
             // The kernel only reads from the buffer of a sent message.
             *piece =
                 libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
             count += 1;
         }
-        let (rows, flags) = (self.rows.as_mut_ptr(), libc::MSG_DONTWAIT);
+        let (rows, flags) = (self.headers.as_mut_ptr(), libc::MSG_DONTWAIT);
         // SAFETY: the loop above set the pieces of `count` rows, to memory that is borrowed until
         // the call ends. The call only reads from it.
         let sent = checked(unsafe { libc::sendmmsg(socket.fd(), rows, count, flags) })?;
@@ -103,13 +103,13 @@ impl Messages {
         buffers: impl Iterator<Item = &'a mut [u8]>,
     ) -> io::Result<usize> {
         let mut count: libc::c_uint = 0;
-        let places = self.pieces.iter_mut().zip(&mut self.rows);
+        let places = self.iovecs.iter_mut().zip(&mut self.headers);
         for ((piece, row), buffer) in places.zip(buffers) {
             *piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
             row.msg_hdr.msg_controllen = (size_of::<Control>() - self.told.start()) as _;
             count += 1;
         }
-        let (rows, flags) = (self.rows.as_mut_ptr(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
+        let (rows, flags) = (self.headers.as_mut_ptr(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
         // SAFETY: the loop above set the pieces of `count` rows, to memory that is borrowed for
         // writing until the call ends. A null timeout is allowed.
         let received = checked(unsafe {
@@ -120,14 +120,14 @@ impl Messages {
 
     /// Original length of the frame in message `place`, in bytes, even if the buffer was shorter.
     pub(super) fn length(&self, place: usize) -> usize {
-        (self.rows[place].msg_len as usize).saturating_sub(VIRTIO_HEADER_BYTES)
+        (self.headers[place].msg_len as usize).saturating_sub(VIRTIO_HEADER_BYTES)
     }
 
     /// Metadata of the frame in message `place`; `None` if the kernel delivered none.
     pub(super) fn metadata(&self, place: usize) -> Option<&libc::tpacket_auxdata> {
         const NEEDED: usize = offset_of!(Control, told) + size_of::<libc::tpacket_auxdata>();
         let Control { header, told, .. } = &self.controls[place];
-        let is_there = self.told.start() + self.rows[place].msg_hdr.msg_controllen >= NEEDED
+        let is_there = self.told.start() + self.headers[place].msg_hdr.msg_controllen >= NEEDED
             && (header.cmsg_level, header.cmsg_type) == (libc::SOL_PACKET, libc::PACKET_AUXDATA);
         is_there.then_some(told)
     }
@@ -137,8 +137,8 @@ impl Messages {
     pub(super) fn time(&self, place: usize) -> Option<u64> {
         const NEEDED: usize = offset_of!(Control, header);
         let Control { time_header, time, .. } = &self.controls[place];
-        let is_there = self.told == Told::MetadataAndTime
-            && self.rows[place].msg_hdr.msg_controllen >= NEEDED
+        let is_there = self.told == ControlMessages::MetadataAndTime
+            && self.headers[place].msg_hdr.msg_controllen >= NEEDED
             && (time_header.cmsg_level, time_header.cmsg_type)
                 == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
         is_there.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

@@ -8,9 +8,9 @@ use wirestorm_base::port::{
 use wirestorm_base::time::{Duration, Instant};
 
 use super::ingress::Ingress;
-use super::messages::{MESSAGES_MAX, Messages, Told};
+use super::messages::{ControlMessages, MESSAGES_MAX, Messages};
 use super::{LONG_FRAME_MAX, VIRTIO_HEADER_BYTES, offloads};
-use crate::af_packet::hearing::BoundSocket;
+use crate::af_packet::bound_socket::BoundSocket;
 use crate::af_packet::receive::attach_filter;
 use crate::af_packet::{
     AfPacketError, AfPacketOptions, MAC_ADDRESSES_BYTES, VLAN_ETHER_TYPE, VLAN_TAG_BYTES,
@@ -108,7 +108,7 @@ struct Frames {
     /// Buffers in use, by index.
     in_use: Box<[Option<Buffer>]>,
     queue: u32,
-    taken: u64,
+    delivered: u64,
     taken_bytes: u64,
 }
 
@@ -120,7 +120,7 @@ impl OffloadReceive {
     /// Fails if the interface does not exist, is down or is not Ethernet, if the process lacks
     /// `CAP_NET_RAW`, or if the filter is invalid.
     pub fn open(options: &AfPacketOptions, fetched: FetchExtent) -> Result<Self, AfPacketError> {
-        Self::open_with(options, fetched, Told::Frame)
+        Self::open_with(options, fetched, ControlMessages::Frame)
     }
 
     /// Same as [`Self::open`] for whole frames, with the kernel's arrival time, which costs some
@@ -129,18 +129,18 @@ impl OffloadReceive {
     /// # Errors
     /// Same as [`Self::open`].
     pub fn open_timed(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
-        Self::open_with(options, FetchExtent::Whole, Told::MetadataAndTime)
+        Self::open_with(options, FetchExtent::Whole, ControlMessages::MetadataAndTime)
     }
 
     fn open_with(
         options: &AfPacketOptions,
         fetched: FetchExtent,
-        told: Told,
+        told: ControlMessages,
     ) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
         attach_filter(&socket, &options.filter)
             .map_err(options.system("attaching the filter (is it a valid program?)"))?;
-        if told == Told::MetadataAndTime {
+        if told == ControlMessages::MetadataAndTime {
             socket
                 .set_option(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
                 .map_err(options.system("setting SO_TIMESTAMPNS"))?;
@@ -191,7 +191,7 @@ impl OffloadReceive {
                 free: (0..FRAMES as u32).rev().map(Buffer::new).collect(),
                 in_use: (0..FRAMES).map(|_| None).collect(),
                 queue: options.queue,
-                taken: 0,
+                delivered: 0,
                 taken_bytes: 0,
             },
             capabilities: link.socket_capabilities(
@@ -284,7 +284,7 @@ impl Frames {
             length += VLAN_TAG_BYTES;
             original_length += VLAN_TAG_BYTES;
         }
-        self.taken += 1;
+        self.delivered += 1;
         self.taken_bytes += original_length as u64;
         let frame = FrameId::from_index(buffer.index);
         let index = buffer.index as usize;
@@ -338,7 +338,7 @@ impl Receive for OffloadReceive {
             Source::Socket { .. } => self.bound.missed(),
             Source::Ring(ingress) => ingress.missed(),
         };
-        let Frames { taken, taken_bytes, .. } = self.frames;
+        let Frames { delivered: taken, taken_bytes, .. } = self.frames;
         ReceiveCounters {
             received: taken + missed,
             received_bytes: taken_bytes,

@@ -7,9 +7,9 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Instant;
 
-use super::messages::{MESSAGES_MAX, Messages, Told};
+use super::messages::{ControlMessages, MESSAGES_MAX, Messages};
 use super::{LONG_FRAME_MAX, VIRTIO_HEADER_BYTES, VirtioHeader, virtio_header};
-use crate::af_packet::refusals::Refusals;
+use crate::af_packet::send_refusals::Refusals;
 use crate::af_packet::{
     ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, enlarge_send_buffer,
 };
@@ -82,7 +82,7 @@ impl OffloadTransmit {
             free: (0..frames as u32).rev().collect(),
             queue: VecDeque::with_capacity(frames),
             queued: 0,
-            messages: Messages::new(Told::Nothing),
+            messages: Messages::new(ControlMessages::Nothing),
             refusals: Refusals::default(),
             capabilities,
             counters: TransmitCounters::default(),

@@ -105,7 +105,7 @@ impl VethPair {
     }
 
     /// Selects whether the kernel passes the service VLAN tag beside the frame or inside it.
-    pub(crate) fn hand_tags_over_beside(&self, is_beside: bool) {
+    pub(crate) fn set_stag_offload(&self, is_beside: bool) {
         let how = if is_beside { "on" } else { "off" };
         for end in [&self.left, &self.right] {
             let arguments = ["-K", end.name(), "tx-vlan-stag-hw-insert", how];
@@ -193,11 +193,11 @@ pub(crate) fn check_removed_interface<T: Transmit, R: Receive>(
 ) {
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
     send(transmit);
-    assert_eq!(transmit.flush(), Err(pair.left.is_gone()));
+    assert_eq!(transmit.flush(), Err(pair.left.removed_error()));
     transmit.abort();
     assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
     let mut batch = Vec::new();
     let error =
         eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.is_gone());
+    assert_eq!(error, pair.right.removed_error());
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wirestorm_model::program::Step;
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 use crate::emulation::program;
 
 /// Parses steps in the JSON form of plans; `place` locates errors.

@@ -8,11 +8,11 @@ use wirestorm_model::program::{TextVariable, Variable};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
-use super::script::Line;
-use super::waits::{idle_timeout, longest_delay};
-use super::words::{wait, word};
+use super::dialogue_lines::Line;
+use super::idle_timeout::{idle_timeout, longest_delay};
+use super::values::{wait, word};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 pub(in crate::emulation) const DNS: [&str; 5] = ["name", "type", "answers", "queries", "delay"];
 

@@ -8,15 +8,15 @@
 use serde_json::{Value, json};
 
 use super::commands::{CommandLoop, escape_values, expect_reply, send_line, steps};
-use super::script::PlayedSides;
-use super::words::word;
+use super::dialogue_lines::PlayedSides;
+use super::values::word;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
 use crate::document::range::read_ports;
-use crate::emulation::control::DYNAMIC_PORTS;
+use crate::document::value_at::{Fields, ValueAt};
+use crate::emulation::control_steps::DYNAMIC_PORTS;
 use crate::emulation::delay::read_delay;
 use crate::emulation::dialogue::{Dialogue, OnDemand};
-use crate::emulation::filling::SIZE_MAX;
+use crate::emulation::payload_size::SIZE_MAX;
 use crate::emulation::types::Transport;
 
 pub(in crate::emulation) const FTP: [&str; 9] =

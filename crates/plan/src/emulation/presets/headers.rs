@@ -1,8 +1,8 @@
 //! Header fields of HTTP messages (RFC 9110 section 5).
 
-use super::words::TextKind;
+use super::values::TextKind;
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// Header fields in order.
 #[derive(Clone, Debug, Default)]

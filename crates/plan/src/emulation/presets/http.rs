@@ -7,13 +7,13 @@ use wirestorm_model::program::{
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
+use super::dialogue_lines::{Line, PlayedSides};
 use super::headers::{Headers, is_token};
-use super::script::{Line, PlayedSides};
-use super::words::{Content, EXPANDED_MAX, TextKind, wait, word, word_of_kind};
+use super::values::{Content, EXPANDED_MAX, TextKind, wait, word, word_of_kind};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
+use crate::document::value_at::{Fields, ValueAt};
 use crate::emulation::composition::{may_have_values, read_text};
-use crate::emulation::control;
+use crate::emulation::control_steps;
 use crate::emulation::names::Names;
 
 pub(in crate::emulation) const HTTP: [&str; 13] = [
@@ -423,7 +423,7 @@ fn read_request(
     let mut set = Vec::new();
     if let Some(place) = fields.get("set") {
         for (name, value) in place.entries("values, such as {n: {counter: 1}}")? {
-            set.push(control::read_setting(name, &value, &mut names)?);
+            set.push(control_steps::read_setting(name, &value, &mut names)?);
         }
         // The loop over pipelined requests, or over their responses.
         names.record_loop_depth(1);

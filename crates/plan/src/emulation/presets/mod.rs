@@ -1,24 +1,24 @@
 //! Presets: protocols whose programs are built in. Each compiles to ordinary steps of programs.
 
 mod commands;
+mod dialogue_lines;
 mod dns;
 mod ftp;
 mod headers;
 mod http;
+mod idle_timeout;
 mod rtp;
 mod rtsp;
-mod script;
 mod sip;
 mod smtp;
-mod waits;
-mod words;
+mod values;
 
+pub(super) use dialogue_lines::PlayedSides;
 pub(super) use dns::DNS;
 pub(super) use ftp::{FILE, FTP, LISTINGS};
 pub(super) use http::{HTTP, RESPONSE};
 pub(super) use rtp::RTP;
 pub(super) use rtsp::RTSP;
-pub(super) use script::PlayedSides;
 pub(super) use sip::SIP;
 pub(super) use smtp::SMTP;
 
@@ -26,7 +26,7 @@ use super::dialogue::Dialogue;
 use super::types::Transport;
 use super::{Tcp, http2};
 use crate::document::error::PlanError;
-use crate::document::place::Fields;
+use crate::document::value_at::Fields;
 
 /// Template keys of the presets.
 const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
@@ -101,10 +101,10 @@ pub(super) fn read(
             "http" if follows_messages => http::read_messages(&place, who, streams)?,
             "rtp" => rtp::read(&place)?,
             "rtsp" => {
-                let [client, _] = script::programs(&lines, who, transport);
+                let [client, _] = dialogue_lines::programs(&lines, who, transport);
                 [client, rtsp::server(&place)?]
             }
-            _ => script::programs(&lines, who, transport),
+            _ => dialogue_lines::programs(&lines, who, transport),
         };
         return Ok(vec![Dialogue { client, server, is_http2, ..Dialogue::of(transport, port) }]);
     }

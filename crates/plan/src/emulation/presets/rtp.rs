@@ -6,7 +6,7 @@ use wirestorm_model::program::Step;
 
 use super::commands::steps;
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 pub(in crate::emulation) const RTP: [&str; 1] = ["packets"];
 

@@ -6,11 +6,11 @@ use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
 use super::commands::{CommandLoop, escape_values, steps};
+use super::dialogue_lines::Line;
 use super::rtp::{self, PACKETS_MAX};
-use super::script::Line;
-use super::words::{wait, word};
+use super::values::{wait, word};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 use crate::emulation::delay::read_delay;
 
 pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "delay"];

@@ -6,12 +6,12 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 
 use super::commands::{escape_values, steps};
+use super::dialogue_lines::PlayedSides;
+use super::idle_timeout::{idle_timeout, longest_delay};
 use super::rtp;
-use super::script::PlayedSides;
-use super::waits::{idle_timeout, longest_delay};
-use super::words::word;
+use super::values::word;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
+use crate::document::value_at::{Fields, ValueAt};
 use crate::emulation::delay::read_delay;
 use crate::emulation::dialogue::{Dialogue, OnDemand};
 use crate::emulation::types::Transport;

@@ -6,10 +6,10 @@ use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
 use super::commands::{CommandLoop, escape_values, send_line, steps};
-use super::script::Line;
-use super::words::{Content, wait, word};
+use super::dialogue_lines::Line;
+use super::values::{Content, wait, word};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 use crate::emulation::delay::read_delay;
 
 pub(in crate::emulation) const SMTP: [&str; 8] =

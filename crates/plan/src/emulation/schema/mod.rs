@@ -548,8 +548,8 @@ fn first_bytes() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::place::ValueAt;
     use crate::document::schema::closed_objects;
+    use crate::document::value_at::ValueAt;
     use crate::emulation::program::{self, LONE_STEPS};
 
     #[test]

@@ -9,14 +9,14 @@ use crate::document::schema::{
     any_of, choice, described, integer, list, matches_nothing, object, pattern, text, time,
 };
 use crate::emulation::composition::{COUNTER, FIELD, PAYLOAD_FIELDS, RANDOM, RANDOM_MAX, SET};
-use crate::emulation::control::{
+use crate::emulation::control_steps::{
     COMPARISONS, COUNTERS, DECREMENT_AND_JUMP, JUMP, LISTEN, SINCE, START_FLOW,
 };
 use crate::emulation::delay::DELAY;
 use crate::emulation::expect::{
     CHECKED_BYTES_MAX, EXPECT, MESSAGES, OTHERWISE, PART, RECEIVE, TEXT_MAX,
 };
-use crate::emulation::filling::{SEND_BYTES_MAX, SIZE_MAX};
+use crate::emulation::payload_size::{SEND_BYTES_MAX, SIZE_MAX};
 use crate::emulation::program::{
     IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, STEPS, TRANSACTION,
 };

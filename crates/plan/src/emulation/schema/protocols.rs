@@ -8,7 +8,7 @@ use crate::document::schema::{
     any_of, described, integer, list, matches_nothing, object, pattern, text,
 };
 use crate::emulation::conversation::CONVERSATION;
-use crate::emulation::filling::SIZE_MAX;
+use crate::emulation::payload_size::SIZE_MAX;
 use crate::emulation::presets::{DNS, FILE, FTP, HTTP, LISTINGS, RESPONSE, RTP, RTSP, SIP, SMTP};
 
 pub(super) fn conversation() -> Value {

@@ -24,7 +24,7 @@ fn all_loads_are_multiplied() {
         outcome.map(|()| plan.templates[0].client.as_ref().unwrap().load)
     };
     let rate = Rate::parse_per_second("12500", 1).unwrap();
-    let faster = Load::Rate { rate, at_most: Some(9) };
+    let faster = Load::Rate { rate, flows_max: Some(9) };
     assert_eq!(multiplied("{rate: 5k, at_most: 9}", "2.5"), Ok(faster));
     assert_eq!(multiplied("{hold: 5}", "2.5"), Ok(Load::Hold(13)));
     assert_eq!(multiplied("{hold: 5}", "0.01"), Ok(Load::Hold(1)));
@@ -82,7 +82,10 @@ fn open_flows_of_a_rate_can_be_limited() {
             .map_err(|errors| errors.to_string())
     };
     let (rate, at_most) = (Rate::parse_per_second("5000", 1).unwrap(), Some(64));
-    assert_eq!(load("load: {rate: 5k, at_most: 64}").unwrap(), Load::Rate { rate, at_most });
+    assert_eq!(
+        load("load: {rate: 5k, at_most: 64}").unwrap(),
+        Load::Rate { rate, flows_max: at_most }
+    );
     assert_eq!(load("load: {at_most: 64, poisson: 5k}").unwrap(), Load::Poisson { rate, at_most });
     let ramping = load("load: {poisson: 5k, at_most: 64}\n      ramp: 3s");
     assert_eq!(ramping.unwrap(), Load::Poisson { rate, at_most });

@@ -67,7 +67,7 @@ fn template_has_a_client_and_a_server() {
     );
     assert_eq!(
         client.load,
-        Load::Rate { rate: Rate::parse_per_second("5000", 1).unwrap(), at_most: None }
+        Load::Rate { rate: Rate::parse_per_second("5000", 1).unwrap(), flows_max: None }
     );
     assert_eq!(client.program[1..], [Step::Receive(32_000), Step::WaitForClose]);
     let delay = Step::Delay { min: Duration::from_millis(1), max: Duration::from_millis(2) };

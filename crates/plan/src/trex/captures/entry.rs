@@ -14,7 +14,7 @@ use super::gaps::GapSettings;
 use super::generator::Pools;
 use super::read_flag;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
+use crate::document::value_at::{Fields, ValueAt};
 use crate::emulation::{
     Client, Devices, Dialogue, Ip, MplsLabels, Server, Tcp, Template, Transport, captured_dialogue,
 };
@@ -46,7 +46,7 @@ const PLUGINS_MAX: u64 = 5;
 
 /// Settings of the profile that apply to all entries.
 #[derive(Debug)]
-pub(super) struct Common {
+pub(super) struct ProfileSettings {
     pub(super) pools: Pools,
     pub(super) gaps: GapSettings,
     /// Upper 96 bits of the clients' and servers' IPv6 addresses.
@@ -67,7 +67,7 @@ pub(super) struct Entry {
     name: String,
     pools: [Pool; 2],
     rate: Rate,
-    turn: u32,
+    flows_per_client: u32,
     /// Number of flows after which addresses and ports repeat.
     limit: Option<u64>,
     flows: Vec<Flow>,
@@ -99,7 +99,7 @@ pub(super) fn names(entries: &[ValueAt<'_>]) -> Vec<String> {
     names
 }
 
-impl Common {
+impl ProfileSettings {
     pub(super) fn read(
         &self,
         place: &ValueAt<'_>,
@@ -129,8 +129,15 @@ impl Common {
         let imported = load(file.string("the name of a capture file")?, gaps);
         let imported = imported.map_err(|message| file.message_error(message))?;
         let flows = self.flows(&file, &fields, imported, notes)?;
-        let entry =
-            Entry { path: place.path(), name, pools: [clients, servers], rate, turn, limit, flows };
+        let entry = Entry {
+            path: place.path(),
+            name,
+            pools: [clients, servers],
+            rate,
+            flows_per_client: turn,
+            limit,
+            flows,
+        };
         entry.note(&fields, notes)?;
         Ok(entry)
     }
@@ -220,7 +227,7 @@ impl Common {
                 transmit: pair as usize * 2 + transmit,
                 addresses: Some(from),
                 order: if is_from_drawn { ClientOrder::Random } else { ClientOrder::RoundRobin },
-                turn: entry.turn,
+                turn: entry.flows_per_client,
                 reuse_after: limit,
                 // The port range of TRex.
                 ports: flow.client_port.map_or(1_024..=64_000, |port| port..=port),
@@ -229,7 +236,7 @@ impl Common {
                 server_port: flow.programs.port,
                 destination: None,
                 devices: self.vlans.map_or_else(Vec::new, |vlans| vlans_by_parity(from, vlans)),
-                load: Load::Rate { rate: entry.rate, at_most: None },
+                load: Load::Rate { rate: entry.rate, flows_max: None },
                 ramp: Duration::ZERO,
                 limit: None,
                 program: flow.programs.client.clone(),
@@ -312,7 +319,7 @@ impl Entry {
             ));
         }
         let is_drawn = self.pools.iter().any(|pool| pool.is_random);
-        if is_drawn && (self.turn > 1 || self.limit.is_some()) {
+        if is_drawn && (self.flows_per_client > 1 || self.limit.is_some()) {
             notes
                 .push(format!("{path}: each flow has random addresses, regardless of w and limit"));
         }

@@ -5,40 +5,40 @@ use wirestorm_wire::conversation::Gaps;
 
 use super::{read_flag, read_micros};
 use crate::document::error::PlanError;
-use crate::document::place::Fields;
+use crate::document::value_at::Fields;
 
 /// Settings of the profile that apply to all captures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GapSettings {
     /// Whether captures keep their packet times.
-    keeps: bool,
+    keep_times: bool,
     /// Shorter gaps are replaced by `instead`.
     least: Option<Duration>,
     /// Length of gaps; for captures that keep their times, of short gaps only.
-    instead: Option<Duration>,
+    replacement: Option<Duration>,
 }
 
 pub(super) fn read(fields: &Fields<'_>) -> Result<GapSettings, PlanError> {
     let time = |name: &str| fields.get(name).map(|it| read_micros(&it)).transpose();
     Ok(GapSettings {
-        keeps: fields.get("cap_ipg").map_or(Ok(false), |it| read_flag(&it))?,
+        keep_times: fields.get("cap_ipg").map_or(Ok(false), |it| read_flag(&it))?,
         least: time("cap_ipg_min")?,
-        instead: time("cap_override_ipg")?,
+        replacement: time("cap_override_ipg")?,
     })
 }
 
 impl GapSettings {
     /// Returns the gaps of one capture. `fields` are those of its entry.
     pub(super) fn of(&self, fields: &Fields<'_>) -> Result<Gaps, PlanError> {
-        let keeps = fields.get("cap_ipg").map_or(Ok(self.keeps), |it| read_flag(&it))?;
+        let keeps = fields.get("cap_ipg").map_or(Ok(self.keep_times), |it| read_flag(&it))?;
         if keeps {
-            return Ok(match (self.least, self.instead) {
+            return Ok(match (self.least, self.replacement) {
                 (Some(least), Some(instead)) => Gaps::AtLeast { least, replacement: instead },
                 // One of the two has no effect alone, as in TRex.
                 _ => Gaps::AsCaptured,
             });
         }
-        if let Some(instead) = self.instead {
+        if let Some(instead) = self.replacement {
             return Ok(Gaps::Fixed { within: instead, on_source_change: instead });
         }
         let time =

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use super::read_flag;
-use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, ValueAt};
+use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
+use crate::document::value_at::{Fields, ValueAt};
 use crate::trex::stateful::pools::{Pool, read_address};
 
 const GENERATOR: [&str; 13] = [
@@ -48,7 +48,7 @@ pub(super) struct Pools {
 
 pub(super) fn read(place: &ValueAt<'_>, notes: &mut Vec<String>) -> Result<Pools, PlanErrors> {
     let fields = place.fields(&GENERATOR)?;
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let mut pools = Pools { clients: Vec::new(), servers: Vec::new() };
     note_ignored_ports(&fields, notes);
     let offset =

@@ -12,19 +12,19 @@
 mod entry;
 mod gaps;
 mod generator;
-mod parts;
+mod shared_servers;
 
 use serde_json::Value;
 use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::{Gaps, Imported};
 
 use super::stateful::{PAIRS_MAX, StatefulOptions, split_port_range};
-use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, ValueAt};
+use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
 use crate::document::port::Port;
 use crate::document::time::parse_time;
+use crate::document::value_at::{Fields, ValueAt};
 use crate::emulation::{EmulationPlan, Transport};
-use entry::Common;
+use entry::ProfileSettings;
 
 const PROFILE: [&str; 17] = [
     "duration",
@@ -99,7 +99,7 @@ pub fn read(
         return Err(profile.message_error(message).into());
     }
     let fields = profile.fields(&PROFILE)?;
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     for (name, note) in IGNORED_FIELDS {
         notes.extend(fields.get(name).map(|it| format!("{}: {note}", it.path())));
     }
@@ -123,7 +123,7 @@ pub fn read(
         problems.take::<()>(Err(profile.message_error("no capture, expected at least one")));
     }
     let pairs = options.pairs.clamp(1, PAIRS_MAX);
-    let common = Common { pools, gaps, prefixes, vlans, pairs, is_ipv6: options.ipv6 };
+    let common = ProfileSettings { pools, gaps, prefixes, vlans, pairs, is_ipv6: options.ipv6 };
     let names = entry::names(&entries);
     let mut read = Vec::new();
     for (place, name) in entries.iter().zip(names) {
@@ -140,7 +140,7 @@ pub fn read(
             plan.templates.extend(problems.take(common.templates(entry, pair)).unwrap_or_default());
         }
     }
-    problems.take(parts::split_servers(&mut plan.templates, &mut notes));
+    problems.take(shared_servers::split_servers(&mut plan.templates, &mut notes));
     split_port_range(&mut plan.templates);
     common.add_notes(&read, &mut notes);
     if plan.templates.iter().any(|it| it.transport == Transport::Tcp) {

@@ -110,7 +110,7 @@ fn an_entry_becomes_a_template_between_pools() {
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(
         client.load,
-        Load::Rate { rate: Rate::parse_per_second("2776", 1).unwrap(), at_most: None }
+        Load::Rate { rate: Rate::parse_per_second("2776", 1).unwrap(), flows_max: None }
     );
     assert_eq!((client.turn, client.reuse_after, client.limit), (1, Some(200), None));
     let clients = client.addresses.unwrap();
@@ -214,7 +214,7 @@ fn each_flow_of_a_capture_is_a_template_in_its_direction() {
     assert_eq!(client.addresses.unwrap().first, address("48.0.0.1"));
     assert_eq!(server.addresses.unwrap().first, address("16.0.0.1"));
     // Both have the rate of the capture.
-    let rate = Load::Rate { rate: Rate::parse_per_second("3", 1).unwrap(), at_most: None };
+    let rate = Load::Rate { rate: Rate::parse_per_second("3", 1).unwrap(), flows_max: None };
     assert_eq!((control.client.as_ref().unwrap().load, client.load), (rate, rate));
     let notes = plan.notes.join("\n");
     for part in [
@@ -289,7 +289,7 @@ fn port_pairs_share_the_flows() {
     assert_eq!(clients.iter().map(|it| it.reuse_after.unwrap()).collect::<Vec<_>>(), [3, 2, 2]);
     assert_eq!(
         clients[2].load,
-        Load::Rate { rate: Rate::parse_per_second("0.2", 1).unwrap(), at_most: None }
+        Load::Rate { rate: Rate::parse_per_second("0.2", 1).unwrap(), flows_max: None }
     );
     let of_third = [clients[2].addresses.unwrap().first, clients[2].servers.first];
     assert_eq!(of_third, ["18.0.0.1", "50.0.0.1"].map(address));

@@ -1,7 +1,7 @@
 //! Buffers of a profile, which programs refer to by index.
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 use crate::trex::document::from_base64;
 
 const BUFFER: [&str; 3] = ["base", "size", "fill"];

@@ -8,7 +8,7 @@
 //! document.
 
 mod buffers;
-mod clusters;
+mod client_configuration;
 pub(super) mod pools;
 mod program;
 mod tables;
@@ -17,13 +17,13 @@ mod tunables;
 
 use std::collections::BTreeMap;
 
-pub use clusters::{apply_client_configuration, looks_like_client_configuration};
+pub use client_configuration::{apply_client_configuration, looks_like_client_configuration};
 pub use pools::in_network;
 use serde_json::Value;
 
-use crate::document::error::{PlanErrors, Problems};
-use crate::document::place::ValueAt;
+use crate::document::error::{ErrorCollector, PlanErrors};
 use crate::document::port::Port;
+use crate::document::value_at::ValueAt;
 use crate::emulation::{EmulationPlan, FirstBytes, Server, Template, check_endless};
 
 const PROFILE: [&str; 7] = [
@@ -69,7 +69,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
     let document = crate::document::read(json)?;
     let root = ValueAt::root(&document);
     let fields = root.fields(&PROFILE)?;
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let mut notes = Vec::new();
     let tables = tables::read(&fields, &mut problems, &mut notes);
     let list = problems.take(fields.required("templates", "a list of templates"));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wirestorm_model::address_range::AddressRange;
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 const POOL: [&str; 6] =
     ["ip_start", "ip_end", "ip_offset", "dir", "distribution", "per_core_distribution"];

@@ -10,7 +10,7 @@ use wirestorm_model::program::{
 
 use super::buffers::{Bytes, entry};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
+use crate::document::value_at::{Fields, ValueAt};
 use crate::emulation::Transport;
 
 /// Tick of TRex's clock in milliseconds (`TICK_MSEC` of `tick_cmd_clock.h`).

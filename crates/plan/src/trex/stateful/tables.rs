@@ -4,8 +4,8 @@ use super::buffers::{Bytes, read_buffer};
 use super::pools::{self, Pool};
 use super::program::{self, SideProgram};
 use super::tunables::{self, Tunables};
-use crate::document::error::{PlanError, Problems};
-use crate::document::place::{Fields, ValueAt};
+use crate::document::error::{ErrorCollector, PlanError};
+use crate::document::value_at::{Fields, ValueAt};
 
 /// Tables of a profile.
 pub(super) struct Tables {
@@ -21,10 +21,10 @@ pub(super) struct Tables {
 /// Reads the tables. Records errors, and skips the faulty entries.
 pub(super) fn read(
     fields: &Fields<'_>,
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
     notes: &mut Vec<String>,
 ) -> Tables {
-    let items = |name: &str, problems: &mut Problems| {
+    let items = |name: &str, problems: &mut ErrorCollector| {
         let list = problems.take(fields.required(name, "a list"));
         list.and_then(|it| problems.take(it.items("objects"))).unwrap_or_default()
     };

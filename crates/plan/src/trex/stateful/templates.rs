@@ -12,7 +12,7 @@ use super::program::SideProgram;
 use super::tables::Tables;
 use super::tunables::{self, Scope, Tunables};
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
+use crate::document::value_at::{Fields, ValueAt};
 use crate::emulation::{Client, FirstBytes, Server, Template, read_masked};
 
 const TEMPLATE: [&str; 3] = ["client_template", "server_template", "tg_id"];
@@ -179,7 +179,7 @@ impl TemplateReader<'_> {
         let pairs = u64::from(self.options.pairs.max(1));
         Rate::parse_per_second(&format!("{cps:.9}"), 1)
             .and_then(|rate| rate.scaled(1, pairs))
-            .map(|rate| Load::Rate { rate, at_most })
+            .map(|rate| Load::Rate { rate, flows_max: at_most })
             .map_err(|error| place.message_error(format!("found {cps}: {error}")))
     }
 

@@ -46,7 +46,7 @@ fn a_template_has_two_sides_with_tunables() {
     assert_eq!((template.transport, template.path.as_str()), (Transport::Tcp, "templates[0]"));
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
-    assert_eq!((client.load, client.limit), (Load::Rate { rate, at_most: None }, Some(7)));
+    assert_eq!((client.load, client.limit), (Load::Rate { rate, flows_max: None }, Some(7)));
     assert_eq!(client.ramp, wirestorm_base::time::Duration::from_secs(5));
     let addresses = client.addresses.unwrap();
     assert_eq!((addresses.first, addresses.count), ("16.0.0.1".parse().unwrap(), 255));
@@ -113,10 +113,10 @@ fn cont_limits_concurrent_flows_instead_of_the_total() {
     let client = plan.templates[0].client.as_ref().unwrap();
     // As in TRex, the multiplier scales rates only.
     let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
-    assert_eq!((client.load, client.limit), (Load::Rate { rate, at_most: Some(7) }, None));
+    assert_eq!((client.load, client.limit), (Load::Rate { rate, flows_max: Some(7) }, None));
     let pairs = read(&text, &options(3)).unwrap();
     let at_most = |it: &Template| match it.client.as_ref().unwrap().load {
-        Load::Rate { at_most, .. } => at_most.unwrap(),
+        Load::Rate { flows_max: at_most, .. } => at_most.unwrap(),
         ref other => panic!("{other:?}"),
     };
     assert_eq!(pairs.templates.iter().map(at_most).collect::<Vec<_>>(), [3, 2, 2]);

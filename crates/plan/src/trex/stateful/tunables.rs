@@ -4,7 +4,7 @@ use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::tcp::{Algorithm, EcnUse};
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 use crate::emulation::{Ip, Tcp};
 
 /// Tunables of a side, or of one template's side.

@@ -7,9 +7,9 @@ use super::super::template::Role;
 use super::super::times::age;
 use super::first_data::FirstData;
 use super::{Connections, FlowFlags};
-use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 
 impl Connections {

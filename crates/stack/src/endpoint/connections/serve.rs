@@ -13,9 +13,9 @@ use super::{Connections, FlowFlags};
 use crate::frame::Headers;
 use crate::program::{ProgramContext, Progress};
 use crate::tcp::connection::{Now, State};
-use crate::tcp::departure::BurstLimit;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
+use crate::tcp::transmit::BurstLimit;
 use wirestorm_model::ip::{Identification, IpSettings};
 
 /// Distance in ms up to which an unneeded timer entry stays. A farther one, such as that of a SYN,

@@ -104,7 +104,7 @@ impl Arrivals {
     ) -> Self {
         let pace = match load {
             Load::OnDemand => Pace::OnDemand,
-            Load::Rate { rate, at_most } => {
+            Load::Rate { rate, flows_max: at_most } => {
                 Pace::Open(Schedule::constant(rate, start, ramp), at_most)
             }
             Load::Poisson { rate, at_most } => {

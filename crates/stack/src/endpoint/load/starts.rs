@@ -42,7 +42,7 @@ const SMOOTHED: u32 = 8;
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Starts {
     /// Starts left in this iteration, and the limit of this window.
-    breath: u32,
+    iteration_left: u32,
     window: u32,
     window_end: Instant,
     /// Starts and answers in this window.
@@ -56,7 +56,7 @@ pub(in crate::endpoint) struct Starts {
 impl Starts {
     pub(in crate::endpoint) const fn new() -> Self {
         Self {
-            breath: 0,
+            iteration_left: 0,
             window: 0,
             window_end: Instant::ZERO,
             started: 0,
@@ -72,7 +72,7 @@ impl Starts {
         if now >= self.window_end {
             self.begin_window(now);
         }
-        self.breath = if is_busy { STARTS_BUSY_MAX } else { STARTS_MAX };
+        self.iteration_left = if is_busy { STARTS_BUSY_MAX } else { STARTS_MAX };
     }
 
     #[cold]
@@ -99,13 +99,13 @@ impl Starts {
     /// Whether a flow may start.
     #[inline]
     pub(in crate::endpoint) const fn has_room(&self) -> bool {
-        self.breath > 0 && self.started < self.window
+        self.iteration_left > 0 && self.started < self.window
     }
 
     /// Counts a started flow.
     #[inline]
     pub(in crate::endpoint) const fn note(&mut self) {
-        self.breath = self.breath.saturating_sub(1);
+        self.iteration_left = self.iteration_left.saturating_sub(1);
         self.started += 1;
     }
 

@@ -59,7 +59,7 @@ pub(in crate::endpoint) struct Throughput {
     since: Instant,
     base: f64,
     /// Bytes of the target that are waived.
-    forgiven: f64,
+    waived: f64,
     outcome: Option<ThroughputOutcome>,
     over: CompletedFlows,
     is_long: bool,
@@ -74,7 +74,7 @@ pub(in crate::endpoint) struct Throughput {
     is_short_of_places: bool,
     /// Recent average in bytes a second.
     rate: f64,
-    climb: GrowthAttempt,
+    growth: GrowthAttempt,
 }
 
 /// Result of a throughput load, from its start until it was stopped.
@@ -136,9 +136,9 @@ struct GrowthAttempt {
     /// Time until the first data of the first flow.
     lag: Duration,
     /// Time without another attempt after a useless one, and its end.
-    belief: Duration,
-    tries_at: Instant,
-    is_in_vain: bool,
+    retry_delay: Duration,
+    retry_at: Instant,
+    is_saturated: bool,
 }
 
 impl Throughput {
@@ -148,7 +148,7 @@ impl Throughput {
             flows: 1,
             since: start,
             base: 0.0,
-            forgiven: 0.0,
+            waived: 0.0,
             outcome: None,
             over: CompletedFlows::default(),
             is_long: true,
@@ -158,7 +158,7 @@ impl Throughput {
             missing: 0.0,
             is_short_of_places: false,
             rate: 0.0,
-            climb: GrowthAttempt::new(start),
+            growth: GrowthAttempt::new(start),
         }
     }
 
@@ -169,19 +169,19 @@ impl Throughput {
         self.bytes_per_second = bits_per_second as f64 / BITS_PER_BYTE;
         self.missing = 0.0;
         self.due = self.due.map(|_| now);
-        self.climb.before = None;
-        self.climb.tries_at = now;
-        self.climb.is_in_vain = false;
+        self.growth.before = None;
+        self.growth.retry_at = now;
+        self.growth.is_saturated = false;
     }
 
     /// Returns the number of flows at which more brought no more data, if the target is missed.
     pub(in crate::endpoint) fn in_vain(&self) -> Option<u64> {
-        self.climb.is_in_vain.then_some(self.flows)
+        self.growth.is_saturated.then_some(self.flows)
     }
 
     /// Ends the load, after `received_bytes` were received.
     pub(in crate::endpoint) fn end(&mut self, now: Instant, received_bytes: u64) {
-        let asked_bytes = libm::round(self.target(now) + self.forgiven) as u64;
+        let asked_bytes = libm::round(self.target(now) + self.waived) as u64;
         self.outcome = Some(ThroughputOutcome { target_bytes: asked_bytes, received_bytes });
     }
 
@@ -271,7 +271,7 @@ impl Throughput {
     /// Adds bytes to the internal target that do not belong to the requested one.
     fn shift(&mut self, bytes: f64) {
         self.base += bytes;
-        self.forgiven -= bytes;
+        self.waived -= bytes;
     }
 
     #[cold]
@@ -279,7 +279,7 @@ impl Throughput {
         let seconds = now.saturating_since(self.looked_at).as_secs_f64();
         let bytes = received.wrapping_sub(self.received) as f64;
         if self.received == 0 && received > 0 {
-            self.climb.lag = now.saturating_since(self.since).min(LAG_MAX);
+            self.growth.lag = now.saturating_since(self.since).min(LAG_MAX);
         }
         (self.looked_at, self.received) = (now, received);
         let (asked, interval) = (self.bytes_per_second, INTERVAL.as_secs_f64());
@@ -287,7 +287,7 @@ impl Throughput {
         let over = self.over.seconds.min(SMOOTHED_MAX);
         self.rate += (bytes / seconds - self.rate) * seconds / (seconds + over);
         let rate = self.rate;
-        if let Some(before) = self.climb.judge(now, rate, rate >= ENOUGH * asked) {
+        if let Some(before) = self.growth.judge(now, rate, rate >= ENOUGH * asked) {
             self.flows = self.flows.min(before);
         }
         let flows = self.flows as f64;
@@ -316,7 +316,7 @@ impl Throughput {
         };
         self.is_short_of_places = false;
         let seconds = self.over.seconds;
-        if wanted <= self.flows || self.climb.begins(now, self.flows, wanted, rate, seconds) {
+        if wanted <= self.flows || self.growth.begins(now, self.flows, wanted, rate, seconds) {
             self.flows = wanted;
         }
     }
@@ -328,16 +328,16 @@ impl GrowthAttempt {
             before: None,
             judged_at: start,
             lag: Duration::ZERO,
-            belief: RETRY_DELAY_MIN,
-            tries_at: start,
-            is_in_vain: false,
+            retry_delay: RETRY_DELAY_MIN,
+            retry_at: start,
+            is_saturated: false,
         }
     }
 
     /// Starts an attempt with more flows, if its time has come. `flows` receive `rate` bytes a
     /// second, and a flow takes `over` seconds.
     fn begins(&mut self, now: Instant, flows: u64, wanted: u64, rate: f64, over: f64) -> bool {
-        if self.before.is_some() || now < self.tries_at {
+        if self.before.is_some() || now < self.retry_at {
             return false;
         }
         let more = wanted as f64 / flows.max(1) as f64 - 1.0;
@@ -353,17 +353,17 @@ impl GrowthAttempt {
     /// useless.
     fn judge(&mut self, now: Instant, rate: f64, is_enough: bool) -> Option<u64> {
         if is_enough {
-            (self.belief, self.is_in_vain) = (RETRY_DELAY_MIN, false);
+            (self.retry_delay, self.is_saturated) = (RETRY_DELAY_MIN, false);
         }
         let (flows, expected) = self.before.filter(|_| now >= self.judged_at)?;
         self.before = None;
-        self.is_in_vain = !is_enough && rate < expected;
-        if !self.is_in_vain {
-            self.belief = RETRY_DELAY_MIN;
+        self.is_saturated = !is_enough && rate < expected;
+        if !self.is_saturated {
+            self.retry_delay = RETRY_DELAY_MIN;
             return None;
         }
-        self.tries_at = now.saturating_add(self.belief);
-        self.belief = self.belief.saturating_add(self.belief).min(RETRY_DELAY_MAX);
+        self.retry_at = now.saturating_add(self.retry_delay);
+        self.retry_delay = self.retry_delay.saturating_add(self.retry_delay).min(RETRY_DELAY_MAX);
         Some(flows)
     }
 }
@@ -438,7 +438,7 @@ mod tests {
         throughput.note_end(Duration::from_millis(1), Some(100));
         // No data arrives for a long time.
         assert!(throughput.take(second(9), 0, 0, 100));
-        assert!(throughput.forgiven > 8_000.0);
+        assert!(throughput.waived > 8_000.0);
         throughput.set(80_000, second(10));
         assert_eq!(throughput.outcome(), None);
         throughput.end(second(12), 300);

@@ -48,26 +48,26 @@ struct About<'a> {
 /// Responder to packets of no flow.
 #[derive(Debug)]
 pub(super) struct Responder {
-    allowance: IcmpRateLimit,
+    icmp_rate_limit: IcmpRateLimit,
     /// TCP counters of segments of no connection and their answers.
     pub(super) refusals: TcpCounters,
-    pub(super) stations: LocalAddresses,
+    pub(super) local_addresses: LocalAddresses,
     pub(super) blackhole: Blackhole,
     host: Host,
     pub(super) verifies_checksums: bool,
-    pub(super) leaves_strays: bool,
+    pub(super) ignores_unmatched: bool,
 }
 
 impl Responder {
     pub(super) fn new(host: Host, blackhole: Blackhole, verifies_checksums: bool) -> Self {
         Self {
-            allowance: IcmpRateLimit::new(),
+            icmp_rate_limit: IcmpRateLimit::new(),
             refusals: TcpCounters::default(),
-            stations: LocalAddresses::default(),
+            local_addresses: LocalAddresses::default(),
             blackhole,
             host,
             verifies_checksums,
-            leaves_strays: false,
+            ignores_unmatched: false,
         }
     }
 
@@ -88,30 +88,30 @@ impl Responder {
         let own = own.map(|(mac, count)| (number(&mac.0), count));
         let stations = LocalAddresses::new(clients.flatten().chain(own), addresses);
         let is_on_wire = mac != MacAddress::default();
-        self.stations = LocalAddresses { is_on_wire, hosts: hosts.to_vec(), ..stations };
+        self.local_addresses = LocalAddresses { is_on_wire, hosts: hosts.to_vec(), ..stations };
     }
 
     /// Counts a packet that would start a flow, but is for another MAC address.
     #[cold]
     pub(super) fn note_other(&self, common: &mut Common) {
-        common.strays.foreign_mac += u64::from(!self.leaves_strays);
+        common.strays.foreign_mac += u64::from(!self.ignores_unmatched);
     }
 
     /// Whether a packet of no flow is for this endpoint and has valid addresses; counts it if not.
     #[cold]
     pub(super) fn is_for_us(&self, packet: &Packet<'_>, common: &mut Common) -> bool {
-        if !self.stations.take(packet.link) {
+        if !self.local_addresses.take(packet.link) {
             self.note_other(common);
             return false;
         }
-        let is_possible = self.stations.are_valid(&packet.key);
-        common.strays.martian += u64::from(!is_possible && !self.leaves_strays);
+        let is_possible = self.local_addresses.are_valid(&packet.key);
+        common.strays.martian += u64::from(!is_possible && !self.ignores_unmatched);
         is_possible
     }
 
     /// Whether the endpoint may refuse a flow. A shared link also delivers packets for other hosts.
     pub(super) fn may_refuse(&self, key: &FlowKey, common: &Common) -> bool {
-        self.stations.macs.is_empty() || self.is_address_of_ours(key.destination(), common)
+        self.local_addresses.macs.is_empty() || self.is_address_of_ours(key.destination(), common)
     }
 
     /// Counts a damaged packet, which belongs to no flow.
@@ -243,8 +243,8 @@ impl Responder {
         let (link, original) = frame.split_at(start);
         let Some((key, message)) = unknown_protocol(original) else { return };
         let is_damaged = self.verifies_checksums && has_damaged_header(frame);
-        let is_for_us = self.stations.take(link) && self.stations.are_valid(&key);
-        if self.leaves_strays
+        let is_for_us = self.local_addresses.take(link) && self.local_addresses.are_valid(&key);
+        if self.ignores_unmatched
             || self.blackhole == Blackhole::All
             || is_damaged
             || !is_for_us
@@ -277,7 +277,9 @@ impl Responder {
             let Some(key) = key.filter(|key| is_unicast(link.as_slice(), key)) else { continue };
             let message = IcmpErrorMessage::ReassemblyTimeExceeded;
             let about = About { link: &link, key: &key, original: &original };
-            if !self.leaves_strays && self.send_icmp_error(message, &about, now, transmit, common) {
+            if !self.ignores_unmatched
+                && self.send_icmp_error(message, &about, now, transmit, common)
+            {
                 common.strays.time_exceeded_sent += 1;
             }
         }
@@ -294,7 +296,7 @@ impl Responder {
         common: &mut Common,
     ) -> bool {
         let About { link, key, original } = *about;
-        if !self.is_address_of_ours(key.destination(), common) || !self.allowance.take(now) {
+        if !self.is_address_of_ours(key.destination(), common) || !self.icmp_rate_limit.take(now) {
             return false;
         }
         let Some(answer) = common.spare.pop().or_else(|| transmit.take()) else { return false };
@@ -315,7 +317,7 @@ impl Responder {
     /// Whether an address belongs to the port, or to a client or server of the endpoint. A shared
     /// link also delivers packets for other hosts.
     pub(super) fn is_address_of_ours(&self, address: IpAddr, common: &Common) -> bool {
-        let of_port = self.stations.addresses.iter().any(|own| own.address == address);
+        let of_port = self.local_addresses.addresses.iter().any(|own| own.address == address);
         of_port
             || common.templates[..common.templates_known].iter().any(|it| match &it.template.role {
                 Role::Client { tuples, .. } => tuples.clients.contains(address),

@@ -8,8 +8,8 @@ use crate::program::compute::compute;
 use crate::program::outside::{ProgramContext, STEPS_MAX};
 use crate::program::own::{FlowPayload, StepResult};
 use crate::program::{Ends, Instruction, Program};
-use crate::tcp::arrival::SegmentOutcome;
 use crate::tcp::connection::{Connection, Now};
+use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 
 impl Run {

@@ -21,17 +21,17 @@ use super::world::{
 #[test]
 fn each_template_has_an_exact_rate() {
     let roles = vec![
-        client("16.0.0.1", 80, Load::Rate { rate: rate(1_000, SECOND), at_most: None }, None),
+        client("16.0.0.1", 80, Load::Rate { rate: rate(1_000, SECOND), flows_max: None }, None),
         client(
             "17.0.0.1",
             81,
-            Load::Rate { rate: rate(7, Duration::from_secs(3)), at_most: None },
+            Load::Rate { rate: rate(7, Duration::from_secs(3)), flows_max: None },
             None,
         ),
         client(
             "2001:db8:1::1",
             82,
-            Load::Rate { rate: rate(100, SECOND), at_most: None },
+            Load::Rate { rate: rate(100, SECOND), flows_max: None },
             Some(50),
         ),
     ];
@@ -102,7 +102,7 @@ fn hold_keeps_a_constant_number_of_flows() {
 #[test]
 fn peer_without_mss_option_gets_the_default_of_its_ip_version() {
     for (first, transport, longest) in [("16.0.0.1", 34, 590), ("2001:db8:1::1", 54, 1_294)] {
-        let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
+        let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
         let mut world = World::new(vec![client(first, 80, load, Some(5))], 0);
         let mut found = 0;
         for _ in 0..3_000 {
@@ -137,7 +137,7 @@ fn peer_without_mss_option_gets_the_default_of_its_ip_version() {
 #[test]
 fn segments_fit_the_frame() {
     let roles = || {
-        let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
+        let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
         let port = |first, port| client(first, port, load, Some(5));
         vec![port("16.0.0.1", 80), port("2001:db8:1::1", 81)]
     };
@@ -190,7 +190,7 @@ fn tuple_is_reused_while_the_server_is_in_time_wait() {
 
 #[test]
 fn next_deadline_is_known() {
-    let load = Load::Rate { rate: rate(10, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(10, SECOND), flows_max: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 0);
     assert_eq!(world.client.next(), Some(Instant::ZERO));
     assert_eq!(world.server.next(), None);

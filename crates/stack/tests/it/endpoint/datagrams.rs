@@ -43,7 +43,7 @@ fn requests_are_answered_over_both_ip_versions() {
     let (buffers, [question, answer]) = buffers();
     let asks = || vec![send(question), receive(1), send(question), receive(2)];
     let answers = || vec![receive(1), send(answer), receive(1), send(answer), send(answer)];
-    let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
     let clients = vec![
         datagrams(asks(), client("16.0.0.1", 53, load, Some(50))),
         datagrams(asks(), client("2001:db8:1::1", 53, load, Some(50))),
@@ -100,7 +100,7 @@ fn datagram_checksum_is_never_zero() {
 #[test]
 fn one_port_serves_tcp_and_udp() {
     let (buffers, [question, answer]) = buffers();
-    let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
     let stream = |bytes| Instruction::Receive { bytes, clear: true };
     let write = |buffer| Instruction::Send { buffer };
     let clients = vec![

@@ -30,7 +30,7 @@ fn flow_details_include_state_and_addresses() {
     let offered = world.client.flows(0, world.now).next().unwrap().tcp.unwrap();
     // Offered options are not agreed yet.
     assert_eq!((offered.timestamps, offered.sack, offered.window_scales), (false, false, None));
-    assert_eq!((offered.receive_window, offered.silent_ms), (0, None));
+    assert_eq!((offered.receive_window, offered.idle_ms), (0, None));
     world.run(Duration::from_millis(300), |_, _| {});
 
     let flows: Vec<_> = world.client.flows(0, world.now).collect();
@@ -47,7 +47,7 @@ fn flow_details_include_state_and_addresses() {
         assert!(tcp.congestion_window > 10 * 1_428, "{tcp:?}");
         assert!(tcp.slow_start_threshold > 100_000);
         // Each end polls its wire every 100 us; an acknowledgement may be delayed.
-        assert!((90..=110).contains(&tcp.least_us.unwrap()), "{tcp:?}");
+        assert!((90..=110).contains(&tcp.min_rtt_us.unwrap()), "{tcp:?}");
         assert!((90..50_000).contains(&tcp.round_trip_us.unwrap()), "{tcp:?}");
         assert_eq!((tcp.expiries, tcp.repeats), (0, 0));
         assert_eq!((tcp.acknowledged, tcp.received), (100_000, 0));
@@ -56,7 +56,7 @@ fn flow_details_include_state_and_addresses() {
         assert!(tcp.timestamps && tcp.sack && !tcp.ecn, "{tcp:?}");
         assert_eq!((tcp.window_scales, tcp.receive_window), (Some((0, 0)), 32 << 10));
         // Keepalive is off, so the time comes from the peer's last timestamp.
-        assert!((250..=300).contains(&tcp.silent_ms.unwrap()), "{tcp:?}");
+        assert!((250..=300).contains(&tcp.idle_ms.unwrap()), "{tcp:?}");
         assert_eq!(tcp.out_of_order, 0);
         assert_eq!(world.client.flow(&flow.key, world.now), Some(*flow));
         assert_eq!(world.server.flow(&flow.key, world.now), None);
@@ -172,7 +172,7 @@ fn keepalive_gives_the_time_since_the_last_segment() {
     let mut world = World::of(clients, vec![with(server(80))], &Buffers::default());
     let silent = |world: &World| {
         let flow = world.client.flows(0, world.now).next().unwrap();
-        flow.tcp.unwrap().silent_ms.unwrap()
+        flow.tcp.unwrap().idle_ms.unwrap()
     };
     world.run(Duration::from_millis(400), |_, _| {});
     assert!((398..=400).contains(&silent(&world)), "{}", silent(&world));

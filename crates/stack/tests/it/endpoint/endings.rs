@@ -152,7 +152,7 @@ fn thinking(before_next: Option<Instruction>, answers: u64) -> World {
     // The server's close does not wait for delayed acknowledgements.
     let replies = [AT_ONCE].into_iter().chain((0..answers).flat_map(|_| reply));
     let replies: Vec<_> = replies.collect();
-    let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
     let roles = vec![client("16.0.0.1", 80, load, Some(20))];
     let mut world = World::with(roles, &buffers, &asks, &replies);
     world.run(SECOND, |_, _| {});

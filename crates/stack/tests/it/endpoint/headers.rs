@@ -17,7 +17,7 @@ fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
     let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
     let answers = vec![Instruction::Send { buffer: answer }];
     let asks = vec![Instruction::Receive { bytes: 5_000, clear: false }];
-    let load = Load::Rate { rate: rate(1, Duration::from_millis(10)), at_most: None };
+    let load = Load::Rate { rate: rate(1, Duration::from_millis(10)), flows_max: None };
     let mut servers = template(answers, server(80));
     servers.ip = ip;
     let clients = template(asks, client(first, 80, load, Some(2)));
@@ -63,7 +63,7 @@ fn programs_set_the_traffic_class_of_later_packets() {
         };
         let asks = vec![send, Instruction::SetTrafficClass { class: 0xb8 }, send];
         for first in ["16.0.0.1", "2001:db8:1::1"] {
-            let load = Load::Rate { rate: rate(1, SECOND), at_most: None };
+            let load = Load::Rate { rate: rate(1, SECOND), flows_max: None };
             let mut clients = template(asks.clone(), client(first, 80, load, Some(1)));
             clients.ip = IpSettings { traffic_class: 0x20, ..IpSettings::default() };
             let mut servers = template(vec![receive], server(80));

@@ -18,7 +18,7 @@ const fn seconds(count: u64) -> Duration {
 }
 
 fn constant(flows: u64) -> Load {
-    Load::Rate { rate: rate(flows, SECOND), at_most: None }
+    Load::Rate { rate: rate(flows, SECOND), flows_max: None }
 }
 
 fn poisson(flows: u64) -> Load {
@@ -85,7 +85,7 @@ fn flows_late_by_more_than_a_second_are_skipped() {
 
 #[test]
 fn skipped_flows_are_counted_in_constant_time() {
-    let load = Load::Rate { rate: rate(1_000_000_000_000, SECOND), at_most: Some(1) };
+    let load = Load::Rate { rate: rate(1_000_000_000_000, SECOND), flows_max: Some(1) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
     world.client.end_at(Instant::ZERO + millis(40));
     world.run(millis(50), |_, _| {});

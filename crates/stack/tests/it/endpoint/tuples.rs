@@ -62,7 +62,7 @@ fn flow_takes_the_next_free_port() {
     let clients = vec![
         staying(tcp, with(hold(7), Some(7), both)),
         staying(tcp, with(hold(3), Some(3), both)),
-        staying(tcp, with(Load::Rate { rate: rate(10, SECOND), at_most: None }, Some(5), both)),
+        staying(tcp, with(Load::Rate { rate: rate(10, SECOND), flows_max: None }, Some(5), both)),
     ];
     let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
     let mut world = World::of(clients, servers, &Buffers::default());

@@ -9,7 +9,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 use wirestorm_testkit::tshark;
 
-use super::speech::captured;
+use super::dialogues::captured;
 use super::{KilledOnDrop, emulate, host, plan, serve, stop_with_failures};
 
 /// Counters of a template's flows at a port: closed flows, flows with a failed program, and

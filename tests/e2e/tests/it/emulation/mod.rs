@@ -1,6 +1,8 @@
 //! Emulated clients and servers: between each other, and with nginx and curl on Linux's TCP.
 
+mod bad_replies;
 mod calls;
+mod dialogues;
 mod endings;
 mod fast_open;
 mod ftp;
@@ -8,20 +10,18 @@ mod http2;
 mod latency;
 mod long_frames;
 mod next_hops;
+mod other_hosts;
 mod outages;
 mod overload;
-mod own_bytes;
 mod paths;
 mod peers;
-mod ready;
-mod replies;
-mod speech;
+mod presets;
+mod reports;
 mod start_tls;
-mod stations;
 mod tags;
 mod tls;
-mod told;
 mod tunnels;
+mod variables;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

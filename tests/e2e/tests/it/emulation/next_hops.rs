@@ -6,7 +6,7 @@ use wirestorm_e2e::{Outcome, can_run, run_command, start_command, write_capture}
 use wirestorm_testkit::net::{CaptureOptions, End, Lab, LabOptions, RouterLab};
 use wirestorm_testkit::{Scratch, tshark};
 
-use super::told::wait_for_frames;
+use super::reports::wait_for_frames;
 use super::{KilledOnDrop, curl, emulate, host, plan, serve, stop_with_failures};
 
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");

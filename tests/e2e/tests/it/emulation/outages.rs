@@ -6,7 +6,7 @@ use wirestorm_e2e::{Outcome, can_run, start_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::told::wait_for_frames;
+use super::reports::wait_for_frames;
 use super::{emulate, plan};
 
 /// A plan with sequential requests on each connection, and pages of `page` bytes.

@@ -6,7 +6,7 @@ use wirestorm_e2e::{can_run, run_command, start_command, write_capture};
 use wirestorm_testkit::net::{CaptureOptions, End, Lab, LabOptions};
 use wirestorm_testkit::{Scratch, tshark};
 
-use super::told::wait_for_frames;
+use super::reports::wait_for_frames;
 use super::{KilledOnDrop, both_ports, curl, emulate, plan, stop};
 
 /// Nine clients: three in two VLANs, three behind labels, three behind both.

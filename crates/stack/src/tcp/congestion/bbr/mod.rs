@@ -71,7 +71,7 @@ pub struct Bbr {
     is_full: bool,
     /// prior_cwnd: window before a recovery or PROBE_RTT.
     prior_window: u32,
-    repair: Repair,
+    repair: RecoveryKind,
     /// packet_conservation: send no more than is delivered.
     conserves: bool,
     /// idle_restart.
@@ -105,7 +105,7 @@ enum Mode {
 
 /// Kind of loss recovery in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::tcp) enum Repair {
+pub(in crate::tcp) enum RecoveryKind {
     #[default]
     None,
     /// Fast recovery.
@@ -123,7 +123,7 @@ pub(in crate::tcp) struct Acknowledgement {
     pub(in crate::tcp) lost: u32,
     pub(in crate::tcp) in_flight_before: u32,
     pub(in crate::tcp) in_flight: u32,
-    pub(in crate::tcp) repair: Repair,
+    pub(in crate::tcp) repair: RecoveryKind,
 }
 
 /// Estimate of how much more than the bandwidth is acknowledged at once, due to batches.
@@ -190,7 +190,7 @@ impl Bbr {
             full_rounds: 0,
             is_full: false,
             prior_window: 0,
-            repair: Repair::None,
+            repair: RecoveryKind::None,
             conserves: false,
             restarts: false,
             aggregation: Aggregation::default(),
@@ -215,7 +215,7 @@ impl Bbr {
     pub(super) fn on_timeout(&mut self) {
         self.save_window();
         self.window.bytes = self.segment();
-        self.repair = Repair::Timeout;
+        self.repair = RecoveryKind::Timeout;
         self.conserves = false;
         self.full_bandwidth = 0;
         self.is_round_start = true;
@@ -224,7 +224,7 @@ impl Bbr {
     /// BBRSaveCwnd.
     fn save_window(&mut self) {
         let is_usual =
-            self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRoundTrip { .. });
+            self.repair == RecoveryKind::None && !matches!(self.mode, Mode::ProbeRoundTrip { .. });
         let before = if is_usual { 0 } else { self.prior_window };
         self.prior_window = self.window.bytes.max(before);
     }
@@ -458,19 +458,19 @@ impl Bbr {
         let before = self.repair;
         // BBR ignores recoveries for other reasons, such as an ECN mark.
         self.repair = match heard.repair {
-            Repair::Timeout if before == Repair::None => Repair::None,
+            RecoveryKind::Timeout if before == RecoveryKind::None => RecoveryKind::None,
             repair => repair,
         };
         let conserved = heard.in_flight.saturating_add(heard.delivered.bytes).min(WINDOW_MAX);
         let segment = self.segment();
         self.window.bytes = self.window.bytes.saturating_sub(heard.lost).max(segment);
         match self.repair {
-            Repair::Recovery if before != Repair::Recovery => {
+            RecoveryKind::Recovery if before != RecoveryKind::Recovery => {
                 self.conserves = true;
                 self.round_ends = self.delivery.total;
                 self.window.bytes = conserved.max(segment);
             }
-            Repair::None if before != Repair::None => {
+            RecoveryKind::None if before != RecoveryKind::None => {
                 self.conserves = false;
                 self.window.bytes = self.window.bytes.max(self.prior_window);
             }
@@ -681,12 +681,12 @@ mod tests {
         let (mut bbr, now) = steady();
         let before = bbr.window.bytes;
         bbr.on_loss();
-        let repairs = |heard: &mut Acknowledgement| heard.repair = Repair::Recovery;
+        let repairs = |heard: &mut Acknowledgement| heard.repair = RecoveryKind::Recovery;
         hear(&mut bbr, now + 10, 1_000, 150_000, repairs);
         assert_eq!(bbr.window.bytes, 151_000);
         // In the first round the flight does not grow.
         let within = |heard: &mut Acknowledgement| {
-            heard.repair = Repair::Recovery;
+            heard.repair = RecoveryKind::Recovery;
             heard.delivered.sample = None;
         };
         hear(&mut bbr, now + 20, 1_000, 150_000, within);
@@ -705,7 +705,7 @@ mod tests {
         let before = bbr.window.bytes;
         bbr.on_timeout();
         assert_eq!(bbr.window.bytes, 1_000);
-        let repairs = |heard: &mut Acknowledgement| heard.repair = Repair::Timeout;
+        let repairs = |heard: &mut Acknowledgement| heard.repair = RecoveryKind::Timeout;
         hear(&mut bbr, now + 10, 1_000, 0, repairs);
         assert_eq!(bbr.window.bytes, 4_000);
         hear(&mut bbr, now + 20, 4_000, 0, repairs);
@@ -718,7 +718,7 @@ mod tests {
     fn ecn_mark_is_not_a_timeout() {
         let (mut bbr, now) = steady();
         bbr.prior_window = 900_000;
-        let marked = |heard: &mut Acknowledgement| heard.repair = Repair::Timeout;
+        let marked = |heard: &mut Acknowledgement| heard.repair = RecoveryKind::Timeout;
         hear(&mut bbr, now + 10, 1_000, 0, marked);
         hear(&mut bbr, now + 20, 1_000, 0, |_| {});
         assert!(bbr.window.bytes < 900_000);

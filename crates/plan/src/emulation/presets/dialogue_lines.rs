@@ -4,7 +4,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
-use super::waits::{idle_timeout, longest_delay};
+use super::idle_timeout::{idle_timeout, longest_delay};
 use crate::emulation::types::Transport;
 
 /// Action of one side or both.

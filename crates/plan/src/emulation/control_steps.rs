@@ -10,9 +10,9 @@ use super::composition;
 use super::expect;
 use super::names::Names;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
 use crate::document::range;
 use crate::document::time::read_time;
+use crate::document::value_at::{Fields, ValueAt};
 
 /// Dynamic ports (RFC 6335 section 6).
 pub(super) const DYNAMIC_PORTS: RangeInclusive<u16> = 49_152..=65_535;

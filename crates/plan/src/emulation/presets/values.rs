@@ -4,9 +4,9 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
-use super::script::Line;
+use super::dialogue_lines::Line;
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 use crate::emulation::composition::{read_literal, read_text};
 use crate::emulation::delay::read_delay;
 use crate::emulation::names::Names;

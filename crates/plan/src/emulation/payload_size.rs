@@ -1,7 +1,7 @@
 //! Parses the size and the fill pattern of a payload.
 
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, ValueAt};
+use crate::document::value_at::{Fields, ValueAt};
 
 /// Maximum length in bytes of a message that a preset protocol builds.
 pub(super) const SIZE_MAX: u64 = 1 << 30;

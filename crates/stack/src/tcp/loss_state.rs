@@ -89,7 +89,7 @@ impl Connection {
 
     /// Records duplicate data for a DSACK report.
     #[cold]
-    pub(super) fn note_twice(&mut self, range: SequenceRange) {
+    pub(super) fn note_duplicate_data(&mut self, range: SequenceRange) {
         if self.marks.has(StateFlags::SACK) && !range.is_empty() {
             self.loss_state_mut().duplicate = Some(range);
         }

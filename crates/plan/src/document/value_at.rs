@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use super::error::{PlanError, Problems, ROOT_PATH};
+use super::error::{ErrorCollector, PlanError, ROOT_PATH};
 
 /// A value and its path in the document.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl<'a> ValueAt<'a> {
         known: &[&str],
         is_other: impl Fn(&str) -> bool,
     ) -> Result<Fields<'a>, PlanError> {
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         let fields = self.fields_collecting(known, is_other, &mut problems);
         match problems.into_first() {
             Some(error) => Err(error),
@@ -70,7 +70,7 @@ impl<'a> ValueAt<'a> {
         &self,
         known: &[&str],
         is_other: impl Fn(&str) -> bool,
-        problems: &mut Problems,
+        problems: &mut ErrorCollector,
     ) -> Option<Fields<'a>> {
         let fields = self
             .value

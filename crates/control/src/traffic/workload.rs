@@ -116,7 +116,7 @@ fn ends(plan: &TrafficPlan, flows: &[usize], streams: &[Stream]) -> Vec<(Duratio
     let followers: Vec<_> = streams.iter().filter_map(|stream| stream.transmission.next).collect();
     let end = |(index, (&flow, stream)): (usize, (&usize, &Stream))| {
         let transmission = &stream.transmission;
-        let time = plan.flows[flow].time?;
+        let time = plan.flows[flow].duration?;
         let is_alone = transmission.next.is_none() && !followers.contains(&index);
         let begins = transmission.self_start && !transmission.start_paused;
         (is_alone && begins).then(|| (transmission.start_delay.saturating_add(time), index))

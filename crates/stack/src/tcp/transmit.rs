@@ -267,7 +267,7 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Option<SendRange> {
-        let (start, length_max) = self.to_resend(settings)?;
+        let (start, length_max) = self.next_retransmission(settings)?;
         let is_probe = self.marks.has(StateFlags::TAIL_PROBE_DUE);
         self.marks.clear(StateFlags::RESEND);
         // Data that was never sent is new data, and subject to the windows.
@@ -302,7 +302,7 @@ impl Connection {
         }
         counters.sndctrl += u64::from(has_fin);
         counters.sndrexmitpack += u64::from(length > 0);
-        self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
+        self.retransmitted = self.retransmitted.wrapping_add(u8::from(length > 0));
         counters.sndrexmitbyte += u64::from(length);
         self.restart_retransmission(settings, now);
         Some(SendRange { start, length, has_fin, is_again: true, ..SendRange::NOTHING })
@@ -402,7 +402,7 @@ impl Connection {
         self.note_departure(start, self.next, now);
         if is_again {
             counters.sndrexmitpack += u64::from(length > 0);
-            self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
+            self.retransmitted = self.retransmitted.wrapping_add(u8::from(length > 0));
             // A segment may start with data that was sent before (a probe) and continue with new
             // data.
             let again = length.min(self.highest.distance_from(start).max(0) as u32);
@@ -597,7 +597,7 @@ impl Connection {
         self.marks.clear(StateFlags::ACK_DUE);
         self.marks.clear(StateFlags::ACK_WAITS);
         self.marks.clear(StateFlags::CHALLENGE_DUE);
-        self.unanswered = 0;
+        self.unacknowledged_segments = 0;
     }
 
     #[inline]

@@ -79,7 +79,7 @@ impl Connection {
             return SegmentOutcome::default();
         }
         // Fourth.
-        self.agree(settings, segment, now, counters);
+        self.negotiate(settings, segment, now, counters);
         if !acknowledges {
             // Simultaneous open (RFC 9293 section 3.5, figure 7).
             self.state = State::SynReceived;
@@ -139,7 +139,7 @@ impl Connection {
     ) -> SegmentOutcome {
         let without_syn;
         let mut segment = segment;
-        if segment.flags.contains(Flags::SYN) && segment.sequence == self.peer_initial {
+        if segment.flags.contains(Flags::SYN) && segment.sequence == self.initial_receive {
             without_syn = self.strip_repeated_syn(segment);
             segment = &without_syn;
         }
@@ -273,7 +273,7 @@ impl Connection {
             counters.rcvduppack += segment.with_data();
             counters.rcvdupbyte += u64::from(segment.length);
             let start = segment.data_start();
-            self.note_twice(SequenceRange { start, end: start + segment.length });
+            self.note_duplicate_data(SequenceRange { start, end: start + segment.length });
         } else {
             counters.rcvpackafterwin += segment.with_data();
             counters.rcvbyteafterwin += u64::from(segment.length);
@@ -530,7 +530,7 @@ impl Connection {
             let before = (before as u32).min(segment.length);
             counters.rcvpartduppack += u64::from(before > 0);
             counters.rcvpartdupbyte += u64::from(before);
-            self.note_twice(SequenceRange { start, end: start + before });
+            self.note_duplicate_data(SequenceRange { start, end: start + before });
             start = self.expected;
             self.marks.set(StateFlags::ACK_DUE);
         }
@@ -572,9 +572,9 @@ impl Connection {
     /// 4.2).
     #[inline]
     fn answer_data(&mut self, segments: u8, settings: &Settings, now: Now) {
-        self.unanswered = self.unanswered.saturating_add(segments);
+        self.unacknowledged_segments = self.unacknowledged_segments.saturating_add(segments);
         let is_enough = match settings.ack_after_bytes {
-            0 => self.unanswered >= 2,
+            0 => self.unacknowledged_segments >= 2,
             bytes => self.expected.distance_from(self.acknowledged) as u32 >= bytes,
         };
         if is_enough || settings.delayed_ack_ms == 0 {
@@ -626,7 +626,7 @@ impl Connection {
         let segments = if range.is_empty() { 0 } else { segments };
         let twice = self.arrived().first_within(range);
         if let Some(twice) = twice {
-            self.note_twice(twice);
+            self.note_duplicate_data(twice);
         }
         let pieces_max = usize::from(settings.reassembly_max);
         let disorder = self.loss_state_mut();

@@ -12,7 +12,7 @@ use wirestorm_wire::packet::MacAddress;
 use crate::responder::{NeighbourChanges, PacketSocketHost};
 
 /// Clients of a template, and destinations of their frames.
-pub(in crate::emulation) struct Reached {
+pub(in crate::emulation) struct ClientDestinations {
     pub(in crate::emulation) addresses: AddressRange,
     pub(in crate::emulation) destination: MacAddress,
     /// Number of the next hop at `destination`; [`LinkHeader::FIXED`] if its address is fixed.
@@ -25,14 +25,14 @@ pub(in crate::emulation) struct Reached {
 
 /// Next hops of a port.
 #[derive(Default)]
-pub(in crate::emulation) struct ReachedBy {
+pub(in crate::emulation) struct NextHopTable {
     /// Number of each next hop and source address of its requests, by VLAN tags and address.
     pub(in crate::emulation) next_hops: BTreeMap<(Vec<u8>, IpAddr), (u16, IpAddr)>,
     /// Changes of neighbours' Ethernet addresses.
     pub(in crate::emulation) moves: Arc<NeighbourChanges>,
 }
 
-impl ReachedBy {
+impl NextHopTable {
     /// Returns the number of a next hop, and assigns one if it is new. Returns
     /// [`LinkHeader::FIXED`] if there are more next hops than numbers.
     pub(in crate::emulation) fn number(

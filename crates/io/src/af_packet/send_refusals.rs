@@ -6,7 +6,7 @@ use crate::namespace::InterfaceName;
 use crate::system::socket::Socket;
 
 /// Number of consecutive refusals after which the port checks the state of the interface.
-const REFUSALS_PER_LOOK: u32 = 1024;
+const REFUSALS_PER_CHECK: u32 = 1024;
 /// Number of consecutive refusals after which the port fails; this takes at least a second.
 const REFUSALS_MAX: u32 = 4 << 20;
 
@@ -26,7 +26,7 @@ impl Refusals {
         socket: &Socket,
     ) -> Result<(), PortError> {
         self.0 += 1;
-        if self.0.is_multiple_of(REFUSALS_PER_LOOK) {
+        if self.0.is_multiple_of(REFUSALS_PER_CHECK) {
             check_carrier(interface, socket)?;
         }
         if self.0 >= REFUSALS_MAX {

@@ -6,13 +6,13 @@ use wirestorm_model::assemble::{Assembled, FRAME_LENGTH_MAX, recognise};
 use wirestorm_model::stream::{Program, Step, Values, Variable, Write};
 use wirestorm_wire::layout::{Role, ValueKind};
 
-use super::after::resolve_advances;
+use super::advance_order::resolve_advances;
 use super::bytes;
 use super::pattern::{self, Pattern};
 use super::size::FrameSize;
 use super::template::{AutoAddresses, FRAME_LENGTH_MIN, Packet, SIGNATURE_BYTES};
 use crate::document::error::PlanError;
-use crate::document::place::{ValueAt, suggestion};
+use crate::document::value_at::{ValueAt, suggestion};
 
 /// Returns the frame with this number, from 1, of the capture with this name in the plan. Returns
 /// an Ethernet frame without FCS, or the reason why there is none.

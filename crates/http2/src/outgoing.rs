@@ -49,7 +49,7 @@ impl MessageWriter {
         }
         let (length, piece) = self.reader.next(bytes);
         match piece {
-            Piece::Nothing => Ok(Step::Took(length)),
+            Piece::Framing => Ok(Step::Took(length)),
             Piece::Invalid(_) => Err(Cause::NO_MESSAGE),
             Piece::Head(part) => {
                 self.add(part)?;

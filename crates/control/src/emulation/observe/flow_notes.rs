@@ -14,11 +14,11 @@ const NAMED_MAX: usize = 5;
 
 /// Time that open flows had at the end of the load.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::emulation) enum Waited<'a> {
+pub(in crate::emulation) enum DrainTime<'a> {
     /// None: the user or an error ended the run, or the caller wants no note.
     CutShort,
     /// Drain timeout, and the name of the option that sets it.
-    Linger(Duration, &'a str),
+    DrainTimeout(Duration, &'a str),
     /// Until the end of a simulation, which has no option for it.
     Simulated {
         /// End of the load.
@@ -27,7 +27,7 @@ pub(in crate::emulation) enum Waited<'a> {
         drain_timeout: Duration,
     },
     /// Until a simulation had no more events.
-    Silence,
+    NoMoreEvents,
 }
 
 /// Returns notes about the templates of all ports, at most [`NAMED_MAX`] and their remainder:
@@ -40,7 +40,7 @@ pub(in crate::emulation) enum Waited<'a> {
 /// - connections that were not reset at the end
 pub(in crate::emulation) fn notes(
     ports: &[PortReport],
-    waited: Waited<'_>,
+    waited: DrainTime<'_>,
     flows_max: usize,
 ) -> Vec<String> {
     // Sum both sides: the answer may be the packet without a tunnel.
@@ -49,7 +49,7 @@ pub(in crate::emulation) fn notes(
     let clients = templates().filter(|it| it.side == "client");
     let full = templates().filter_map(|it| full(it, flows_max));
     let notes = clients.flat_map(|it| {
-        let unmade = unmade(it).into_iter();
+        let unmade = tuples_in_use(it).into_iter();
         let unanswered = unmade.chain(unanswered(it, no_tunnel));
         unanswered.chain(given_up(it)).chain(unfinished(it, waited))
     });
@@ -100,7 +100,7 @@ fn left_open(template: &TemplateReport) -> Option<String> {
 }
 
 /// Returns a note about connections without a free address and port.
-fn unmade(template: &TemplateReport) -> Option<String> {
+fn tuples_in_use(template: &TemplateReport) -> Option<String> {
     let unmade = count(template, "tuple_in_use");
     (unmade > 0).then(|| {
         format!(
@@ -160,22 +160,24 @@ fn given_up(template: &TemplateReport) -> Option<String> {
 }
 
 /// Returns a note about flows that were still open at the end.
-fn unfinished(template: &TemplateReport, waited: Waited<'_>) -> Option<String> {
+fn unfinished(template: &TemplateReport, waited: DrainTime<'_>) -> Option<String> {
     let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
     let when = match waited {
-        Waited::CutShort => return None,
-        Waited::Linger(drain_timeout, option) => format!(
+        DrainTime::CutShort => return None,
+        DrainTime::DrainTimeout(drain_timeout, option) => format!(
             "{} s after the load ended: {option} sets this time",
             drain_timeout.as_secs_f64()
         ),
-        Waited::Simulated { duration, drain_timeout } => {
+        DrainTime::Simulated { duration, drain_timeout } => {
             let [duration, drain_timeout] = [duration, drain_timeout].map(|it| it.as_secs_f64());
             format!(
                 "when the simulation ended: up to {drain_timeout} s after its duration, which is \
                  {duration} s"
             )
         }
-        Waited::Silence => "when nothing more could happen: each side waits for the other".into(),
+        DrainTime::NoMoreEvents => {
+            "when nothing more could happen: each side waits for the other".into()
+        }
     };
     let name = &template.name;
     (unfinished > 0).then(|| {
@@ -237,9 +239,9 @@ mod tests {
     #[test]
     fn note_about_exhausted_ports_names_the_remedies() {
         let mut full = template(0, 100, 0);
-        assert_eq!(unmade(&full), None);
+        assert_eq!(tuples_in_use(&full), None);
         full.flows.insert("tuple_in_use".into(), 3);
-        let note = unmade(&full).unwrap();
+        let note = tuples_in_use(&full).unwrap();
         assert!(note.starts_with("pages: 3 connections were not made"), "{note}");
         assert!(note.contains("`ports`") && note.contains("`time_wait`"), "{note}");
     }

@@ -6,8 +6,8 @@ use wirestorm_control::emulation::FlowChoice;
 use wirestorm_control::result::{FlowSample, SampledFlow};
 
 use super::port::Port;
-use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled};
+use crate::terminal_width::row;
 use crate::traffic::{clipped, shortened};
 
 /// Parses `--sample-flows`: a count and optional filters. Without the option, the count is 0.

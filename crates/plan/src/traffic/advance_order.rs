@@ -3,7 +3,7 @@
 use wirestorm_model::stream::Advance;
 
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// Accepted value of `after`, for error messages.
 const EXPECTED: &str = "a field that varies, such as ipv4.src, or packet[2].src";

@@ -11,7 +11,7 @@ use super::dialogue::Dialogue;
 use super::server_selection;
 use super::types::{Template, Transport};
 use crate::document::error::PlanError;
-use crate::document::place::ValueAt;
+use crate::document::value_at::ValueAt;
 
 /// Gives servers at the same port a part each of the addresses that the clients connect to. If
 /// there are too few addresses or no clients, first bytes select the server. `speeches`: the
@@ -46,8 +46,9 @@ pub(super) fn split_servers(
         let begins = parts
             .iter()
             .map(|&it| server_selection::first_data(&speeches[it].client, &templates[it]));
-        let first_bytes_of_each =
-            begins.collect::<Option<Vec<_>>>().and_then(|it| server_selection::tell_apart(&it));
+        let first_bytes_of_each = begins
+            .collect::<Option<Vec<_>>>()
+            .and_then(|it| server_selection::select_first_bytes(&it));
         let Some(told) = first_bytes_of_each else {
             return Err(too_few_servers(place, port.1, count, servers));
         };
@@ -123,8 +124,8 @@ pub(super) fn split_load(place: &ValueAt<'_>, templates: &mut [Template]) -> Res
             most => Ok(most.map(|most| part(most, index))),
         };
         client.load = match client.load {
-            Load::Rate { rate, at_most } => {
-                Load::Rate { rate: rate_part(rate)?, at_most: most_part(at_most)? }
+            Load::Rate { rate, flows_max: at_most } => {
+                Load::Rate { rate: rate_part(rate)?, flows_max: most_part(at_most)? }
             }
             Load::Poisson { rate, at_most } => {
                 Load::Poisson { rate: rate_part(rate)?, at_most: most_part(at_most)? }

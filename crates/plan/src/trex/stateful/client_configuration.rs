@@ -7,8 +7,8 @@ use serde_json::Value;
 use wirestorm_model::address_range::AddressRange;
 
 use super::pools::{in_network, read_address};
-use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::{Fields, ValueAt};
+use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
+use crate::document::value_at::{Fields, ValueAt};
 use crate::emulation::{
     AnsweredAddress, Devices, EmulationPlan, MplsLabels, NextHop, Vlans, read_mac,
 };
@@ -37,7 +37,7 @@ pub fn apply_client_configuration(plan: &mut EmulationPlan, text: &str) -> Resul
     let root = ValueAt::root(&document);
     let fields = root.fields(&CONFIGURATION)?;
     let has_vlans = fields.get("vlan").map_or(Ok(false), |it| it.boolean())?;
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let mut groups = Vec::new();
     for group in fields.required("groups", "a list of groups")?.items("groups")? {
         groups.extend(problems.take(read_group(&group, has_vlans)));
