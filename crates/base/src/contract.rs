@@ -4,7 +4,7 @@
 //! with two newly connected ports ([`Connected`]): over a pair of rings, a veth pair or a file. No
 //! other frames may be on that wire.
 //!
-//! The checks poll for at most [`PATIENCE`] by the ports' clock. After [`LOOKS_MAX`] polls they
+//! The checks poll for at most [`PATIENCE`] by the ports' clock. After [`POLLS_MAX`] polls they
 //! report a clock that stands still.
 
 use alloc::boxed::Box;

@@ -1,7 +1,7 @@
 //! Departure of frames: the schedule, the policy for late frames, and the record.
 //!
 //! The schedule gives the due time of each frame. After a delay the worker has frames that are past
-//! due, and [`CatchUp`] selects what it does with them. [`Departures`] decides about each frame and
+//! due, and [`CatchUp`] selects what it does with them. [`DepartureScheduler`] decides about each frame and
 //! keeps the record. The in-kernel sender follows the same rules (`bpf/send.bpf.c` in the io
 //! crate). The port contract tests both.
 
@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
     /// Sends every frame and returns to the schedule without a long burst. Frames that are late by
-    /// at most the backlog leave at once. A longer delay shortens the gaps by [`gap_part`] until
+    /// at most the backlog leave at once. A longer delay shortens the gaps by [`gap_reduction`] until
     /// the schedule is met again. The total and the average rate of a run stay the same.
     #[default]
     Bounded,
@@ -45,7 +45,7 @@ impl Default for DeparturePolicy {
 /// granularity of a port's clock from lowering the rate.
 pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
 
-/// Time constant of `Bounded`. Each gap shrinks by the fraction delay / `REGAIN_SPAN`, so a delay
+/// Time constant of `Bounded`. Each gap shrinks by the fraction delay / `RECOVERY_TIME_CONSTANT`, so a delay
 /// falls by about two thirds within this time.
 pub const RECOVERY_TIME_CONSTANT: Duration =
     Duration::from_nanos(1 << RECOVERY_TIME_CONSTANT_SHIFT);

@@ -1,7 +1,7 @@
 //! Lists the interfaces of this machine, the backends they support and what is missing.
 //!
 //! The JSON forms are `wirestorm.ports/1` and `wirestorm.doctor/1`. By default the facts come from
-//! the kernel, without side effects. A [`Trial`] also opens a port with each backend and closes it
+//! the kernel, without side effects. A [`OpenTest`] also opens a port with each backend and closes it
 //! unused.
 
 use std::fs;

@@ -25,8 +25,8 @@ pub(crate) struct MessageWriter {
 pub(crate) enum Step {
     /// Consumed this many bytes.
     Took(usize),
-    /// Consumed bytes and completed a head. The caller must call [`Speaker::begin_body`] or
-    /// [`Speaker::pass_over_body`] next.
+    /// Consumed bytes and completed a head. The caller must call [`MessageWriter::begin_body`] or
+    /// [`MessageWriter::skip_body`] next.
     Head {
         /// Bytes consumed.
         length: usize,

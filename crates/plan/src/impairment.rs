@@ -152,7 +152,7 @@ impl ImpairmentSettings {
     /// Converts the settings to an [`Impairment`].
     ///
     /// # Errors
-    /// [`ImpairmentError::TwoLosses`], [`ImpairmentError::QueueAlone`].
+    /// [`ImpairmentError::ConflictingLoss`], [`ImpairmentError::QueueWithoutRate`].
     pub fn resolve(self) -> Result<Impairment, ImpairmentError> {
         let loss = match (self.loss, self.burst_loss) {
             (None, None) => Loss::None,

@@ -68,8 +68,8 @@ impl LinkHeader {
     pub const FIXED: u16 = u16::MAX;
 
     /// Sets the number of the next hop, whose address may change later
-    /// ([`next_hop_moved`](crate::endpoint::Endpoint::next_hop_moved)). Number 0 is a peer, whose
-    /// address may change as well ([`peer_moved`](crate::endpoint::Endpoint::peer_moved)).
+    /// ([`set_next_hop_mac`](crate::endpoint::Endpoint::set_next_hop_mac)). Number 0 is a peer, whose
+    /// address may change as well ([`set_peer_mac`](crate::endpoint::Endpoint::set_peer_mac)).
     #[must_use]
     pub fn to_next_hop(mut self, number: u16) -> Self {
         self.next_hop = number;

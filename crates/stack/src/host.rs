@@ -181,7 +181,7 @@ impl Host {
         reports.into_iter().map(|frame| self.tagged(frame)).collect()
     }
 
-    /// Handles a received frame without FCS. Frames for other hosts give [`Heard::Nothing`].
+    /// Handles a received frame without FCS. Frames for other hosts give [`HostEvent::Ignored`].
     pub fn handle_frame(&self, frame: &[u8]) -> HostEvent {
         let Some(frame) = self.untagged(frame) else { return HostEvent::Ignored };
         match self.try_handle_frame(&frame) {

@@ -8,7 +8,7 @@ use wirestorm_base::wrapper;
 
 /// The transmit or receive half of a port whose interface may go down and come up again. While it
 /// is down, nothing arrives, and frames to send are dropped and counted as unsent. The owner calls
-/// `come_up` when the interface is up again.
+/// `resume` when the interface is up again.
 #[derive(Debug)]
 pub(crate) struct LinkFlapTolerant<Port> {
     port: Port,

@@ -191,7 +191,7 @@ impl RunReceiver {
         Ok(Self { end, measures: None })
     }
 
-    /// Opens the receiver for streams with signatures. [`Arrivals::measure`] starts the
+    /// Opens the receiver for streams with signatures. [`RunReceiver::measure`] starts the
     /// measurement.
     ///
     /// # Errors

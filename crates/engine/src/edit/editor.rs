@@ -64,7 +64,7 @@ impl Editor {
         self.is_identity
     }
 
-    /// Returns by how many bytes a frame may grow, not counting [`CapturedShort::Pad`]. A buffer
+    /// Returns by how many bytes a frame may grow, not counting [`TruncatedFrameAction::Pad`]. A buffer
     /// needs this much room behind the frame.
     pub const fn frame_length_max_growth(&self) -> usize {
         match self.vlan {

@@ -8,7 +8,7 @@
 //!
 //! Each frame passes these stages in order; a duplicate continues as a frame of its own. A lost
 //! frame takes no room in the queue: the loss occurs before the bottleneck. [`Line`] decides,
-//! [`Held`] stores the frames, and a [`Link`] combines both for one direction.
+//! [`DelayQueue`] stores the frames, and a [`Link`] combines both for one direction.
 //!
 //! Random decisions about the n-th frame depend only on the seed and n. Each kind is drawn
 //! separately: the same frames are lost with a delay and without.
@@ -86,7 +86,7 @@ impl Link {
     /// before.
     ///
     /// # Panics
-    /// Panics if the frame is longer than [`HeldOptions::frame_length_max`].
+    /// Panics if the frame is longer than [`DelayQueueOptions::frame_length_max`].
     pub fn enter(&mut self, arrival: Instant, frame: &[u8]) {
         let number = self.counters.entered;
         let passages = self.line.enter(arrival, frame.len(), &mut self.counters);

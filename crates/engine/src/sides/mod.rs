@@ -23,7 +23,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the other side; [`Side::LeaveOut`] stays.
+    /// Returns the other side; [`Side::Excluded`] stays.
     #[must_use]
     pub const fn reversed(self) -> Self {
         match self {

@@ -5,7 +5,7 @@
 //! only, so ports of different queues run on different cores without contention. The halves of a
 //! port share only the socket.
 //!
-//! Binding the socket detects the driver's features, which [`AfXdpFacts`] reports:
+//! Binding the socket detects the driver's features, which [`AfXdpFeatures`] reports:
 //!
 //! - *zero-copy*: the device reads and writes the shared memory itself. Otherwise the kernel
 //!   copies, and allocates a socket buffer for each transmitted frame; this works on every

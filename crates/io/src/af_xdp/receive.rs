@@ -39,7 +39,7 @@ pub struct AfXdpReceive {
     taken_bytes: u64,
     capabilities: Capabilities,
     /// Frames lost before the socket, if
-    /// [`AfXdpOptions::counts_lost`](super::AfXdpOptions::counts_lost).
+    /// [`AfXdpOptions::counts_veth_drops`](super::AfXdpOptions::counts_veth_drops).
     losses: Option<RefCell<LossMeter>>,
     /// Keeps the program attached while any port receives.
     _program: Arc<ReceiveProgram>,

@@ -89,7 +89,7 @@ impl<T: Entry> Ring<T> {
     }
 }
 
-/// Position of a series of [`Producer::void`] calls.
+/// Position of a series of [`Producer::withdraw`] calls.
 #[derive(Default)]
 pub(super) struct WithdrawCursor(Option<u32>);
 

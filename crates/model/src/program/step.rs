@@ -18,7 +18,7 @@ use super::variables::{Comparison, TextVariable, TimeVariable, UserCounter, Vari
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Sends `text`, then repeats `fill` up to `size` bytes. Waits for the acknowledgement unless
-    /// [`Step::Blocking`] is false.
+    /// [`Step::SetBlocking`] is false.
     Send {
         /// Text at the start.
         text: Vec<u8>,
@@ -37,7 +37,7 @@ pub enum Step {
     /// Waits for the data that a rule selects, and consumes it. If the peer closes before, the
     /// program ends; the flow fails if a part of the data had arrived.
     ReceiveMessage(MessageFraming),
-    /// Like [`Step::ReceiveWhole`], but the flow fails whenever the peer closes before.
+    /// Like [`Step::ReceiveMessage`], but the flow fails whenever the peer closes before.
     ReceiveMessageOrFail(MessageFraming),
     /// Checks the last message. If the check fails, the flow fails.
     Expect {

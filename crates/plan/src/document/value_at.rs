@@ -64,7 +64,7 @@ impl<'a> ValueAt<'a> {
         }
     }
 
-    /// Like [`fields_and`](Self::fields_and), but records unknown fields in `problems` and still
+    /// Like [`fields_with`](Self::fields_with), but records unknown fields in `problems` and still
     /// returns the fields. Returns `None` if the value is not an object.
     pub(crate) fn fields_collecting(
         &self,

@@ -1,7 +1,7 @@
 //! Frame edits: the options of tcpreplay's editor, with additions.
 //!
-//! [`EditWords`] hold each option as text, [`EditOptions`] the parsed values.
-//! [`EditWords::meaning`] parses them. Its errors name the option, the value found and the accepted
+//! [`EditArguments`] hold each option as text, [`EditOptions`] the parsed values.
+//! [`EditArguments::parse`] parses them. Its errors name the option, the value found and the accepted
 //! notation.
 
 mod arguments;

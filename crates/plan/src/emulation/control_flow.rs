@@ -37,7 +37,7 @@ struct ControlFlowGraph<'a> {
 
 struct Node<'a> {
     step: &'a Step,
-    /// Index of its list in [`Ways::lists`], and its index in the list.
+    /// Index of its list in [`ControlFlowGraph::lists`], and its index in the list.
     list: usize,
     index: usize,
     /// For a loop: the place of its first step.

@@ -74,7 +74,7 @@ pub(super) fn read_expect(place: &ValueAt<'_>, names: &Names) -> Result<Conditio
     check_length(expected, &value)
 }
 
-/// Refuses expected content that is empty or longer than [`LOOKED_AT_MAX`].
+/// Refuses expected content that is empty or longer than [`CHECKED_BYTES_MAX`].
 fn check_length(expected: Condition, place: &ValueAt<'_>) -> Result<Condition, PlanError> {
     let (Condition::Equals(composition) | Condition::Contains(composition)) = &expected else {
         return Ok(expected);

@@ -552,7 +552,7 @@ impl Endpoint {
 
     /// Sends a reset for each open connection outside TIME-WAIT, from `from` on. Sends at most
     /// `most` resets, as long as frames are free. Counters and connections stay as they are.
-    /// Afterwards, call only [`Self::reset_late`], [`Self::note_left_open`] and methods that return
+    /// Afterwards, call only [`Self::answer_after_reset`], [`Self::note_left_open`] and methods that return
     /// counters.
     ///
     /// Returns where to continue; `None` at the end.

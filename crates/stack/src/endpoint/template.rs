@@ -33,7 +33,7 @@ pub struct Template {
     /// their session is open, except those with
     /// [`Instruction::StartSession`](crate::program::Instruction::StartSession). TCP connections
     /// whose template depends on their first bytes have none. UDP flows have sessions over
-    /// datagrams ([`Sessions::begin_datagrams`]).
+    /// datagrams ([`SessionFactory::begin_datagrams`]).
     pub sessions: Option<Arc<dyn SessionFactory>>,
     /// Whether programs of the peers reset connections, so that a reset is no failure.
     pub expects_resets: bool,

@@ -71,7 +71,7 @@ pub(super) fn compose(
 }
 
 impl<'a> Values<'a> {
-    /// Returns the port in a value: a decimal number, or two bytes as in [`Form::Octets`]. `None`
+    /// Returns the port in a value: a decimal number, or two bytes as in [`ValueFormat::DecimalBytes`]. `None`
     /// if the value is no valid port.
     pub(super) fn port(&self, value: Value) -> Option<u16> {
         let port = match self.find(value) {

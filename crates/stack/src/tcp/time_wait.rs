@@ -41,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// Ends TIME-WAIT early; only after [`Self::gives_way_to`] returned true.
+    /// Ends TIME-WAIT early; only after [`Self::may_be_replaced_by`] returned true.
     pub fn end_time_wait(&mut self, counters: &mut TcpCounters) {
         self.finish(EndReason::Closed, counters);
     }

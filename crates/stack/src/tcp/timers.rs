@@ -5,7 +5,7 @@ use super::counters::TcpCounters;
 use wirestorm_model::tcp::Settings;
 
 impl Connection {
-    /// Returns the time of the next call of [`Self::expire`] in ms, or `None` if no timer runs.
+    /// Returns the time of the next call of [`Self::handle_timeout`] in ms, or `None` if no timer runs.
     #[inline(always)]
     pub fn deadline(&self, settings: &Settings, now: Now) -> Option<u32> {
         let timers = [

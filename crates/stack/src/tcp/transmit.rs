@@ -59,7 +59,7 @@ impl Connection {
         self.poll_transmit_burst(BurstLimit::ONE, settings, now, counters)
     }
 
-    /// Like [`Self::depart`], but new data may fill several segments, up to `room`. They come as
+    /// Like [`Self::poll_transmit`], but new data may fill several segments, up to `room`. They come as
     /// one segment with others after it ([`Outgoing::more`]).
     #[inline]
     pub(crate) fn poll_transmit_burst(
@@ -81,7 +81,7 @@ impl Connection {
         Some(outgoing)
     }
 
-    /// Whether there may be something to send. A cheap check: if it returns false, [`Self::depart`]
+    /// Whether there may be something to send. A cheap check: if it returns false, [`Self::poll_transmit`]
     /// returns `None`.
     #[inline]
     pub(crate) fn may_transmit(&self) -> bool {
@@ -427,7 +427,7 @@ impl Connection {
         Some(SendRange { start, length, has_fin, is_again, segments, tail })
     }
 
-    /// Returns the maximum number of segments of the next [`Self::depart_burst`], at least 1. The
+    /// Returns the maximum number of segments of the next [`Self::poll_transmit_burst`], at least 1. The
     /// caller uses it to allocate frames.
     #[inline]
     pub(crate) fn burst_max(&self) -> u32 {

@@ -246,7 +246,7 @@ fn control_instruction(step: &Step) -> Option<Instruction> {
             JumpCondition::Within { span, since } => {
                 Instruction::JumpWithin { tick: since, millis: millis(span), to: UNKNOWN }
             }
-            // `Gathered` compiles it, because it needs a check.
+            // `ContentTables` compiles it, because it needs a check.
             JumpCondition::Received(_) => return None,
         },
         Step::Listen { variable, ref ports } => {

@@ -71,7 +71,7 @@ impl Responders {
 impl Neighbours {
     /// Resolves the destinations of the clients' frames. `interfaces` has the interface name and
     /// the Ethernet address of each used port. `waits` receives a message for each neighbour that
-    /// has not answered [`TRIES`] requests. Setting `stop` ends the retries.
+    /// has not answered [`REQUESTS_MAX`] requests. Setting `stop` ends the retries.
     pub(in crate::emulation) fn find(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],

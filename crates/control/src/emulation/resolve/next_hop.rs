@@ -35,7 +35,7 @@ impl Destinations {
     ) -> Result<Self, HostError> {
         let destination = station.resolve_while(target, goes_on)?.1;
         let route = station.host().route(target);
-        // The route exists, because `resolve_patiently` used it.
+        // The route exists, because `resolve_while` used it.
         let number = |route: Route| by.number(None, route.next_hop, route.source);
         let next_hop = route.map_or(LinkHeader::FIXED, number);
         Ok(Self { destination, next_hop, servers: Vec::new(), note: None })

@@ -79,7 +79,7 @@ pub struct EmulationOptions {
     pub rx_coalesce: Duration,
     /// Maximum number of concurrent connections on each port.
     pub flows_max: usize,
-    /// Seed of random numbers, delays and the clients' first ports. [`Self::drawn_seed`] returns a
+    /// Seed of random numbers, delays and the clients' first ports. [`Self::random_seed`] returns a
     /// new one; the seed of an earlier run repeats its choices.
     pub seed: u64,
     /// Whether to allow an interface that carries the default route.
@@ -126,7 +126,7 @@ const RESET_INTERVAL: Duration = Duration::from_millis(1);
 const OTHER_PORTS_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// A peer may send a challenge ACK before it accepts a reset (RFC 5961 section 3.2). A port answers
-/// until no frame has arrived for [`ASKED_AGAIN_TIME`], for at most [`ASKED_AGAIN_TIME_MAX`].
+/// until no frame has arrived for [`CHALLENGE_TIME`], for at most [`CHALLENGE_TIME_MAX`].
 const CHALLENGE_TIME: Duration = Duration::from_millis(20);
 const CHALLENGE_TIME_MAX: Duration = Duration::from_millis(500);
 
@@ -632,7 +632,7 @@ impl WorkerContext<'_> {
     }
 
     /// Stops all probes. The port stays open for outstanding replies, for at most
-    /// [`ProbeTimes::END_PATIENCE`].
+    /// [`ProbeSchedule::END_PATIENCE`].
     fn end_probes(&self, open: &mut OpenPort) {
         self.probe_times.stop();
         let until = clock::now().saturating_add(ProbeSchedule::END_PATIENCE);

@@ -133,7 +133,7 @@ impl Messages {
     }
 
     /// Arrival time of the frame in message `place`, in nanoseconds of `CLOCK_REALTIME`; `None`
-    /// unless [`Told::FrameAndTime`] requested it.
+    /// unless [`ControlMessages::MetadataAndTime`] requested it.
     pub(super) fn time(&self, place: usize) -> Option<u64> {
         const NEEDED: usize = offset_of!(Control, header);
         let Control { time_header, time, .. } = &self.controls[place];

@@ -166,7 +166,7 @@ impl OffloadReceive {
     }
 
     /// Attaches a BPF program to the interface's ingress that copies frames into a ring, of long
-    /// frames the beginning ([`Fetched::Beginning`]). If the host has no address on the interface,
+    /// frames the beginning ([`FetchExtent::HeadersOnly`]). If the host has no address on the interface,
     /// the program drops TCP and UDP, which the network stack would drop anyway. All other frames
     /// go on to the stack. The ring holds 8 MiB of frames; the port counts further frames as
     /// missed. Ignores the options `filter`, `fanout` and `receive_ring_bytes`.

@@ -545,7 +545,7 @@ fn times(place: &ValueAt<'_>, side: Side, content: Content, count: u64) -> Resul
     Ok(Line::Sends { side, text, size, fill })
 }
 
-/// Repeats the content `count` times, up to [`WRITTEN_MAX`] bytes.
+/// Repeats the content `count` times, up to [`EXPANDED_MAX`] bytes.
 fn several(place: &ValueAt<'_>, content: Content, count: u64) -> Result<Content, PlanError> {
     if count == 1 {
         return Ok(content);

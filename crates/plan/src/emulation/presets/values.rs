@@ -74,7 +74,7 @@ impl Content {
         Ok(Self { text, size, fill })
     }
 
-    /// Returns all bytes, at most [`WRITTEN_MAX`].
+    /// Returns all bytes, at most [`EXPANDED_MAX`].
     pub(super) fn expanded(&self, place: &ValueAt<'_>) -> Result<Vec<u8>, PlanError> {
         if u64::from(self.size) > EXPANDED_MAX {
             return Err(place.unexpected(format!("at most {EXPANDED_MAX} bytes here")));

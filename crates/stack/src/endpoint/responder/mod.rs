@@ -71,7 +71,7 @@ impl Responder {
         }
     }
 
-    /// See [`Endpoint::live_at`](crate::endpoint::Endpoint::live_at).
+    /// See [`Endpoint::set_addresses`](crate::endpoint::Endpoint::set_addresses).
     pub(super) fn live_at(
         &mut self,
         mac: MacAddress,

@@ -157,7 +157,7 @@ impl Run {
         self.wait == Wait::Over
     }
 
-    /// Holds the program until [`Self::begin_anew`].
+    /// Holds the program until [`Self::restart_program`].
     #[cold]
     pub(crate) const fn hold(&mut self) {
         self.wait = Wait::Over;

@@ -81,7 +81,7 @@ impl Run {
         if self.waits_for_acknowledgements { Wait::Acknowledgement } else { Wait::Departure }
     }
 
-    /// Like [`Self::wait_of_sending`], with an exchange.
+    /// Like [`Self::wait_after_send`], with an exchange.
     pub(super) const fn wait_after_exchange_send(&self) -> Wait {
         if self.waits_for_acknowledgements {
             Wait::ExchangeAcknowledgement
