@@ -16,7 +16,7 @@ pub enum Load {
         rate: Rate,
         /// Maximum number of open flows, without those in TIME-WAIT; `None`: the size of the flow
         /// table. Flows that are due above it are skipped and counted.
-        flows_max: Option<u64>,
+        concurrent_max: Option<u64>,
     },
     /// Starts flows at exponentially distributed intervals, as independent users do (an open
     /// loop).
@@ -24,11 +24,11 @@ pub enum Load {
         /// Flows per second on average.
         rate: Rate,
         /// Maximum number of open flows, as for [`Load::Rate`].
-        at_most: Option<u64>,
+        concurrent_max: Option<u64>,
     },
     /// Keeps this many flows open (a closed loop); flows in TIME-WAIT do not count. A failed flow
     /// is replaced after 100 ms. The delay doubles with each further failure, up to 1 s.
-    Hold(u64),
+    Concurrent(u64),
     /// Adjusts the rate of flows so that they receive this many bits of data per second. If a flow
     /// takes longer than a second, adjusts the number of open flows instead. Keeps at least one
     /// flow open, and adds flows only while they increase the throughput.
@@ -39,7 +39,7 @@ pub enum Load {
         /// Number of users.
         users: u64,
         /// Time between the end of a flow and the start of the next one.
-        think: ThinkTime,
+        think_time: ThinkTime,
     },
 }
 
@@ -63,6 +63,6 @@ pub enum ThinkTime {
         /// Mean.
         mean: Duration,
         /// Standard deviation.
-        deviation: Duration,
+        stddev: Duration,
     },
 }

@@ -12,7 +12,7 @@ pub const SEGMENT_SIZE_MIN: u16 = 10;
 
 /// Use of ECN (RFC 3168 section 6.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EcnUse {
+pub enum EcnMode {
     /// Neither offered nor accepted.
     #[default]
     Never,
@@ -100,7 +100,7 @@ pub struct Settings {
     /// Default 256.
     pub reassembly_max: u16,
     /// Use of ECN (RFC 3168). Default never.
-    pub ecn: EcnUse,
+    pub ecn: EcnMode,
     /// Whether to use TCP Fast Open (RFC 7413): clients with a cookie send data with the SYN, and
     /// servers accept it. Default false.
     pub fast_open: bool,
@@ -155,7 +155,7 @@ impl Default for Settings {
             rack: true,
             dupack_threshold: 3,
             reassembly_max: REASSEMBLY_RANGES_DEFAULT as u16,
-            ecn: EcnUse::Never,
+            ecn: EcnMode::Never,
             fast_open: false,
             congestion: Algorithm::Cubic,
             retransmission: RtoBounds::default(),

@@ -12,7 +12,7 @@ use crate::document::error::PlanError;
 use crate::document::range::read_range;
 use crate::document::value_at::{Fields, ValueAt};
 
-pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "from", "to", "source_port"];
+pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "src", "dst", "source_port"];
 
 /// Reads the tunnels of a port. A missing tunnel end defaults to the port's own address of the same
 /// family in `own`.
@@ -100,14 +100,14 @@ fn read_endpoints(
             place.error(found, format!("the other, or an address of {family} of the port"))
         })
     };
-    match (address("from")?, address("to")?) {
+    match (address("src")?, address("dst")?) {
         (Some((_, from)), Some((place, to))) if from.is_ipv4() != to.is_ipv4() => {
             Err(place.unexpected(format!("an address of the family of {from}")))
         }
         (Some((_, from)), Some((_, to))) => Ok((from, to)),
         (None, Some((_, to))) => Ok((own(to)?, to)),
         (Some((_, from)), None) => Ok((from, own(from)?)),
-        (None, None) => Err(place.error("no end of the tunnel", "to, from, or both")),
+        (None, None) => Err(place.error("no end of the tunnel", "dst, src, or both")),
     }
 }
 

@@ -399,7 +399,7 @@ fn set_next_hop(client: &mut Client, port: &TrexPort) -> PyResult<()> {
     if !port.vlan.is_empty() {
         client.devices.push(Devices {
             clients,
-            every: 1,
+            stride: 1,
             count: 1,
             vlan: vlans(&port.vlan)?,
             labels: MplsLabels::default(),
@@ -441,7 +441,7 @@ fn gateway_devices(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
     };
     Ok(Devices {
         clients: AddressRange { first, count: more.saturating_add(1) },
-        every: 1,
+        stride: 1,
         count: 1,
         vlan: vlans(vlan)?,
         labels: MplsLabels::default(),

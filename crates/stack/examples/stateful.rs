@@ -112,12 +112,12 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
         pairing: Pairing::RoundRobin,
         server_port: 80,
         client_ports: 1_024..=65_535,
-        turn: 1,
+        consecutive_flows: 1,
         reuse_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
-    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), flows_max: None };
+    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), concurrent_max: None };
     let limit = Some(connections);
     let endpoint = |instructions: Vec<Instruction>, role, seed| {
         let program = Program::new(instructions).expect("a program within its bounds");

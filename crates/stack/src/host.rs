@@ -36,7 +36,7 @@ pub struct ProxiedAddresses {
     /// Range of the addresses.
     pub range: AddressRange,
     /// Takes every Nth address of the range, starting with the first; at least 1.
-    pub every: u32,
+    pub stride: u32,
 }
 
 impl ProxiedAddresses {
@@ -48,14 +48,14 @@ impl ProxiedAddresses {
     }
 
     fn all(&self) -> impl Iterator<Item = IpAddr> {
-        let every = self.every.max(1);
+        let every = self.stride.max(1);
         let count = self.range.count.div_ceil(every);
         (0..count).map(move |number| self.range.at(u64::from(number) * u64::from(every)))
     }
 
     fn have(&self, address: IpAddr) -> bool {
         let place = self.range.offset_of(address);
-        place.is_some_and(|place| place.is_multiple_of(self.every.max(1)))
+        place.is_some_and(|place| place.is_multiple_of(self.stride.max(1)))
     }
 }
 
@@ -293,7 +293,7 @@ mod tests {
         const TAGS: [u8; 8] = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7];
         let asker = Host { mac: MacAddress([2, 0, 0, 0, 0, 2]), ..host() };
         let range = AddressRange { first: ip("10.0.0.10"), count: 4 };
-        let guests = vec![ProxiedAddresses { range, every: 2 }];
+        let guests = vec![ProxiedAddresses { range, stride: 2 }];
         let tagged = Host { tags: TAGS.to_vec(), proxied: guests, ..host() };
         let asks = |target: &str| asker.solicitation(ip("10.0.0.2"), ip(target)).unwrap();
         let with = |tags: &[u8], frame: &[u8]| [&frame[..12], tags, &frame[12..]].concat();
@@ -336,7 +336,7 @@ mod tests {
             let prefix = |it: &&str| Prefix { address: ip(it), length: 64 };
             let range = AddressRange { first: ip("2001:db8:1::"), count: guests };
             let others = AddressRange { first: ip("10.0.0.1"), count: u32::MAX };
-            let guests = [range, others].map(|range| ProxiedAddresses { range, every: 1 });
+            let guests = [range, others].map(|range| ProxiedAddresses { range, stride: 1 });
             let host = Host { addresses: addresses.iter().map(prefix).collect(), ..host() };
             let host = Host { proxied: guests.into(), tags: vec![0x81, 0, 0, 7], ..host };
             let reports = host.listener_reports();

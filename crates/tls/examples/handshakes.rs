@@ -100,14 +100,14 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
         servers: range([48, 0, 0, 1]),
         server_port: PORT,
         client_ports: 1_024..=65_535,
-        turn: 1,
+        consecutive_flows: 1,
         reuse_after: None,
         order: ClientOrder::default(),
         pairing: Pairing::default(),
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
-    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), flows_max: None };
+    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), concurrent_max: None };
     let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(count));
     let asks = Role::Client { tuples, link, load, ramp, limit };
     let answers = Role::Server { listen: Listen::at(PORT) };

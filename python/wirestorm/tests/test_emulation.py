@@ -105,7 +105,7 @@ def test_result_has_rows_a_table_and_json(lab):
 
 
 def test_progress_is_visible_and_loads_change_during_the_run(lab):
-    plan = plan_of(load={"hold": 2})
+    plan = plan_of(load={"concurrent": 2})
     plan["templates"][0]["client"]["program"].append({"delay": "10min"})
     with ws.start_emulation(plan, lab.ports) as running:
         until(lambda: running.progress.ports["a"].connects == 2)
@@ -260,7 +260,7 @@ def test_follow_samples_single_flows(lab):
     def sampled():
         return [port.connections.sampled_flows for port in running.ports()]
 
-    plan = plan_of(load={"hold": 3})
+    plan = plan_of(load={"concurrent": 3})
     plan["templates"][0]["client"]["program"].append({"delay": "10min"})
     with ws.start_emulation(plan, lab.ports, follow=2, interval="50ms") as running:
         until(lambda: [len(port) for port in sampled()] == [2, 2])

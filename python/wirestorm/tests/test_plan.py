@@ -148,7 +148,7 @@ def test_durations_are_times_packets_or_bursts():
     assert duration(0.25) == "250000000ns"
     assert duration(ws.packets(7)) == {"fixed_packets": 7}
     bursts = ws.bursts(3, packets=10, gap="1ms")
-    assert duration(bursts) == {"burst": {"bursts": 3, "packets": 10, "gap": "1ms"}}
+    assert duration(bursts) == {"burst": {"bursts": 3, "packets": 10, "inter_burst_gap": "1ms"}}
     plan_of(ws.ethernet(), duration=bursts).check()
 
 

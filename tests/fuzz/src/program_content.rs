@@ -49,13 +49,13 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
         pairing: Pairing::RoundRobin,
         server_port: 80,
         client_ports: 1_024..=1_025,
-        turn: 1,
+        consecutive_flows: 1,
         reuse_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
     let (ramp, limit) = (Duration::ZERO, Some(1));
-    let client = Role::Client { tuples, link, load: Load::Hold(1), ramp, limit };
+    let client = Role::Client { tuples, link, load: Load::Concurrent(1), ramp, limit };
     let tcp = Settings { maximum_segment_size: mss, time_wait_ms: 1, ..Settings::default() };
     let endpoint = |program, role, seed| {
         let transport = Transport::Tcp(tcp);

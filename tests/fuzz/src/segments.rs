@@ -11,7 +11,7 @@ use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
 use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Algorithm;
-use wirestorm_model::tcp::{EcnUse, Settings};
+use wirestorm_model::tcp::{EcnMode, Settings};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
@@ -43,9 +43,9 @@ pub fn run(input: &[u8]) {
         sack: is_on(4),
         rack: whom & 4 == 0,
         ecn: match (is_on(5), whom & 16 == 0) {
-            (true, true) => EcnUse::Offer,
-            (true, false) => EcnUse::Accept,
-            (false, _) => EcnUse::Never,
+            (true, true) => EcnMode::Offer,
+            (true, false) => EcnMode::Accept,
+            (false, _) => EcnMode::Never,
         },
         reassembly_max: if whom & 16 == 0 { 256 } else { 2 },
         send_buffer: if whom & 32 == 0 { u32::MAX } else { 2_000 },
@@ -227,7 +227,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         pairing: Pairing::RoundRobin,
         server_port: 80,
         client_ports: 1_024..=1_025,
-        turn: 1,
+        consecutive_flows: 1,
         reuse_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];

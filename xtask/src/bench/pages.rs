@@ -111,7 +111,7 @@ impl Bench<'_> {
         let plan = self.plan("clients", &format!(
             "ports: [{{name: p, addresses: {CLIENT}/24}}]\n\
              templates:\n  - name: page\n    client:\n      tx: p\n      servers: {SERVER}\n      \
-             load: {{hold: {AT_ONCE}}}\n      program:\n        \
+             load: {{concurrent: {AT_ONCE}}}\n      program:\n        \
              - send: \"GET / HTTP/1.1\\r\\nHost: {SERVER}\\r\\nConnection: close\\r\\n\\r\\n\"\n        \
              - wait_for_close\n    tcp: {{time_wait: 1ms}}\n"
         ))?;

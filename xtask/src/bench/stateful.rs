@@ -57,7 +57,7 @@ templates:
       tx: clients
       addresses: 10.0.0.1-10.0.0.255
       servers: 10.0.1.1-10.0.1.255
-      load: {hold: 512}
+      load: {concurrent: 512}
       program: [{send: {size: 100}}, {receive: 32000}]
     server:
       tx: servers

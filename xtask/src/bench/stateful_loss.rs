@@ -33,7 +33,7 @@ templates:
     client:
       tx: clients
       servers: 198.51.100.2
-      load: {hold: 1}
+      load: {concurrent: 1}
       limit: 1
       program: [{blocking: false}, {repeat: {steps: [{send: {size: 50000000}}]}}]
     server:

@@ -297,7 +297,7 @@ fn error_in_a_client_configuration_has_its_file_name() {
 #[test]
 fn multiplier_must_be_greater_than_zero() {
     let scratch = Scratch::new().expect("a folder");
-    let holds = HANGS.replace("{rate: 1}, limit: 3", "{hold: 3}");
+    let holds = HANGS.replace("{rate: 1}, limit: 3", "{concurrent: 3}");
     let plan = plan(&scratch, &holds);
     for (factor, expected) in [("1", 3), ("2", 6), ("0.1", 1)] {
         let flags = ["sim", path(&plan), "-d", "1s", "--json", "-", "-m", factor];

@@ -38,7 +38,7 @@ pub enum EmulationError {
     },
     /// A router has no source address for ARP or neighbour discovery requests.
     #[error(
-        "{path}: no source address to resolve the next hop {next_hop}: set `next_hop_from` \
+        "{path}: no source address to resolve the next hop {next_hop}: set `next_hop_source` \
          (`src_ip` in a client configuration), or `addresses` of the port"
     )]
     NoSourceAddress {

@@ -84,7 +84,7 @@ fn replayed(capture: &Path, flow: usize) -> Duration {
          templates:\n\
          \x20 - name: said\n\
          \x20   conversation: {{file: {:?}, flow: {flow}}}\n\
-         \x20   client: {{tx: left, addresses: 10.0.0.1, servers: 10.0.1.1, load: {{hold: 1}}}}\n\
+         \x20   client: {{tx: left, addresses: 10.0.0.1, servers: 10.0.1.1, load: {{concurrent: 1}}}}\n\
          \x20   server: {{tx: right}}\n",
         capture.canonicalize().expect("a path")
     );
@@ -112,7 +112,7 @@ templates:
       tx: left
       addresses: 10.0.0.1
       servers: 10.0.1.1
-      load: {hold: 1}
+      load: {concurrent: 1}
       tcp: {no_delay: true}
       program:
         - blocking: false
@@ -157,7 +157,7 @@ templates:
       tx: left
       addresses: 10.0.0.1
       servers: 10.0.1.1
-      load: {hold: 1}
+      load: {concurrent: 1}
       program: [{repeat: {times: 10, steps: [{send: {size: 2000, fill: ask}}, {receive: 100}]}}]
     server:
       tx: right

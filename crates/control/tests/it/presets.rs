@@ -149,7 +149,7 @@ fn request_variables_have_values_for_each_flow() {
 #[test]
 fn udp_flows_survive_their_longest_delays() {
     let minute = Duration::from_secs(60);
-    let result = run(&plan("sip: {ring: 2s, talk: 30s}", 5), minute);
+    let result = run(&plan("sip: {ring_time: 2s, talk_time: 30s}", 5), minute);
     assert_closed(&result, 5);
     let [client, _] = templates(&result);
     assert!(client.times.whole.max_ns > Some(32_000_000_000), "{:?}", client.times.whole);
@@ -160,7 +160,7 @@ fn udp_flows_survive_their_longest_delays() {
     assert!((1_200..1_210).contains(&took(&result, "dns").0));
 
     let result =
-        run(&plan("sip: {talk: {mean: 3s}, delay: {mean: 1s, deviation: 200ms}}", 50), minute);
+        run(&plan("sip: {talk_time: {mean: 3s}, delay: {mean: 1s, stddev: 200ms}}", 50), minute);
     assert_closed(&result, 50);
     // Some calls last more than twice the mean.
     let [client, _] = templates(&result);
@@ -349,7 +349,7 @@ fn each_sip_call_has_unique_identifiers_on_both_sides() {
         ("10.0.0.1-10.0.0.4", "10.0.1.1", "10.0.0."),
         ("2001:db8::1-2001:db8::4", "2001:db8::9", "["),
     ] {
-        let text = plan("sip: {ring: 5ms, talk: 9ms}", 4)
+        let text = plan("sip: {ring_time: 5ms, talk_time: 9ms}", 4)
             .replace("addresses: 10.0.0.1,", &format!("addresses: \"{client}\","))
             .replace("servers: 10.0.1.1,", &format!("servers: \"{server}\","));
         let (result, calls) = captured(&text, Duration::from_secs(1));
@@ -405,7 +405,7 @@ fn sip_media_flow_between_the_negotiated_ports() {
     for (client, server) in
         [("10.0.0.1-10.0.0.2", "10.0.1.1"), ("2001:db8::1-2001:db8::2", "2001:db8::9")]
     {
-        let text = plan("sip: {ring: 5ms, packets: 50, media_port: 6000}", 4)
+        let text = plan("sip: {ring_time: 5ms, packets: 50, media_port: 6000}", 4)
             .replace("addresses: 10.0.0.1,", &format!("addresses: \"{client}\","))
             .replace("servers: 10.0.1.1,", &format!("servers: \"{server}\","));
         let (result, flows) = captured(&text, Duration::from_secs(1));
@@ -486,7 +486,7 @@ fn sip_server_echoes_the_headers_of_each_request() {
         receive_datagrams: 1
         expect: {pattern: "^SIP/2.0 200 OK\r\n(?s:.*)To: <sip:bob>;tag=mine\r\nCall-ID: real-77\r\nCSeq: 316 BYE\r\n"}"#;
     let steps = format!("idle: 5s\n{steps}");
-    let text = others("sip: {ring: 100ms}", 5060, "udp", &steps);
+    let text = others("sip: {ring_time: 100ms}", 5060, "udp", &steps);
     // The OPTIONS request is a separate flow.
     assert_flows(&run(&text, Duration::from_secs(1)), 3, 6);
 }

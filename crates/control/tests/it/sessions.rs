@@ -63,7 +63,7 @@ templates:
   - name: mail
     smtp: {start_tls: true, messages: 2, message: "secret\r\n.\r\n\r\n", delay: 1ms}
     tls: {versions: [1.3], sni: mail.test}
-    client: {tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {hold: 1}, limit: 4}
+    client: {tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {concurrent: 1}, limit: 4}
     server: {tx: s}
 "#;
 
@@ -90,7 +90,7 @@ templates:
   - name: files
     ftp: {files: [{name: a, size: 70000}], upload: [{name: b, size: 50000}, {name: e, size: 0}], list: [NLST], rounds: 2}
     tls: {versions: [1.3]}
-    client: {tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {hold: 1}, limit: 3}
+    client: {tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {concurrent: 1}, limit: 3}
     server: {tx: s}
 "#;
 
@@ -130,7 +130,7 @@ fn talk(lines: &[(&str, &str)]) -> String {
       addresses: 10.0.0.2
       servers: 10.0.1.1
       server_port: 21
-      load: {{hold: 1}}
+      load: {{concurrent: 1}}
       limit: 1
       program:
         - receive: {{message: reply}}
@@ -170,7 +170,7 @@ fn ftp_without_tls_works_beside_ftp_with_tls() {
     let clear = "
   - name: clear
     ftp: {files: [], upload: [{name: b, size: 300000}], delay: 30ms}
-    client: {tx: c, addresses: 10.0.0.2, servers: 10.0.1.1, server_port: 2121, load: {hold: 1}, limit: 2}
+    client: {tx: c, addresses: 10.0.0.2, servers: 10.0.1.1, server_port: 2121, load: {concurrent: 1}, limit: 2}
     server: {tx: s, port: 2121}
 ";
     let (result, _) = run(&format!("{FILES}{}", clear.trim_start_matches('\n')));
@@ -192,7 +192,7 @@ templates:
       addresses: 10.0.0.1
       servers: 10.0.1.1
       server_port: 80
-      load: {hold: 1}
+      load: {concurrent: 1}
       limit: 1
       program:
         - transaction: {start: all}

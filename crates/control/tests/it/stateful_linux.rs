@@ -19,7 +19,7 @@ use wirestorm_model::ip::IpSettings;
 use wirestorm_model::load::Load;
 use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::tcp::Algorithm;
-use wirestorm_model::tcp::{EcnUse, Settings};
+use wirestorm_model::tcp::{EcnMode, Settings};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
     Endpoint, EndpointOptions, LinkHeader, Listen, Role, Template, Transport, Tuples,
@@ -267,9 +267,9 @@ fn settings_variants() -> Vec<Settings> {
         Settings { timestamps: false, ..plain },
         Settings { sack: false, ..plain },
         Settings { window_scaling: false, timestamps: false, sack: false, ..plain },
-        Settings { ecn: EcnUse::Offer, ..plain },
+        Settings { ecn: EcnMode::Offer, ..plain },
         Settings { maximum_segment_size: 88, ..plain },
-        Settings { ecn: EcnUse::Accept, window_shift: Some(9), ..plain },
+        Settings { ecn: EcnMode::Accept, window_shift: Some(9), ..plain },
         Settings { send_buffer: 6_000, ack_after_bytes: 5_000, ..plain },
         Settings { receive_buffer: 4 << 20, ..plain },
         Settings { delayed_ack_ms: 0, no_delay: true, push_all: true, ..plain },
@@ -287,7 +287,7 @@ fn linux_fetches_pages_from_us() {
         for (ours, _) in ends(&wire) {
             let (page, agreed) = fetch(&wire, ours);
             assert!(page == content(300_000), "{ours}: {settings:?}");
-            let has_ecn = settings.ecn != EcnUse::Never;
+            let has_ecn = settings.ecn != EcnMode::Never;
             assert_eq!(agreed, wanted(&settings, has_ecn), "{ours}: {settings:?}");
         }
         let endpoint = running.stop();
@@ -382,7 +382,7 @@ fn between(
             pairing: Pairing::RoundRobin,
             server_port: PORT,
             client_ports,
-            turn: 1,
+            consecutive_flows: 1,
             reuse_after: None,
         },
         link: LinkHeader::new(&link).unwrap().into(),
@@ -423,7 +423,7 @@ fn fetch_from_linux(
     let listener = listen(wire, ends.1);
     let running = wire.start(template, buffers, 2);
     let served = serve(&listener, 300_000, 2, |stream| {
-        let has_ecn = settings.ecn == EcnUse::Offer;
+        let has_ecn = settings.ecn == EcnMode::Offer;
         assert_eq!(agreed(wire, stream), wanted(settings, has_ecn), "{ends:?}: {settings:?}");
     });
     // Data sent after the peer's FIN also arrived: the connection was half-closed.

@@ -78,7 +78,7 @@ templates:
       tx: right
       port: 80
       program:
-        - remember: begin
+        - save_time: begin
         - label: again
         - receive: 3
         - send: {size: 5, fill: x}
@@ -207,7 +207,7 @@ fn flow_series_count_by_interval() {
 #[test]
 fn at_most_counts_skipped_flows() {
     // Each flow takes slightly more than 100 ms, so 20/s needs two concurrent flows.
-    for load in ["{rate: 20, at_most: 1}", "{poisson: 20, at_most: 1}"] {
+    for load in ["{rate: 20, concurrent_max: 1}", "{poisson: 20, concurrent_max: 1}"] {
         let text = PLAN
             .replace("load: {rate: 20}", &format!("load: {load}"))
             .replace("- send: bye", "- delay: 100ms\n        - send: bye");
@@ -226,7 +226,7 @@ fn at_most_counts_skipped_flows() {
 #[test]
 fn sampled_flows_are_replaced_when_they_end() {
     let text = PLAN
-        .replace("load: {rate: 20}", "load: {hold: 3}")
+        .replace("load: {rate: 20}", "load: {concurrent: 3}")
         .replace("        - send: bye", "        - delay: 300ms\n        - send: bye");
     let plan = EmulationPlan::parse(&text).unwrap();
     let follow = |choice: FlowChoice| {
@@ -287,7 +287,7 @@ templates:
       tx: left
       addresses: 10.0.0.1
       servers: 10.0.0.2
-      load: {hold: 1}
+      load: {concurrent: 1}
       limit: 1
       program: [{receive: 20000000}]
     server: {tx: right, port: 80, program: [{send: {size: 20000000}}, wait_for_close]}
@@ -369,7 +369,7 @@ fn conversations_at_one_address_and_port_use_the_right_server() {
     let template = |number: usize| {
         format!(
             "  - name: page{number}\n    http: {{path: /{number}, response: {{body: {}}}}}\n    \
-             client: {{tx: left, addresses: 10.0.0.1, servers: 10.0.1.{number}, load: {{hold: 1}}, \
+             client: {{tx: left, addresses: 10.0.0.1, servers: 10.0.1.{number}, load: {{concurrent: 1}}, \
              limit: 1}}\n    server: {{tx: right, addresses: 10.0.1.{number}}}\n",
             number * 1_000
         )
@@ -719,7 +719,7 @@ fn clients_use_the_vlan_and_next_hop_of_devices() {
         "      load: {rate: 20}",
         "      load: {rate: 20}
       devices:
-        - {clients: 10.0.0.1-10.0.0.3, every: 2, count: 2, vlan: 7, dst: \"02:00:00:00:09:ff\"}
+        - {clients: 10.0.0.1-10.0.0.3, stride: 2, count: 2, vlan: 7, dst: \"02:00:00:00:09:ff\"}
         - {clients: 10.0.0.1-10.0.0.3, vlan: 8}",
     );
     let plan = EmulationPlan::parse(&text).unwrap();

@@ -44,7 +44,7 @@ pub enum Step {
         /// Condition that the message must meet.
         expected: Condition,
         /// Label at which a failed flow continues; `None`: its program ends.
-        otherwise: Option<Label>,
+        on_failure: Option<Label>,
     },
     /// Stores a part of the last message. If the message has no such part, the flow fails.
     Extract {
@@ -145,7 +145,7 @@ pub enum Step {
         /// Mean.
         mean: Duration,
         /// Standard deviation of a normal distribution; `None`: exponential distribution.
-        deviation: Option<Duration>,
+        stddev: Option<Duration>,
     },
     /// Starts TLS and waits for the handshake. Without this step the handshake comes first on a
     /// connection with TLS.

@@ -26,7 +26,7 @@ pub(super) const CLIENT: [&str; 17] = [
     "tx",
     "addresses",
     "order",
-    "turn",
+    "consecutive_flows",
     "reuse_after",
     "ports",
     "servers",
@@ -35,17 +35,17 @@ pub(super) const CLIENT: [&str; 17] = [
     "ethernet",
     "devices",
     "load",
-    "ramp",
+    "ramp_up",
     "limit",
     "program",
     "tcp",
     "ip",
 ];
 pub(super) const ETHERNET: [&str; 1] = ["dst"];
-pub(super) const USERS: [&str; 2] = ["users", "think"];
-pub(super) const RATE: [&str; 2] = ["rate", "at_most"];
-pub(super) const POISSON: [&str; 2] = ["poisson", "at_most"];
-pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "hold", "throughput", "users"];
+pub(super) const USERS: [&str; 2] = ["users", "think_time"];
+pub(super) const RATE: [&str; 2] = ["rate", "concurrent_max"];
+pub(super) const POISSON: [&str; 2] = ["poisson", "concurrent_max"];
+pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "concurrent", "throughput", "users"];
 
 pub(super) fn read(
     place: &ValueAt<'_>,
@@ -78,12 +78,15 @@ pub(super) fn read(
         Some(ethernet) => read_destination(&ethernet)?,
     };
     let load = read_load(
-        &fields.required("load", "one of the fields rate, poisson, hold, throughput, users")?,
+        &fields
+            .required("load", "one of the fields rate, poisson, concurrent, throughput, users")?,
     )?;
-    let ramp = match fields.get("ramp") {
+    let ramp = match fields.get("ramp_up") {
         None => Duration::ZERO,
         Some(ramp) if !supports_ramp(&load) => {
-            return Err(ramp.error("a ramp", "none: only rate, poisson, hold and users have one"));
+            return Err(
+                ramp.error("a ramp", "none: only rate, poisson, concurrent and users have one")
+            );
         }
         Some(ramp) => read_time(&ramp)?,
     };
@@ -106,7 +109,9 @@ pub(super) fn read(
         transmit,
         addresses,
         order,
-        turn: fields.get("turn").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))? as u32,
+        consecutive_flows: fields
+            .get("consecutive_flows")
+            .map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))? as u32,
         reuse_after: fields.get("reuse_after").map(|it| it.integer(1, u64::MAX)).transpose()?,
         pairing,
         ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
@@ -119,7 +124,7 @@ pub(super) fn read(
         destination,
         devices: by,
         load,
-        ramp,
+        ramp_up: ramp,
         limit,
         program: dialogues::steps(&fields, speech, Side::Client)?,
         stamp: None,
@@ -128,7 +133,7 @@ pub(super) fn read(
     })
 }
 
-/// Refuses `turn` with random clients, and `reuse_after` with random clients or servers: a random
+/// Refuses `consecutive_flows` with random clients, and `reuse_after` with random clients or servers: a random
 /// choice has no sequence that could continue or repeat.
 fn check_random_selection(
     fields: &Fields<'_>,
@@ -141,7 +146,7 @@ fn check_random_selection(
         _ => return Ok(()),
     };
     let expected = format!("none with {drawn}, which is random for each connection, or {instead}");
-    if let Some(turn) = fields.get("turn").filter(|_| order == ClientOrder::Random)
+    if let Some(turn) = fields.get("consecutive_flows").filter(|_| order == ClientOrder::Random)
         && turn.integer(1, u32::MAX.into())? > 1
     {
         return Err(turn.unexpected(expected));
@@ -197,7 +202,7 @@ fn read_load(place: &ValueAt<'_>) -> Result<Load, PlanError> {
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
     }
-    let beside = ["ramp", "limit"].into_iter().find(|name| place.value().get(name).is_some());
+    let beside = ["ramp_up", "limit"].into_iter().find(|name| place.value().get(name).is_some());
     if let Some(name) = beside {
         let field = place.child(name, &place.value()[name]);
         return Err(field
@@ -223,11 +228,11 @@ fn read_load(place: &ValueAt<'_>) -> Result<Load, PlanError> {
             let rate = Rate::parse_per_second(&text, 1).map_err(|_| value.unexpected(BITS))?;
             Ok(Load::Throughput(rate.per_second().max(1.0) as u64))
         }
-        _ => value.integer(1, u32::MAX.into()).map(Load::Hold),
+        _ => value.integer(1, u32::MAX.into()).map(Load::Concurrent),
     }
 }
 
-/// Reads `rate` or `poisson`, with an optional `at_most`; `None` for another load, and for several
+/// Reads `rate` or `poisson`, with an optional `concurrent_max`; `None` for another load, and for several
 /// loads, which the caller refuses.
 fn read_rate(place: &ValueAt<'_>) -> Result<Option<Load>, PlanError> {
     const EXPECTED: &str =
@@ -247,28 +252,28 @@ fn read_rate(place: &ValueAt<'_>) -> Result<Option<Load>, PlanError> {
     let rate = Rate::parse_per_second(&text, 1).map_err(|_| rate.unexpected(EXPECTED))?;
     let at_most = fields.get(names[1]).map(|it| it.integer(1, u32::MAX.into())).transpose()?;
     Ok(Some(match names {
-        RATE => Load::Rate { rate, flows_max: at_most },
-        _ => Load::Poisson { rate, at_most },
+        RATE => Load::Rate { rate, concurrent_max: at_most },
+        _ => Load::Poisson { rate, concurrent_max: at_most },
     }))
 }
 
-/// Reads `users`, with an optional `think`; `None` for another load.
+/// Reads `users`, with an optional `think_time`; `None` for another load.
 fn read_users(place: &ValueAt<'_>) -> Result<Option<Load>, PlanError> {
     if place.value().get("users").is_none() {
         return Ok(None);
     }
     let fields = place.fields(&USERS)?;
     let users = fields.required("users", "how many")?.integer(1, u32::MAX.into())?;
-    let think = match fields.get("think") {
+    let think = match fields.get("think_time") {
         None => ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO },
         Some(think) => match delay::read_delay(&think)? {
-            Step::RandomDelay { mean, deviation: None } => ThinkTime::Exponential { mean },
-            Step::RandomDelay { mean, deviation: Some(deviation) } => {
-                ThinkTime::Normal { mean, deviation }
+            Step::RandomDelay { mean, stddev: None } => ThinkTime::Exponential { mean },
+            Step::RandomDelay { mean, stddev: Some(deviation) } => {
+                ThinkTime::Normal { mean, stddev: deviation }
             }
             Step::Delay { min, max } => ThinkTime::Uniform { min, max },
             _ => return Err(think.unexpected("a time, as for delay")),
         },
     };
-    Ok(Some(Load::Users { users, think }))
+    Ok(Some(Load::Users { users, think_time: think }))
 }

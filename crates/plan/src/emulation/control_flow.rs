@@ -82,7 +82,7 @@ impl<'a> ControlFlowGraph<'a> {
             Step::Jump { to, when: JumpCondition::Always } => (there(to), false),
             Step::Jump { to, .. }
             | Step::DecrementAndJump { to, .. }
-            | Step::Expect { otherwise: Some(to), .. } => (there(to), true),
+            | Step::Expect { on_failure: Some(to), .. } => (there(to), true),
             Step::Repeat { times: None, .. } => (Some(*begin), false),
             Step::Repeat { times: Some(2..), .. } => (Some(*begin), true),
             Step::Reset => (Some(self.places.len()), false),
@@ -157,7 +157,7 @@ impl<'a> ControlFlowGraph<'a> {
 fn waits(step: &Step) -> bool {
     match step {
         Step::Delay { max, .. } => *max > Duration::ZERO,
-        Step::RandomDelay { mean, deviation } => {
+        Step::RandomDelay { mean, stddev: deviation } => {
             *mean > Duration::ZERO || deviation.is_some_and(|it| it > Duration::ZERO)
         }
         Step::Send { .. }
@@ -169,7 +169,7 @@ fn waits(step: &Step) -> bool {
         | Step::ReceiveMessage(_)
         | Step::ReceiveMessageOrFail(_)
         | Step::ReceiveDatagrams { clear: true, .. }
-        | Step::Expect { otherwise: None, .. }
+        | Step::Expect { on_failure: None, .. }
         | Step::Extract { .. }
         | Step::RunFlow
         | Step::StartFlow { .. }

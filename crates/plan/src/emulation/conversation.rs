@@ -223,10 +223,10 @@ fn delay_upper_bound(delay: &Step) -> Duration {
     let times = |time: Duration, factor: u64| Duration::from_nanos(time.as_nanos() * factor);
     match delay {
         Step::Delay { max, .. } => *max,
-        Step::RandomDelay { mean, deviation: Some(deviation) } => {
+        Step::RandomDelay { mean, stddev: Some(deviation) } => {
             mean.saturating_add(times(*deviation, 10))
         }
-        Step::RandomDelay { mean, deviation: None } => times(*mean, 20),
+        Step::RandomDelay { mean, stddev: None } => times(*mean, 20),
         _ => Duration::ZERO,
     }
 }

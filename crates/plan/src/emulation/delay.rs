@@ -7,7 +7,7 @@ use crate::document::error::PlanError;
 use crate::document::time::read_time;
 use crate::document::value_at::ValueAt;
 
-pub(super) const DELAY: [&str; 4] = ["min", "max", "mean", "deviation"];
+pub(super) const DELAY: [&str; 4] = ["min", "max", "mean", "stddev"];
 
 pub(super) fn read_delay(place: &ValueAt<'_>) -> Result<Step, PlanError> {
     /// Maximum: a step has 32 bits for microseconds.
@@ -25,8 +25,8 @@ pub(super) fn read_delay(place: &ValueAt<'_>) -> Result<Step, PlanError> {
         if let Some(other) = fields.get("min").or(fields.get("max")) {
             return Err(other.error("a bound beside mean", "min and max, or mean"));
         }
-        let deviation = fields.get("deviation").map(|it| time(&it)).transpose()?;
-        return Ok(Step::RandomDelay { mean: time(&mean)?, deviation });
+        let deviation = fields.get("stddev").map(|it| time(&it)).transpose()?;
+        return Ok(Step::RandomDelay { mean: time(&mean)?, stddev: deviation });
     }
     let min = time(&fields.required("min", "a time with its unit")?)?;
     let greatest = fields.required("max", "a time with its unit")?;

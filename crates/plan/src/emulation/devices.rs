@@ -16,7 +16,7 @@ pub struct Devices {
     /// Addresses of the clients.
     pub clients: AddressRange,
     /// Applies to every Nth client only, from the first one on; at least 1.
-    pub every: u32,
+    pub stride: u32,
     /// Number of devices, at least 1.
     pub count: u32,
     /// VLAN tags of the frames; `None`: untagged.
@@ -126,7 +126,7 @@ pub struct AnsweredAddress {
 }
 
 pub(super) const DEVICES: [&str; 9] =
-    ["clients", "every", "count", "vlan", "mpls", "dst", "src", "next_hop", "next_hop_from"];
+    ["clients", "stride", "count", "vlan", "mpls", "dst", "src", "next_hop", "next_hop_source"];
 /// Fields that change frames; at least one of them is required.
 const FRAME_FIELDS: [&str; 5] = ["dst", "src", "vlan", "mpls", "next_hop"];
 pub(super) const LABEL: [&str; 3] = ["label", "tc", "ttl"];
@@ -141,7 +141,7 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Devices>, PlanError> {
         let mac = |name: &str| fields.get(name).map(|it| read_unicast_mac(&it)).transpose();
         let number =
             |name: &str| fields.get(name).map_or(Ok(1), |it| it.integer(1, u32::MAX.into()));
-        let (every, count) = (number("every")?, number("count")?);
+        let (every, count) = (number("stride")?, number("count")?);
         let vlan = fields.get("vlan").map(|it| read_vlans(&it)).transpose()?;
         let labels = fields.get("mpls").map_or(Ok(MplsLabels::default()), |it| read_labels(&it))?;
         if !FRAME_FIELDS.iter().any(|name| fields.get(name).is_some()) {
@@ -150,7 +150,7 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Devices>, PlanError> {
         }
         Ok(Devices {
             clients: read_range(&fields.required("clients", "addresses of clients")?)?,
-            every: every as u32,
+            stride: every as u32,
             count: count as u32,
             vlan,
             labels,
@@ -211,7 +211,7 @@ fn read_next_hop(fields: &Fields<'_>, count: u32) -> Result<Option<NextHop>, Pla
         check_unicast(&place, AddressRange { first: address, count })?;
         Ok(Some((place, address)))
     };
-    match (address("next_hop", count)?, address("next_hop_from", 1)?) {
+    match (address("next_hop", count)?, address("next_hop_source", 1)?) {
         (None, None) => Ok(None),
         (None, Some((place, _))) => Err(place.message_error("needs next_hop, which is missing")),
         (Some((place, _)), _) if fields.get("dst").is_some() => {
@@ -253,8 +253,9 @@ pub(super) fn check(
         if !devices.clients.overlaps(&clients) {
             return Err(item.unexpected(expected));
         }
-        let hides =
-            |before: &Devices| before.every == 1 && before.clients.contains_range(&devices.clients);
+        let hides = |before: &Devices| {
+            before.stride == 1 && before.clients.contains_range(&devices.clients)
+        };
         if let Some(before) = all[..index].iter().position(hides) {
             return Err(item.message_error(format!(
                 "devices[{before}] comes first and has all of these clients: remove this item, or \

@@ -16,7 +16,7 @@ pub(super) const RECEIVE: [&str; 3] = ["until", "message", "bytes"];
 pub(super) const MESSAGES: [&str; 4] = ["http", "http_head", "reply", "rtsp"];
 pub(super) const EXPECT: [&str; 4] = ["text", "hex", "contains", "pattern"];
 /// Label for a failed `expect`, next to one of [`EXPECT`].
-pub(super) const OTHERWISE: &str = "otherwise";
+pub(super) const OTHERWISE: &str = "on_failure";
 pub(super) const PART: [&str; 5] = ["pattern", "group", "between", "offset", "length"];
 /// Number of bytes of a message that a flow keeps for checks.
 pub(super) const CHECKED_BYTES_MAX: u64 = 64 << 10;
@@ -44,13 +44,13 @@ pub(super) fn read_receive(place: &ValueAt<'_>) -> Result<Step, PlanError> {
 /// Reads the step `expect`: the expected content, and the label of a flow that fails.
 pub(super) fn read_expect_step(place: &ValueAt<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let Some(otherwise) = place.value().get(OTHERWISE) else {
-        return Ok(Step::Expect { expected: read_expect(place, names)?, otherwise: None });
+        return Ok(Step::Expect { expected: read_expect(place, names)?, on_failure: None });
     };
     let label = names.jump(&place.child(OTHERWISE, otherwise))?;
     let mut rest = place.value().clone();
     rest.as_object_mut().and_then(|fields| fields.remove(OTHERWISE));
     let expected = read_expect(&place.with(&rest), names)?;
-    Ok(Step::Expect { expected, otherwise: Some(label) })
+    Ok(Step::Expect { expected, on_failure: Some(label) })
 }
 
 pub(super) fn read_expect(place: &ValueAt<'_>, names: &Names) -> Result<Condition, PlanError> {

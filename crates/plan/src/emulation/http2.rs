@@ -6,7 +6,7 @@ use super::types::{Template, Transport};
 use crate::document::error::PlanError;
 use crate::document::value_at::{Fields, ValueAt};
 
-pub(super) const HTTP2: [&str; 2] = ["streams", "window"];
+pub(super) const HTTP2: [&str; 2] = ["max_concurrent_streams", "initial_window_size"];
 
 /// ALPN identifier of HTTP/2 over TLS (RFC 9113 section 3.2).
 const ALPN: &str = "h2";
@@ -42,7 +42,9 @@ fn read_fields(place: &ValueAt<'_>) -> Result<Option<Http2>, PlanError> {
     let mut asked = Http2::default();
     for (name, value) in place.fields(&HTTP2)?.all() {
         match name {
-            "streams" => asked.streams = value.integer(1, STREAMS_MAX.into())? as u32,
+            "max_concurrent_streams" => {
+                asked.streams = value.integer(1, STREAMS_MAX.into())? as u32
+            }
             _ => asked.window = value.integer(1, WINDOW_MAX.into())? as u32,
         }
     }

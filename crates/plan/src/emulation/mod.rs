@@ -146,7 +146,7 @@ impl EmulationPlan {
                     let scaled = rate.scaled(factor.digits, factor.denominator);
                     *rate = scaled.map_err(|it| error(it.to_string()))?;
                 }
-                Load::Hold(number) | Load::Users { users: number, .. } => {
+                Load::Concurrent(number) | Load::Users { users: number, .. } => {
                     *number = product(*number, u32::MAX.into())?;
                 }
                 Load::Throughput(bits) => *bits = product(*bits, THROUGHPUT_MAX)?,

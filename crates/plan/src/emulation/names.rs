@@ -182,7 +182,7 @@ impl Names {
             let known = times.filter(|(_, (_, is_remembered))| *is_remembered);
             let known: Vec<_> = known.map(|(name, _)| name.as_str()).collect();
             let expected = match known.as_slice() {
-                [] => "a time of a step `remember`, but the program has none".to_owned(),
+                [] => "a time of a step `save_time`, but the program has none".to_owned(),
                 known => format!("one of the remembered times: {}", known.join(", ")),
             };
             let message = format!("found {name:?}, expected {expected}");

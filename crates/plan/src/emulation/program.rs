@@ -27,8 +27,8 @@ pub(super) const STEPS: [&str; 24] = [
     "decrement_and_jump",
     "set",
     "add",
-    "remember",
-    "postpone",
+    "save_time",
+    "add_time",
     "count",
     "send_datagram",
     "receive_datagrams",
@@ -143,8 +143,8 @@ fn read_step(place: &ValueAt<'_>, depth: usize, names: &mut Names) -> Result<Ste
         "decrement_and_jump" => control_steps::read_decrement_and_jump(&value, names),
         "set" => control_steps::read_set(&value, names),
         "add" => control_steps::read_add(&value, names),
-        "remember" => names.remember(&value).map(Step::StoreTime),
-        "postpone" => control_steps::read_postpone(&value, names),
+        "save_time" => names.remember(&value).map(Step::StoreTime),
+        "add_time" => control_steps::read_postpone(&value, names),
         _ => control_steps::read_count(&value, names),
     }
 }

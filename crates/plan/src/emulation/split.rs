@@ -120,22 +120,22 @@ pub(super) fn split_load(place: &ValueAt<'_>, templates: &mut [Template]) -> Res
         };
         let rate_part = |rate: Rate| rate.scaled(1, count).map_err(|_| wrong("client.load"));
         let most_part = |most: Option<u64>| match most {
-            Some(most) if most < count => Err(wrong("client.load.at_most")),
+            Some(most) if most < count => Err(wrong("client.load.concurrent_max")),
             most => Ok(most.map(|most| part(most, index))),
         };
         client.load = match client.load {
-            Load::Rate { rate, flows_max: at_most } => {
-                Load::Rate { rate: rate_part(rate)?, flows_max: most_part(at_most)? }
+            Load::Rate { rate, concurrent_max: at_most } => {
+                Load::Rate { rate: rate_part(rate)?, concurrent_max: most_part(at_most)? }
             }
-            Load::Poisson { rate, at_most } => {
-                Load::Poisson { rate: rate_part(rate)?, at_most: most_part(at_most)? }
+            Load::Poisson { rate, concurrent_max: at_most } => {
+                Load::Poisson { rate: rate_part(rate)?, concurrent_max: most_part(at_most)? }
             }
-            Load::Hold(flows) if flows >= count => Load::Hold(part(flows, index)),
-            Load::Hold(_) => return Err(wrong("client.load.hold")),
+            Load::Concurrent(flows) if flows >= count => Load::Concurrent(part(flows, index)),
+            Load::Concurrent(_) => return Err(wrong("client.load.concurrent")),
             Load::Throughput(bits) if bits >= count => Load::Throughput(part(bits, index)),
             Load::Throughput(_) => return Err(wrong("client.load.throughput")),
-            Load::Users { users, think } if users >= count => {
-                Load::Users { users: part(users, index), think }
+            Load::Users { users, think_time: think } if users >= count => {
+                Load::Users { users: part(users, index), think_time: think }
             }
             Load::Users { .. } => return Err(wrong("client.load.users")),
             Load::OnDemand => Load::OnDemand,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wirestorm_base::time::Duration;
-use wirestorm_model::tcp::{Algorithm, EcnUse, RtoBounds, Settings};
+use wirestorm_model::tcp::{Algorithm, EcnMode, RtoBounds, Settings};
 
 use crate::document::error::PlanError;
 use crate::document::time::read_time;
@@ -34,7 +34,7 @@ pub struct Tcp {
     /// Maximum number of out-of-order ranges that a receiver keeps, at most 1000.
     pub reassembly_max: Option<u16>,
     /// Use of ECN (RFC 3168).
-    pub ecn: Option<EcnUse>,
+    pub ecn: Option<EcnMode>,
     /// Whether to disable the Nagle algorithm (TCP_NODELAY).
     pub no_delay: Option<bool>,
     /// Congestion control algorithm.
@@ -292,9 +292,9 @@ pub(super) fn check_beginning(
 /// Returns the settings that affect a server's handshake: field names and values.
 fn handshake_settings(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
     let ecn = |ecn| match ecn {
-        EcnUse::Never => "false",
-        EcnUse::Accept => "permit",
-        EcnUse::Offer => "true",
+        EcnMode::Never => "false",
+        EcnMode::Accept => "permit",
+        EcnMode::Offer => "true",
     };
     [
         ("mss", tcp.mss.map(|it| it.to_string())),
@@ -317,11 +317,11 @@ fn setting_place<'a>(name: &str, places: [&ValueAt<'a>; 2]) -> Option<ValueAt<'a
     })
 }
 
-fn read_ecn(place: &ValueAt<'_>) -> Result<EcnUse, PlanError> {
+fn read_ecn(place: &ValueAt<'_>) -> Result<EcnMode, PlanError> {
     match (place.value().as_bool(), place.value().as_str()) {
-        (Some(true), _) => Ok(EcnUse::Offer),
-        (Some(false), _) => Ok(EcnUse::Never),
-        (None, Some("permit")) => Ok(EcnUse::Accept),
+        (Some(true), _) => Ok(EcnMode::Offer),
+        (Some(false), _) => Ok(EcnMode::Never),
+        (None, Some("permit")) => Ok(EcnMode::Accept),
         (None, _) => Err(place.unexpected("true, false, or permit")),
     }
 }

@@ -27,7 +27,7 @@ pub enum FlowDuration {
 }
 
 pub(super) const FORMS: [&str; 3] = ["fixed_packets", "fixed_seconds", "burst"];
-pub(super) const BURST: [&str; 3] = ["bursts", "packets", "gap"];
+pub(super) const BURST: [&str; 3] = ["bursts", "packets", "inter_burst_gap"];
 
 const EXPECTED: &str = "continuous, a time such as 30s, or one of the fields fixed_packets, \
                         fixed_seconds, burst";
@@ -61,7 +61,8 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<FlowDuration, PlanError> {
                 bursts => bursts,
             };
             let packets = fields.get("packets").map_or(Ok(1), |it| it.integer(1, u64::MAX))?;
-            let gap = fields.get("gap").map_or(Ok(Duration::ZERO), |gap| read_time(&gap))?;
+            let gap =
+                fields.get("inter_burst_gap").map_or(Ok(Duration::ZERO), |gap| read_time(&gap))?;
             Ok(FlowDuration::Bursts { bursts, packets, gap })
         }
     }
@@ -83,11 +84,14 @@ mod tests {
         assert_eq!(extent(json!({"fixed_packets": 7})), Ok(FlowDuration::Packets(7)));
         let half = FlowDuration::Time(Duration::from_millis(500));
         assert_eq!(extent(json!({"fixed_seconds": 0.5})), Ok(half));
-        let burst = json!({"burst": {"bursts": 0, "packets": 4, "gap": "10us"}});
+        let burst = json!({"burst": {"bursts": 0, "packets": 4, "inter_burst_gap": "10us"}});
         let gap = Duration::from_micros(10);
         assert_eq!(extent(burst), Ok(FlowDuration::Bursts { bursts: u64::MAX, packets: 4, gap }));
         assert!(extent(json!({"fixed_packets": 0})).is_err());
-        let error = extent(json!({"burst": {"gap": 5}})).unwrap_err();
-        assert!(error.starts_with("burst.gap: found 5, expected a time with its unit"), "{error}");
+        let error = extent(json!({"burst": {"inter_burst_gap": 5}})).unwrap_err();
+        assert!(
+            error.starts_with("burst.inter_burst_gap: found 5, expected a time with its unit"),
+            "{error}"
+        );
     }
 }

@@ -60,7 +60,7 @@ pub(super) const FLOW: [&str; 12] = [
     "size",
     "rate",
     "duration",
-    "departures",
+    "inter_departure",
     "start_delay",
     "start",
     "next",
@@ -201,7 +201,7 @@ fn read_transmission(
         }
     };
     let constant = Ok(GapDistribution::Constant);
-    let departures = fields.get("departures").map_or(constant, |it| read_departures(&it));
+    let departures = fields.get("inter_departure").map_or(constant, |it| read_departures(&it));
     let departures = problems.take(departures).unwrap_or(GapDistribution::Constant);
     let zero = Ok(Duration::ZERO);
     let start_delay = fields.get("start_delay").map_or(zero, |delay| read_time(&delay));

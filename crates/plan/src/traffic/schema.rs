@@ -44,7 +44,7 @@ fn flow(packet: &Value) -> Value {
         }
         "rate" => described("Rate of the flow. Default: 1000pps.", rate()),
         "duration" => described("Duration of the flow. Default: continuous.", extent()),
-        "departures" => {
+        "inter_departure" => {
             described("Distribution of the gaps between frames. Default: constant.", departures())
         }
         "start_delay" => described("Delay before the first frame. Default: none.", time()),
@@ -118,7 +118,7 @@ fn extent() -> Value {
             let bursts = object(&duration::BURST, &[], |name| match name {
                 "bursts" => described("Number of bursts; 0 means no end.", integer(0, u64::MAX)),
                 "packets" => described("Frames of a burst.", integer(1, u64::MAX)),
-                "gap" => described(
+                "inter_burst_gap" => described(
                     "Time from the last frame of a burst to the first of the next.",
                     time(),
                 ),

@@ -109,7 +109,7 @@ fn each_side_waits_for_the_other_and_keeps_delays() {
 #[test]
 fn no_delay_is_the_default() {
     let no_delay_of = |said: &str, fields: &str| {
-        let plan = read(said, &format!("{{hold: 1}}{fields}"), &[Ok(mail(110))]).unwrap();
+        let plan = read(said, &format!("{{concurrent: 1}}{fields}"), &[Ok(mail(110))]).unwrap();
         let template = &plan.templates[0];
         let sides =
             [&template.client.as_ref().unwrap().tcp, &template.server.as_ref().unwrap().tcp];
@@ -128,7 +128,7 @@ fn timing_drop_removes_all_but_the_server_delay() {
     let flows = [Ok(mail(110))];
     for (said, wait) in [("timing: drop", None), ("server_delay: 1500us", Some(1_500))] {
         let said = format!("{{file: mail.pcap, {said}}}");
-        let (client, server) = programs(&read(&said, "{hold: 1}", &flows).unwrap(), 0);
+        let (client, server) = programs(&read(&said, "{concurrent: 1}", &flows).unwrap(), 0);
         let expected =
             [Step::Receive(5), send(b"list all\xff"), Step::Receive(4), Step::WaitForClose];
         assert_eq!(client, expected);
@@ -145,11 +145,11 @@ fn server_delay_can_be_random() {
     let [ms, s] = [Duration::from_millis, Duration::from_secs];
     for (said, expected) in [
         ("{min: 1ms, max: 3ms}", Step::Delay { min: ms(1), max: ms(3) }),
-        ("{mean: 2ms}", Step::RandomDelay { mean: ms(2), deviation: None }),
-        ("{mean: 2s, deviation: 1ms}", Step::RandomDelay { mean: s(2), deviation: Some(ms(1)) }),
+        ("{mean: 2ms}", Step::RandomDelay { mean: ms(2), stddev: None }),
+        ("{mean: 2s, stddev: 1ms}", Step::RandomDelay { mean: s(2), stddev: Some(ms(1)) }),
     ] {
         let said = format!("{{file: mail.pcap, server_delay: {said}}}");
-        let (_, server) = programs(&read(&said, "{hold: 1}", &[Ok(mail(110))]).unwrap(), 0);
+        let (_, server) = programs(&read(&said, "{concurrent: 1}", &[Ok(mail(110))]).unwrap(), 0);
         assert_eq!(server, [send(b"hello"), Step::Receive(9), expected, send(b"none")]);
     }
     // The idle timeout of UDP flows allows for the delay.
@@ -157,7 +157,8 @@ fn server_delay_can_be_random() {
     let flow = Conversation { transport: Transport::Udp, ..conversation(53, turns) };
     for (said, idle) in [("2s", 4), ("{min: 1ms, max: 3s}", 6), ("{mean: 1s}", 40)] {
         let said = format!("{{file: mail.pcap, server_delay: {said}}}");
-        let (client, server) = programs(&read(&said, "{hold: 1}", &[Ok(flow.clone())]).unwrap(), 0);
+        let (client, server) =
+            programs(&read(&said, "{concurrent: 1}", &[Ok(flow.clone())]).unwrap(), 0);
         let idle = Step::SetIdleTimeout { time: s(idle), receive_only: false };
         assert_eq!((&client[0], &server[0]), (&idle, &idle));
     }
@@ -169,7 +170,7 @@ fn keeps_the_end_of_a_connection() {
     let end = |turns: Vec<Turn>| {
         let question = [says(client, 0, b"all?")];
         let flow = conversation(80, question.into_iter().chain(turns).collect());
-        programs(&read("mail.pcap", "{hold: 1}", &[Ok(flow)]).unwrap(), 0)
+        programs(&read("mail.pcap", "{concurrent: 1}", &[Ok(flow)]).unwrap(), 0)
     };
     // The client closes its direction before the answer.
     let half =
@@ -218,7 +219,7 @@ fn flows_of_a_capture_share_the_load() {
     assert_eq!(
         asked,
         expected.map(|(limit, port)| (
-            Load::Rate { rate: third, flows_max: None },
+            Load::Rate { rate: third, concurrent_max: None },
             Some(limit),
             port
         ))
@@ -227,16 +228,19 @@ fn flows_of_a_capture_share_the_load() {
                 first, is the client";
     assert_eq!(plan.notes, [note]);
 
-    let plan = read("{file: mail.pcap, flow: [4, 1]}", "{hold: 3}", &flows).unwrap();
+    let plan = read("{file: mail.pcap, flow: [4, 1]}", "{concurrent: 3}", &flows).unwrap();
     let loads: Vec<_> = plan.templates.iter().map(|it| it.client.as_ref().unwrap().load).collect();
-    assert_eq!(loads, [Load::Hold(2), Load::Hold(1)]);
+    assert_eq!(loads, [Load::Concurrent(2), Load::Concurrent(1)]);
     let flow = [Ok(mail(110)), Ok(mail(111))];
-    let plan = read("mail.pcap", "{poisson: 10, at_most: 3}", &flow).unwrap();
+    let plan = read("mail.pcap", "{poisson: 10, concurrent_max: 3}", &flow).unwrap();
     let loads: Vec<_> = plan.templates.iter().map(|it| it.client.as_ref().unwrap().load).collect();
     let rate = Rate::new(5, Duration::from_secs(1)).unwrap();
-    assert_eq!(loads, [Some(2), Some(1)].map(|at_most| Load::Poisson { rate, at_most }));
-    let error = read("mail.pcap", "{rate: 10, at_most: 1}", &flow).unwrap_err().to_string();
-    assert!(error.contains("client.load.at_most is too small for the 2 conversations"), "{error}");
+    assert_eq!(loads, [Some(2), Some(1)].map(|most| Load::Poisson { rate, concurrent_max: most }));
+    let error = read("mail.pcap", "{rate: 10, concurrent_max: 1}", &flow).unwrap_err().to_string();
+    assert!(
+        error.contains("client.load.concurrent_max is too small for the 2 conversations"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -249,7 +253,7 @@ fn udp_keeps_datagrams_and_survives_long_pauses() {
         says(server, 0, b""),
     ];
     let flow = Conversation { transport: Transport::Udp, ..conversation(5060, turns) };
-    let plan = read("mail.pcap", "{hold: 1}", &[Ok(flow)]).unwrap();
+    let plan = read("mail.pcap", "{concurrent: 1}", &[Ok(flow)]).unwrap();
     assert_eq!(plan.templates[0].transport, emulation::Transport::Udp);
     let datagram = |text: &[u8]| Step::SendDatagram {
         text: text.to_vec(),
@@ -268,7 +272,7 @@ fn udp_keeps_datagrams_and_survives_long_pauses() {
 #[test]
 fn conversations_at_one_port_have_separate_servers() {
     let flows = [Ok(mail(110)), Ok(mail(25)), Ok(mail(110)), Ok(mail(110))];
-    let error = read("mail.pcap", "{hold: 4}", &flows);
+    let error = read("mail.pcap", "{concurrent: 4}", &flows);
     let expected = "templates[0]: client.servers: found 1 addresses, expected at least 3: 3 \
                     conversations use port 110, and the first bytes of their clients do not \
                     distinguish them, so each needs an address of its own";
@@ -277,7 +281,7 @@ fn conversations_at_one_port_have_separate_servers() {
                 templates:\n\
                 \x20 - name: mail\n\
                 \x20   conversation: mail.pcap\n\
-                \x20   client: {tx: c, servers: 10.0.1.1-10.0.1.10, load: {hold: 4}}\n\
+                \x20   client: {tx: c, servers: 10.0.1.1-10.0.1.10, load: {concurrent: 4}}\n\
                 \x20   server: {tx: s}\n";
     let load = |_: &str| Ok(Imported { flows: flows.to_vec(), others: 0 });
     let plan = EmulationPlan::parse_with(text, load).unwrap();
@@ -312,7 +316,7 @@ fn first_bytes_select_the_conversation_at_one_address() {
         conversation(80, vec![says(Side::Client, 0, text), says(Side::Server, 0, b"yes")])
     };
     let flows = [Ok(asks(b"GET /a")), Ok(mail(110)), Ok(asks(b"GET /b")), Ok(asks(b"PUT /"))];
-    let plan = read("mail.pcap", "{hold: 4}", &flows).unwrap();
+    let plan = read("mail.pcap", "{concurrent: 4}", &flows).unwrap();
     let first = |template: &emulation::Template| {
         let server = template.server.as_ref().unwrap();
         assert_eq!((server.addresses, template.client.as_ref().unwrap().servers.count), (None, 1));
@@ -333,7 +337,7 @@ fn first_bytes_select_the_conversation_at_one_address() {
     let plan = EmulationPlan::parse_with(alone, load).unwrap();
     assert!(plan.templates[0].server.as_ref().unwrap().first_bytes.is_some());
     // TLS hides the first bytes.
-    let error = read("mail.pcap\n    tls: {}", "{hold: 4}", &flows).unwrap_err();
+    let error = read("mail.pcap\n    tls: {}", "{concurrent: 4}", &flows).unwrap_err();
     assert!(
         error.contains("3 conversations use port 80") || error.contains("expected at least 3"),
         "{error}"
@@ -347,53 +351,61 @@ fn errors_name_path_file_and_flow() {
     let slow = conversation(1, vec![says(Side::Client, 5_000_000 * MS, b"x")]);
     let flows = [Ok(mail(110)), Err(hole), Ok(quiet), Ok(slow)];
     for (said, load, expected) in [
-        ("other.pcap", "{hold: 1}", ": other.pcap: no such file"),
-        ("7", "{hold: 1}", ": found 7, expected the name of a capture file, or the fields file"),
-        ("{flow: 1}", "{hold: 1}", ".file: found nothing, expected the name of a capture file"),
+        ("other.pcap", "{concurrent: 1}", ": other.pcap: no such file"),
+        (
+            "7",
+            "{concurrent: 1}",
+            ": found 7, expected the name of a capture file, or the fields file",
+        ),
+        (
+            "{flow: 1}",
+            "{concurrent: 1}",
+            ".file: found nothing, expected the name of a capture file",
+        ),
         (
             "mail.pcap",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ": mail.pcap: flow 2: packet 7 was captured with 96 of its 1500 bytes: capture all; \
              or select other flows with `flow`",
         ),
         (
             "{file: mail.pcap, flow: 2}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".file: mail.pcap: flow 2: packet 7 was captured with 96 of its 1500 bytes: capture all",
         ),
         (
             "{file: mail.pcap, flow: [1, 6]}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".flow[1]: found 6, expected the number of one of the capture's 4 flows, from 1",
         ),
         (
             "{file: mail.pcap, flow: []}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".flow: found a list of 0, expected at least one number of a flow",
         ),
         (
             "{file: mail.pcap, flow: 3}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".file: mail.pcap: flow 3: neither side sends data",
         ),
         (
             "{file: mail.pcap, flow: 4}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".file: mail.pcap: flow 4: a pause of 5000 s, at most 4294 s: set `timing: drop`",
         ),
         (
             "{file: mail.pcap, timing: fast}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".timing: found \"fast\", expected keep or drop",
         ),
         (
             "{file: mail.pcap, timing: keep, server_delay: 1ms}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".timing: found \"keep\", expected drop, because server_delay is set",
         ),
         (
             "{file: mail.pcap, server_delay: 2h}",
-            "{hold: 1}",
+            "{concurrent: 1}",
             ".server_delay: found \"2h\", expected at most 4294 s",
         ),
     ] {
@@ -402,11 +414,11 @@ fn errors_name_path_file_and_flow() {
         assert!(error.starts_with(&expected), "{said}: {error}");
     }
     let flows = [Ok(mail(110)), Ok(mail(143))];
-    let error = read("mail.pcap", "{hold: 1}", &flows).unwrap_err();
+    let error = read("mail.pcap", "{concurrent: 1}", &flows).unwrap_err();
     let expected =
-        "templates[0]: client.load.hold is too small for the 2 conversations that share it";
+        "templates[0]: client.load.concurrent is too small for the 2 conversations that share it";
     assert_eq!(error, expected);
-    let error = read("mail.pcap", "{hold: 2}, program: []", &flows).unwrap_err();
+    let error = read("mail.pcap", "{concurrent: 2}, program: []", &flows).unwrap_err();
     let expected =
         "templates[0].client.program: another field defines the dialogue: remove one of them";
     assert_eq!(error, expected);

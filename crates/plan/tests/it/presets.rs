@@ -15,7 +15,7 @@ fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String>
 
 /// Returns the programs of client and server, with transaction timing.
 fn timed_programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
-    let client = "    client: {tx: c, servers: 10.0.1.1, load: {hold: 1}}\n";
+    let client = "    client: {tx: c, servers: 10.0.1.1, load: {concurrent: 1}}\n";
     let text = format!(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\n\
          templates:\n  - name: t\n    {fields}\n{}{}",
@@ -88,7 +88,7 @@ fn http2_frames_delimit_messages() {
     assert_eq!(shown(&client), format!("{get}<message\n"));
     assert_eq!(shown(&server), always(&format!("<message\n{ok}\n")));
 
-    let said = "http: {version: 2, requests: 3, think: 1ms, response: {body: 9, delay: 5ms}}";
+    let said = "http: {version: 2, requests: 3, think_time: 1ms, response: {body: 9, delay: 5ms}}";
     let (client, server) = programs(said, "cs").unwrap();
     let round = format!("{get}<message\n");
     let expected = format!("2 times:\n{round}waits 1000 to 1000 us\nanew if closed\n.\n{round}");
@@ -110,7 +110,7 @@ fn http2_frames_delimit_messages() {
     let Step::Repeat { times: None, steps } = &server[1] else { panic!("{server:?}") };
     assert_eq!(shown(&steps[..1]), "3 times:\n<message\n.\n");
 
-    let more = "http: {version: 2, requests: 101, pipeline: 101}\n    http2: {streams: 101}";
+    let more = "http: {version: 2, requests: 101, pipeline: 101}\n    http2: {max_concurrent_streams: 101}";
     assert!(programs(more, "cs").is_ok());
     for (fields, sides, expected) in [
         ("http: {version: 3}", "cs", "templates[0].http.version: found 3, expected 1.1 or 2"),
@@ -192,7 +192,7 @@ fn requests_contain_values_of_each_flow() {
 
 #[test]
 fn several_requests_share_a_connection() {
-    let said = "http: {requests: 3, think: {min: 1ms, max: 2ms}, response: {delay: 5ms}}";
+    let said = "http: {requests: 3, think_time: {min: 1ms, max: 2ms}, response: {delay: 5ms}}";
     let (client, server) = programs(said, "cs").unwrap();
     let round = format!("{GET}\\r\\n\"\n<97\n");
     let expected = format!("2 times:\n{round}waits 1000 to 2000 us\nanew if closed\n.\n{round}");
@@ -247,7 +247,7 @@ fn clients_parse_responses_of_other_servers() {
     }
     for (said, waits, kept) in [
         ("response_bytes: 900", "Need(900)", "anew if closed\n"),
-        ("think: 0s", "<whole message", "anew unless kept\n"),
+        ("think_time: 0s", "<whole message", "anew unless kept\n"),
         ("method: HEAD", "NeedWhole(HttpHead)", "anew unless kept\n"),
         ("reconnect: false", "<whole message", "kept\nNeedOpen\n"),
         ("reconnect: false, response_bytes: 900", "Need(900)", "NeedOpen\n"),
@@ -356,7 +356,7 @@ fn clients_time_each_transaction() {
              ftp.stor starts ... ftp.stor ends ...",
         ),
         (
-            "sip: {talk: 1s}",
+            "sip: {talk_time: 1s}",
             "cs",
             "... sip.invite starts ... sip.invite ends ... sip.bye starts ... sip.bye ends ...",
         ),
@@ -396,24 +396,24 @@ fn waits(steps: &[Step]) -> Vec<Step> {
 #[test]
 fn delays_can_have_any_distribution() {
     let mean = Duration::from_millis(300);
-    let normal = Step::RandomDelay { mean, deviation: Some(Duration::from_millis(50)) };
-    let exponential = Step::RandomDelay { mean, deviation: None };
+    let normal = Step::RandomDelay { mean, stddev: Some(Duration::from_millis(50)) };
+    let exponential = Step::RandomDelay { mean, stddev: None };
     for (said, sides, of_client, of_server) in [
-        ("http: {requests: 3, think: EXP, response: {delay: NORM}}", "cs", 1, 2),
+        ("http: {requests: 3, think_time: EXP, response: {delay: NORM}}", "cs", 1, 2),
         ("http: {response: {delay: NORM}}", "s", 0, 1),
-        ("http: {requests: 3, think: EXP}", "c", 1, 0),
-        ("http: {version: 2, requests: 3, think: EXP, response: {delay: NORM}}", "cs", 1, 1),
+        ("http: {requests: 3, think_time: EXP}", "c", 1, 0),
+        ("http: {version: 2, requests: 3, think_time: EXP, response: {delay: NORM}}", "cs", 1, 1),
         ("smtp: {delay: NORM}", "cs", 0, 7),
         ("smtp: {start_tls: true, delay: NORM}\n    tls: true", "cs", 0, 4),
         ("smtp: {delay: NORM}", "s", 0, 3),
         ("ftp: {delay: NORM}", "cs", 0, 2),
         ("rtsp: {packets: 0, delay: NORM}", "cs", 0, 1),
-        ("sip: {talk: EXP, delay: NORM}", "cs", 1, 3),
-        ("sip: {ring: NORM}", "cs", 0, 1),
+        ("sip: {talk_time: EXP, delay: NORM}", "cs", 1, 3),
+        ("sip: {ring_time: NORM}", "cs", 0, 1),
         ("dns: {queries: 2, delay: NORM}", "cs", 0, 2),
     ] {
         let fields =
-            said.replace("EXP", "{mean: 300ms}").replace("NORM", "{mean: 300ms, deviation: 50ms}");
+            said.replace("EXP", "{mean: 300ms}").replace("NORM", "{mean: 300ms, stddev: 50ms}");
         let (client, server) = programs(&fields, sides).unwrap();
         assert_eq!(waits(&client), vec![exponential.clone(); of_client], "{said} of {sides}");
         assert_eq!(waits(&server), vec![normal.clone(); of_server], "{said} of {sides}");
@@ -426,7 +426,7 @@ fn clients_check_replies_of_other_servers() {
     let needs = |pattern: &str, otherwise: &str| {
         format!(
             "ReceiveWhole(Reply)\nExpect {{ expected: Matches(Pattern(Regex({pattern:?}))), \
-             otherwise: {otherwise} }}\n"
+             on_failure: {otherwise} }}\n"
         )
     };
     let shown = self::shown(&client);
@@ -458,7 +458,7 @@ fn clients_check_replies_of_other_servers() {
     // Each response has one check, and 10,000 queries do not exceed the program limit.
     let (client, _) = programs("dns: {queries: 10000}", "c").unwrap();
     let codes = client.iter().filter(|it| {
-        matches!(it, Step::Expect { expected: Condition::DnsNoError, otherwise: None })
+        matches!(it, Step::Expect { expected: Condition::DnsNoError, on_failure: None })
     });
     assert_eq!(codes.count(), 10_000);
 }
@@ -502,7 +502,7 @@ until it closes
 
 /// Returns the templates of an FTP plan with these fields and sides.
 fn ftp(fields: &str, sides: &str) -> Result<Vec<Template>, String> {
-    let client = "    client: {tx: c, servers: 10.0.1.1, load: {hold: 7}, limit: 9}\n";
+    let client = "    client: {tx: c, servers: 10.0.1.1, load: {concurrent: 7}, limit: 9}\n";
     let text = format!(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\n\
          templates:\n  - name: t\n    group: g\n    ftp: {{{fields}}}\n{}{}",
@@ -536,7 +536,7 @@ fn each_ftp_transfer_is_a_template_of_its_own() {
     ];
     assert_eq!(transfers(&templates), expected);
     assert_eq!(templates[0].group.as_deref(), Some("g"));
-    assert_eq!(templates[0].client.as_ref().unwrap().load, Load::Hold(7));
+    assert_eq!(templates[0].client.as_ref().unwrap().load, Load::Concurrent(7));
     assert_eq!(templates[0].server.as_ref().unwrap().listen, Some(21));
     for template in &templates[1..] {
         let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref());
@@ -652,9 +652,9 @@ fn idle_timeouts_allow_for_the_longest_delay() {
         ("dns: {delay: 1200ms}", 2_400),
         ("dns: {delay: {min: 0s, max: 2s}}", 4_000),
         ("dns: {delay: {mean: 1s}}", 40_000),
-        ("dns: {delay: {mean: 1s, deviation: 500ms}}", 8_000),
+        ("dns: {delay: {mean: 1s, stddev: 500ms}}", 8_000),
         ("dns: {delay: 4294s}", 8_588_000),
-        ("sip: {ring: 2s, talk: 30s}", 60_000),
+        ("sip: {ring_time: 2s, talk_time: 30s}", 60_000),
         ("rtp: {}", 0),
         ("sip: {packets: 1000}", 40_000),
     ] {
@@ -664,7 +664,7 @@ fn idle_timeouts_allow_for_the_longest_delay() {
     // Other hosts may ring and talk for any time.
     assert_eq!(idle(&programs("sip: {}", "c").unwrap().0), 32_000);
     assert_eq!(idle(&programs("sip: {}", "s").unwrap().1), 300_000);
-    assert_eq!(idle(&programs("sip: {talk: 10min}", "s").unwrap().1), 1_200_000);
+    assert_eq!(idle(&programs("sip: {talk_time: 10min}", "s").unwrap().1), 1_200_000);
 }
 
 /// Each side waits for as many bytes as the other sends.
@@ -785,7 +785,7 @@ fn every_error_has_its_path() {
         ("sip: {}\n    transport: tcp", "cs", "transport: the dialogue defines the transport"),
         ("sip: {packets: 0}", "cs", "sip.packets: found 0"),
         ("sip: {media_port: 6000}", "cs", "sip.media_port: needs `packets`"),
-        ("sip: {packets: 9, talk: 1s}", "cs", "sip.talk: follows from `packets`"),
+        ("sip: {packets: 9, talk_time: 1s}", "cs", "sip.talk: follows from `packets`"),
         ("ftp: {files: [\"a\\tb\"]}", "cs", "ftp.files[0]: found \"a\\tb\", expected a word"),
     ] {
         let error = programs(said, sides).unwrap_err();

@@ -101,7 +101,7 @@ fn parses_modes_rates_and_next_flows() {
     let flows = format!(
         "  - {{name: one, tx: a, {UDP}, rate: 50%, duration: {{fixed_packets: 10}}, next: {{flow: two, times: 3}}}}
   - {{name: two, tx: a, {UDP}, rate: 1G-l2, start: triggered, start_delay: 5ms,
-     duration: {{burst: {{packets: 4, bursts: 2, gap: 1us}}}}, departures: poisson}}"
+     duration: {{burst: {{packets: 4, bursts: 2, inter_burst_gap: 1us}}}}, inter_departure: poisson}}"
     );
     let plan = plan(&flows).unwrap();
     let streams = plan.streams(0, None, Multiplier::ONE).unwrap();
@@ -120,7 +120,8 @@ fn parses_modes_rates_and_next_flows() {
 #[test]
 fn a_time_limits_a_flow_at_any_rate() {
     let lasts = Duration::from_secs(2);
-    for rate in ["1500pps", "100%", "max", "1500pps, departures: poisson", "1G-l1, size: imix"] {
+    for rate in ["1500pps", "100%", "max", "1500pps, inter_departure: poisson", "1G-l1, size: imix"]
+    {
         let plan = plan(&format!("  - {{name: f, tx: a, {UDP}, rate: {rate}, duration: 2s}}"));
         let streams = plan.unwrap().streams(0, None, Multiplier::ONE).unwrap();
         assert_eq!(streams[0].1.transmission.mode, Mode::Time { duration: lasts }, "{rate}");
@@ -159,7 +160,7 @@ fn reports_all_errors_at_once_with_their_paths() {
     let paths: Vec<_> = errors.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(paths, ["flows[0].tx", "flows[0].rx", "flows[0].size", "flows[0].rate"]);
 
-    let wrong = "  - {name: f, tx: a, colour: red, rate: fast, duration: 0s, departures: never,
+    let wrong = "  - {name: f, tx: a, colour: red, rate: fast, duration: 0s, inter_departure: never,
      start_delay: long, start: soon, next: {flow: g, times: 0},
      packet: [{ethernet: {dst: 1, src: 2}}, {ipv5: }, {ipv4: {ttl: 999, sorce: 1.2.3.4, dst: {increment: {cnt: 2}}}},
               {tcp: {options: [{mss: {value: 70000}}, {nap: }]}}, {custom: {bytes: 0g}}, {payload: {text: 1}}]}";
@@ -179,7 +180,7 @@ fn reports_all_errors_at_once_with_their_paths() {
     ];
     let mut expected = vec!["flows[0].colour".to_owned()];
     expected.extend(packet.map(|path| format!("flows[0].packet{path}")));
-    let others = ["rate", "duration", "departures", "start_delay", "start", "next.times"];
+    let others = ["rate", "duration", "inter_departure", "start_delay", "start", "next.times"];
     expected.extend(others.map(|field| format!("flows[0].{field}")));
     assert_eq!(paths, expected, "{errors}");
 }
@@ -258,8 +259,8 @@ fn every_error_has_its_path() {
             "flows[0].next: found \"g\", expected the name of a flow",
         ),
         (
-            "{name: f, tx: a, packet: [{ethernet: }], departures: bursty}",
-            "flows[0].departures: found \"bursty\", expected constant, poisson",
+            "{name: f, tx: a, packet: [{ethernet: }], inter_departure: bursty}",
+            "flows[0].inter_departure: found \"bursty\", expected constant, poisson",
         ),
         (
             "{name: f, tx: a, packet: [{ethernet: }], start: later}",
@@ -307,8 +308,9 @@ fn random_fields_are_independent() {
         assert!((400..600).contains(&alike), "{first:?} {second:?}: {alike} of 1000");
     }
     let seeds = |departures: &str| {
-        let flow =
-            |name: &str| format!("  - {{name: {name}, tx: a, {UDP}, departures: {departures}}}\n");
+        let flow = |name: &str| {
+            format!("  - {{name: {name}, tx: a, {UDP}, inter_departure: {departures}}}\n")
+        };
         let plan = plan(&(flow("f") + &flow("g"))).expect("a plan");
         plan.flows.iter().map(|it| it.stream.transmission.departures).collect::<Vec<_>>()
     };

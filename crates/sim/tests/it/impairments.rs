@@ -23,7 +23,7 @@ flows:
   - {name: even, tx: a, packet: [{ethernet: }, {ipv4: {src: {increment: {count: 50}}}}, {udp: },
      {payload: {increment_byte: 9}}], size: 100, rate: 40kpps, metrics: {}}
   - {name: mixed, tx: a, packet: [{ethernet: }, {vlan: {id: {random: {}}}}, {ipv6: }, {udp: }],
-     size: {random: {min: 128, max: 1000}}, rate: 30kpps, departures: poisson, metrics: {}}
+     size: {random: {min: 128, max: 1000}}, rate: 30kpps, inter_departure: poisson, metrics: {}}
   - {name: chunks, tx: a, packet: [{ethernet: }, {ipv4: }, {sctp: }, {sctp_data: },
      {payload: {text: user data}}], size: 120, rate: 20kpps, metrics: {}}
   - {name: other, tx: a, packet: [{ethernet: }, {ipv4: }, {udp: }], rate: 10kpps}

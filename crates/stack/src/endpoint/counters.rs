@@ -31,7 +31,7 @@ counters! {
         idle: "UDP flows ended by the idle timeout",
         overflow: "flows not started or accepted: too many exist",
         tuple_in_use: "flows not started: no free source port",
-        skipped: "flows not started because of `at_most`",
+        skipped: "flows not started because of `concurrent_max`",
         late: "flows not started within a second, or before the end",
         switched_off: "flows not started: all clients switched off",
         flows_total: "flows that programs started or accepted",

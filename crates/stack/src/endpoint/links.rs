@@ -37,7 +37,7 @@ pub struct Devices {
     /// Clients behind the devices.
     pub clients: AddressRange,
     /// Only every Nth client is behind a device, from the first one on; at least 1.
-    pub every: u32,
+    pub stride: u32,
     /// Number of devices; at least 1.
     pub count: u32,
     /// Link header of the first device.
@@ -108,7 +108,7 @@ impl ClientLinks {
 impl Devices {
     fn link_of(&self, client: IpAddr) -> Option<LinkHeader> {
         let place = u64::from(self.clients.offset_of(client)?);
-        let every = u64::from(self.every.max(1));
+        let every = u64::from(self.stride.max(1));
         if !place.is_multiple_of(every) {
             return None;
         }
@@ -257,7 +257,7 @@ mod tests {
         let mut links = ClientLinks::from(header(1).to_next_hop(1));
         let device = |first: u8, link| Devices {
             clients: AddressRange { first: address(first), count: 1 },
-            every: 1,
+            stride: 1,
             count: 1,
             link,
             destinations_count: false,

@@ -11,7 +11,7 @@ use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Algorithm;
-use wirestorm_model::tcp::{EcnUse, SEGMENT_SIZE_MIN, Settings};
+use wirestorm_model::tcp::{EcnMode, SEGMENT_SIZE_MIN, Settings};
 
 /// Current time in the units of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -310,7 +310,7 @@ impl Connection {
         // Start with the options that we offer; the SYN-ACK may remove some.
         connection.marks.put(StateFlags::TIMESTAMPS, settings.timestamps);
         connection.marks.put(StateFlags::SACK, settings.sack);
-        connection.marks.put(StateFlags::ECN, settings.ecn == EcnUse::Offer);
+        connection.marks.put(StateFlags::ECN, settings.ecn == EcnMode::Offer);
         connection.scales = Scales::new(0, settings.window_scale());
         connection.reserve_data_room();
         connection.start_open_timeout(settings, now);
@@ -332,7 +332,7 @@ impl Connection {
         connection.marks.set(StateFlags::PASSIVE);
         connection.marks.put(StateFlags::TIMESTAMPS, settings.timestamps);
         connection.marks.put(StateFlags::SACK, settings.sack);
-        connection.marks.put(StateFlags::ECN, settings.ecn != EcnUse::Never);
+        connection.marks.put(StateFlags::ECN, settings.ecn != EcnMode::Never);
         connection.scales = Scales::new(0, settings.window_scale());
         connection.negotiate(settings, syn, now, counters);
         connection.start_open_timeout(settings, now);

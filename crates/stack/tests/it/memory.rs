@@ -14,7 +14,7 @@ const FLOWS: u64 = 10_000;
 
 /// Returns the memory of an idle flow in bytes, both ends included, for these programs.
 fn bytes_a_flow(asks: &[Instruction], answers: &[Instruction], buffers: &Buffers) -> u64 {
-    let load = Load::Rate { rate: rate(FLOWS, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(FLOWS, SECOND), concurrent_max: None };
     let mut role = client("16.0.0.1", 80, load, Some(FLOWS));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.client_ports = 1_024..=65_535;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use wirestorm_model::tcp::Algorithm;
 use wirestorm_model::tcp::RtoBounds;
-use wirestorm_model::tcp::{EcnUse, Settings};
+use wirestorm_model::tcp::{EcnMode, Settings};
 use wirestorm_stack::tcp::connection::{Connection, EndReason, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
@@ -285,8 +285,8 @@ fn set(settings: &mut Settings, text: &str) -> Fallible<()> {
             "timestamps" => settings.timestamps = is_on,
             "sack" => settings.sack = is_on,
             "rack" => (settings.sack, settings.rack) = (is_on, is_on),
-            "ecn" if value == "answer" => settings.ecn = EcnUse::Accept,
-            "ecn" => settings.ecn = if is_on { EcnUse::Offer } else { EcnUse::Never },
+            "ecn" if value == "answer" => settings.ecn = EcnMode::Accept,
+            "ecn" => settings.ecn = if is_on { EcnMode::Offer } else { EcnMode::Never },
             "cubic" => settings.congestion = Algorithm::Cubic,
             "rto" => *rto = RtoBounds { initial: millis()? * 1_000, ..*rto },
             "rto_min" => *rto = RtoBounds { min: millis()? * 1_000, ..*rto },

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use wirestorm_model::tcp::Algorithm;
-use wirestorm_model::tcp::{EcnUse, Settings};
+use wirestorm_model::tcp::{EcnMode, Settings};
 use wirestorm_stack::tcp::counters::TcpCounters;
 
 use crate::support::{Network, Peer, World};
@@ -50,7 +50,7 @@ fn unusual() -> impl Strategy<Value = Settings> {
     let send_buffer = prop_oneof![Just(u32::MAX), 1_000..100_000_u32];
     let after = prop_oneof![Just(0), 1_u32..20_000];
     let pieces = prop_oneof![Just(256), 0_u16..8];
-    let ecn = prop_oneof![Just(EcnUse::Never), Just(EcnUse::Accept), Just(EcnUse::Offer)];
+    let ecn = prop_oneof![Just(EcnMode::Never), Just(EcnMode::Accept), Just(EcnMode::Offer)];
     ((settings(), ecn), shift, send_buffer, after, pieces, 1_u8..11).prop_map(
         |(
             (settings, ecn),
@@ -143,14 +143,14 @@ fn damaged_segments_are_retransmitted() {
 #[test]
 fn ecn_marks_slow_a_flow_down_without_retransmissions() {
     let network = Network { marked: 10, ..Network::PERFECT };
-    let goodputs = [EcnUse::Offer, EcnUse::Never].map(|ecn| {
+    let goodputs = [EcnMode::Offer, EcnMode::Never].map(|ecn| {
         let settings = Settings { ecn, receive_buffer: 4_000_000, ..Settings::default() };
         let peers = [Peer::new(settings, 1_000_000, 1), Peer::new(settings, 0, 9)];
         let mut world = World::new(peers, network, 1);
         let begin = world.now;
         world.run_until(LIMIT, |world| world.peers[1].received == 1_000_000);
         let [sender, receiver] = [0, 1].map(|place| &world.peers[place].counters);
-        let is_used = ecn == EcnUse::Offer;
+        let is_used = ecn == EcnMode::Offer;
         assert_eq!(sender.ecn_shs, u64::from(is_used));
         assert_eq!((sender.ecn_rcwnd > 2, receiver.ecn_ce > 2), (is_used, is_used), "{ecn:?}");
         // The receiver echoes each mark until CWR arrives, and the sender reduces its window once.

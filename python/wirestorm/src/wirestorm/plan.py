@@ -66,7 +66,7 @@ class Flow:
     :param rate: `"1Mpps"`, `"10G-l1"`, `"10G-l2"`, `"50%"`, `"max"`, or `{"pps": 1000}`; default:
         1000 frames per second
     :param duration: a time, `packets(1000)` or `bursts(...)`; default: endless
-    :param departures: `"constant"`, `"poisson"` or `{"on_off": {"on": "10ms", "off": "10ms"}}`
+    :param inter_departure: `"constant"`, `"poisson"` or `{"on_off": {"on": "10ms", "off": "10ms"}}`
     :param start_delay: delay of the first frame after each start of the flow
     :param start: `"immediate"`, `"paused"` or `"triggered"` (by another flow's `next`)
     :param next: flow that starts when this one ends, or `{"flow": NAME, "times": N}`
@@ -80,7 +80,7 @@ class Flow:
     size: int | str | Mapping[str, Any] | None = None
     rate: str | Mapping[str, Any] | None = None
     duration: Time | Mapping[str, Any] | None = None
-    departures: str | Mapping[str, Any] | None = None
+    inter_departure: str | Mapping[str, Any] | None = None
     start_delay: Time | None = None
     start: str | None = None
     next: str | Mapping[str, Any] | None = None
@@ -101,7 +101,7 @@ class Flow:
             "duration": plain(self.duration)
             if isinstance(self.duration, (str, Mapping))
             else self.duration and time_text(self.duration),
-            "departures": plain(self.departures),
+            "inter_departure": plain(self.inter_departure),
             "start_delay": None if self.start_delay is None else time_text(self.start_delay),
             "start": self.start,
             "next": plain(self.next),
@@ -201,7 +201,7 @@ def packets(count: int) -> dict[str, Any]:
 
 def bursts(count: int, packets: int, gap: Time = 0) -> dict[str, Any]:
     """A duration of `count` bursts of `packets` frames each, with `gap` between bursts."""
-    return {"burst": {"bursts": count, "packets": packets, "gap": time_text(gap)}}
+    return {"burst": {"bursts": count, "packets": packets, "inter_burst_gap": time_text(gap)}}
 
 
 #: A plan, the path of a file in YAML or JSON, or plain values.

@@ -61,11 +61,11 @@ impl ContentTables {
             }
             Step::ReceiveMessage(received) => self.take(received.clone(), is_awaited)?,
             Step::ReceiveMessageOrFail(received) => self.take(received.clone(), true)?,
-            Step::Expect { expected, otherwise: None } => {
+            Step::Expect { expected, on_failure: None } => {
                 Instruction::Expect { check: self.check(expected)? }
             }
             // `lower` sets the target once all labels are known.
-            Step::Expect { expected, otherwise: Some(_) } => {
+            Step::Expect { expected, on_failure: Some(_) } => {
                 Instruction::ExpectOr { check: self.check(expected)?, to: 0 }
             }
             Step::Jump { when: JumpCondition::Received(expected), .. } => {

@@ -168,7 +168,7 @@ fn client_role(
         pairing: asked.pairing,
         server_port: asked.server_port,
         client_ports: asked.ports.clone(),
-        turn: asked.turn,
+        consecutive_flows: asked.consecutive_flows,
         reuse_after: asked.reuse_after,
     };
     let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
@@ -183,7 +183,7 @@ fn client_role(
     };
     let devices = behind.iter().filter_map(by).collect();
     let link = ClientLinks { default_link: usual, devices, servers: servers.clone() };
-    let (load, ramp, limit) = (asked.load, asked.ramp, asked.limit);
+    let (load, ramp, limit) = (asked.load, asked.ramp_up, asked.limit);
     Some(Role::Client { tuples, link, load, ramp, limit })
 }
 
@@ -205,7 +205,7 @@ fn devices(
     header.extend(labels);
     Some(Devices {
         clients: asked.clients,
-        every: asked.every,
+        stride: asked.stride,
         count: asked.count,
         link: LinkHeader::new(&header)?,
         destinations_count: asked.destination.is_some(),

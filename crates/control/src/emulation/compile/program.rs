@@ -99,7 +99,7 @@ impl ProgramCompiler<'_> {
                 self.told.insert(self.next_index(), told(step, &format!("{path}[{place}]")));
             }
             if let Some(instruction) = instruction {
-                if let Step::Jump { to, .. } | Step::Expect { otherwise: Some(to), .. } = step {
+                if let Step::Jump { to, .. } | Step::Expect { on_failure: Some(to), .. } = step {
                     self.jumps.push((self.instructions.len(), *to));
                 }
                 self.instructions.push(instruction);
@@ -216,10 +216,10 @@ fn single_instruction(step: &Step) -> Option<Instruction> {
         Step::DelaySinceReceived { min, max } => {
             Instruction::DelaySinceRead { min: micros(min), max: micros(max) }
         }
-        Step::RandomDelay { mean, deviation: None } => {
+        Step::RandomDelay { mean, stddev: None } => {
             Instruction::DelayExponential { mean: micros(mean) }
         }
-        Step::RandomDelay { mean, deviation: Some(deviation) } => {
+        Step::RandomDelay { mean, stddev: Some(deviation) } => {
             Instruction::DelayNormal { mean: micros(mean), deviation: micros(deviation) }
         }
         Step::StartTls => Instruction::StartSession,

@@ -148,8 +148,8 @@ fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedA
     let mut add = |port: usize, vlan: Vlans, range: &AddressRange, every: u32| {
         let range = *range;
         let those = guests.entry((port, Some(vlan))).or_default();
-        if !those.contains(&ProxiedAddresses { range, every }) {
-            those.push(ProxiedAddresses { range, every });
+        if !those.contains(&ProxiedAddresses { range, stride: every }) {
+            those.push(ProxiedAddresses { range, stride: every });
         }
     };
     for template in &plan.templates {
@@ -160,7 +160,7 @@ fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedA
                 && let Some(clients) = client_addresses(plan, client)
                 && let Some(behind) = common(devices, clients)
             {
-                add(client.transmit, vlan, &behind, devices.every);
+                add(client.transmit, vlan, &behind, devices.stride);
             }
         }
         let Some(server) = server else { continue };
@@ -188,12 +188,12 @@ fn source_address(plan: &EmulationPlan, client: &Client, next_hop: &NextHop) -> 
 /// Returns the clients behind router `number`, as devices with a single router. Returns `None` if
 /// there are no clients for it.
 fn behind(devices: &Devices, number: u32) -> Option<Devices> {
-    let before = number.checked_mul(devices.every)?;
+    let before = number.checked_mul(devices.stride)?;
     let count = devices.clients.count.checked_sub(before).filter(|count| *count > 0)?;
     let first = devices.clients.at(before.into());
     Some(Devices {
         clients: AddressRange { first, count },
-        every: devices.every.saturating_mul(devices.count),
+        stride: devices.stride.saturating_mul(devices.count),
         count: 1,
         next_hop: None,
         ..*devices
@@ -215,7 +215,7 @@ pub(in crate::emulation) fn all_have_devices(devices: &[Devices], clients: Addre
     if !devices.iter().all(knows) {
         return false;
     }
-    let all = devices.iter().filter(|it| it.every == 1);
+    let all = devices.iter().filter(|it| it.stride == 1);
     let mut next = 0;
     while next < clients.count {
         let behind =
@@ -235,7 +235,7 @@ fn common(devices: &Devices, clients: AddressRange) -> Option<AddressRange> {
         Some(place) => (0, place),
         None => {
             let before = own.offset_of(clients.first)?;
-            let first = before.checked_next_multiple_of(devices.every.max(1))?;
+            let first = before.checked_next_multiple_of(devices.stride.max(1))?;
             (first, first - before)
         }
     };
@@ -256,7 +256,7 @@ mod tests {
     fn clients_are_assigned_to_routers_round_robin() {
         let devices = Devices {
             clients: range("16.0.0.1", 5),
-            every: 1,
+            stride: 1,
             count: 4,
             vlan: Some(7.into()),
             labels: MplsLabels::default(),
@@ -265,7 +265,7 @@ mod tests {
             next_hop: Some(NextHop { first: "1.1.1.1".parse().unwrap(), from: None }),
         };
         let second = behind(&devices, 1).unwrap();
-        assert_eq!((second.clients, second.every), (range("16.0.0.2", 4), 4));
+        assert_eq!((second.clients, second.stride), (range("16.0.0.2", 4), 4));
         // Only 16.0.0.2: every fourth client belongs to this router, so the next is 16.0.0.6.
         assert_eq!(common(&second, range("16.0.0.0", 3)), Some(range("16.0.0.2", 1)));
         assert_eq!(common(&second, range("16.0.0.2", 1)), Some(range("16.0.0.2", 1)));
@@ -280,7 +280,7 @@ mod tests {
     fn clients_with_known_devices_need_no_default_next_hop() {
         let devices = |first, count, every| Devices {
             clients: range(first, count),
-            every,
+            stride: every,
             count: 1,
             vlan: None,
             labels: MplsLabels::default(),

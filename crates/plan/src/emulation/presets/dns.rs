@@ -80,7 +80,7 @@ pub(super) fn client(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
             Step::Label(again),
             Step::ReceiveDatagrams { count: 1, clear: true },
             Step::Jump { to: again, when },
-            Step::Expect { expected: Condition::DnsNoError, otherwise: None },
+            Step::Expect { expected: Condition::DnsNoError, on_failure: None },
             Step::EndTransaction("dns".to_owned()),
         ]);
     }

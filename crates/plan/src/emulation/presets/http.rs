@@ -26,7 +26,7 @@ pub(in crate::emulation) const HTTP: [&str; 13] = [
     "body",
     "requests",
     "pipeline",
-    "think",
+    "think_time",
     "reconnect",
     "response_bytes",
     "response",
@@ -171,7 +171,7 @@ pub(super) fn read_messages(
     };
     // RFC 9112 section 9.6: "A client that receives a "close" connection option MUST cease sending
     // requests on that connection". A connection of HTTP/2 has no such option.
-    let keeps = Step::Expect { expected: Condition::KeepsConnection, otherwise: None };
+    let keeps = Step::Expect { expected: Condition::KeepsConnection, on_failure: None };
     let keeps = streams.is_none().then_some(keeps);
     let (say, counter) = match request {
         Request::Same(content) => (vec![send(content)?], None),
@@ -318,7 +318,7 @@ fn read_said(place: &ValueAt<'_>, who: PlayedSides, is_version_2: bool) -> Resul
     Ok(Said {
         request: read_request(place, &fields, &method, &exchange)?,
         response: read_response(fields.get("response"), &method, &exchange)?,
-        think: wait(fields.get("think"), Side::Client)?,
+        think: wait(fields.get("think_time"), Side::Client)?,
         is_head: method == "HEAD",
         exchange,
     })

@@ -9,8 +9,8 @@ pub(super) fn longest_delay(steps: &[Step]) -> Duration {
     let longest = |step: &Step| match *step {
         Step::Delay { max, .. } => max,
         // An exponential delay exceeds 20 times its mean with a probability of 2 in 10^9.
-        Step::RandomDelay { mean, deviation: None } => multiplied(mean, 20),
-        Step::RandomDelay { mean, deviation: Some(deviation) } => {
+        Step::RandomDelay { mean, stddev: None } => multiplied(mean, 20),
+        Step::RandomDelay { mean, stddev: Some(deviation) } => {
             mean.saturating_add(multiplied(deviation, 6))
         }
         Step::Repeat { ref steps, .. } => longest_delay(steps),

@@ -17,7 +17,7 @@ use crate::emulation::dialogue::{Dialogue, OnDemand};
 use crate::emulation::types::Transport;
 
 pub(in crate::emulation) const SIP: [&str; 7] =
-    ["from", "to", "ring", "talk", "packets", "media_port", "delay"];
+    ["from", "to", "ring_time", "talk_time", "packets", "media_port", "delay"];
 
 /// Settings of the preset.
 struct Asked<'a> {
@@ -57,7 +57,7 @@ fn read_asked<'a>(
         waits.push(read_delay(&place)?);
         Ok(Some(json!({"delay": place.value()})))
     };
-    let (ring, talk) = (wait(&fields, "ring")?, wait(&fields, "talk")?);
+    let (ring, talk) = (wait(&fields, "ring_time")?, wait(&fields, "talk_time")?);
     let wait = wait(&fields, "delay")?;
     let media = read_media(&fields, name)?;
     let longest = longest_delay(&waits)
@@ -79,7 +79,7 @@ fn read_media(fields: &Fields<'_>, name: &str) -> Result<Option<Media>, PlanErro
     let Some(packets) = fields.get("packets") else {
         return port.map_or(Ok(None), |it| Err(it.message_error("needs `packets`, their number")));
     };
-    if let Some(talk) = fields.get("talk") {
+    if let Some(talk) = fields.get("talk_time") {
         return Err(talk.message_error("follows from `packets` (20 ms each): remove one"));
     }
     let packets = packets.integer(1, rtp::PACKETS_MAX)?;
@@ -199,7 +199,7 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
         json!({"label": "invited"}),
         json!({"receive_datagrams": 1}),
         json!({"jump": {"to": "invited", "received": {"pattern": r"^SIP/2\.0 1"}}}),
-        json!({"expect": {"pattern": r"^SIP/2\.0 2", "otherwise": "refused"}}),
+        json!({"expect": {"pattern": r"^SIP/2\.0 2", "on_failure": "refused"}}),
         json!({"transaction": {"end": "sip.invite"}}),
         // To carries the callee's tag, and Contact its own address.
         json!({"extract": {"to": {"pattern": line("To|t")}}}),

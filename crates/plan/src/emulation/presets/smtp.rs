@@ -123,7 +123,7 @@ fn client(asked: Asked<'_>, place: &ValueAt<'_>, starts_tls: bool) -> Result<Vec
             Condition::Matches(Pattern::new(pattern).map_err(|it| place.message_error(it))?);
         Ok::<_, PlanError>([
             Step::ReceiveMessage(MessageFraming::Reply),
-            Step::Expect { expected, otherwise },
+            Step::Expect { expected, on_failure: otherwise },
         ])
     };
     let need = |pattern| hear(pattern, Some(LEAVE));

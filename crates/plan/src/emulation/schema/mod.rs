@@ -318,7 +318,7 @@ fn client() -> Value {
             `mpls` or `next_hop`. The first entry that names a client applies. Default: none.",
             list(devices()),
         ),
-        "turn" => described(
+        "consecutive_flows" => described(
             "Consecutive connections of a client to one server before the next client follows. Not \
             with random `order` or `pairing`. Default: 1.",
             integer(1, u32::MAX.into()),
@@ -351,8 +351,8 @@ fn client() -> Value {
             _ => matches_nothing(),
         }),
         "load" => described("Load: when connections start, and how many.", load()),
-        "ramp" => described(
-            "Time over which `rate`, `poisson`, `hold` or `users` grows linearly from zero. \
+        "ramp_up" => described(
+            "Time over which `rate`, `poisson`, `concurrent` or `users` grows linearly from zero. \
             Default: none.",
             time(),
         ),
@@ -376,7 +376,7 @@ fn client() -> Value {
 fn devices() -> Value {
     object(&DEVICES, &["clients"], |name| match name {
         "clients" => described("Clients of these devices: an address or first-last.", addresses()),
-        "every" => described(
+        "stride" => described(
             "Restricts the devices to every Nth of these clients, from the first. Default: 1.",
             integer(1, u32::MAX.into()),
         ),
@@ -409,7 +409,7 @@ fn devices() -> Value {
             the load, and tracks changes.",
             text(),
         ),
-        "next_hop_from" => described(
+        "next_hop_source" => described(
             "Sender address of the requests that resolve `next_hop`. The port answers ARP and \
             neighbour discovery for it. Default: the port's address.",
             text(),
@@ -450,7 +450,7 @@ fn load() -> Value {
                 loop).",
                 number(),
             ),
-            "at_most" => described(
+            "concurrent_max" => described(
                 "Maximum number of open connections, without TIME-WAIT. Those due above it do not \
                 start and count as `skipped`. Default: no limit.",
                 integer(1, u32::MAX.into()),
@@ -459,7 +459,7 @@ fn load() -> Value {
         })
     };
     let forms = choice(&LOADS[2..4], |name| match name {
-        "hold" => described(
+        "concurrent" => described(
             "Number of open connections, without TIME-WAIT: a new one starts when one ends. A \
             failed one is replaced after 100 ms, doubling up to 1 s. Unanswered SYNs are limited \
             to 512 plus the connections established so far.",
@@ -481,7 +481,7 @@ fn load() -> Value {
             failed, and opens the next one.",
             integer(1, u32::MAX.into()),
         ),
-        "think" => described("Think time between two connections. Default: none.", delay()),
+        "think_time" => described("Think time between two connections. Default: none.", delay()),
         _ => matches_nothing(),
     });
     any_of([demand, rate(&RATE), rate(&POISSON), forms, users])

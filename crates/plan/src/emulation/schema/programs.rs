@@ -139,7 +139,7 @@ fn expect() -> Value {
     any_of([text(), fields])
 }
 
-/// Returns the schema of the step `expect`: a condition with an optional `otherwise`.
+/// Returns the schema of the step `expect`: a condition with an optional `on_failure`.
 fn expecting() -> Value {
     let mut expected = expect();
     let fields = &mut expected["anyOf"][1];
@@ -203,7 +203,7 @@ pub(super) fn delay() -> Value {
     });
     let about = object(&DELAY[2..], &DELAY[2..3], |name| match name {
         "mean" => described("Mean, at most 4294 s.", time()),
-        "deviation" => described(
+        "stddev" => described(
             "Standard deviation of a normal distribution. Default: exponential distribution.",
             time(),
         ),
@@ -287,7 +287,7 @@ pub(super) fn steps() -> Value {
         ),
         "repeat" => described("Repeat steps; up to 8 nested loops.", repeat()),
         "label" => {
-            described("Define a label for `jump`, `decrement_and_jump` and `otherwise`.", text())
+            described("Define a label for `jump`, `decrement_and_jump` and `on_failure`.", text())
         }
         "jump" => described(
             "Continue at a label, always or under a condition. An endless loop needs a step that \
@@ -311,8 +311,8 @@ pub(super) fn steps() -> Value {
             let number = any_of([json!({"type": "integer"}), text()]);
             described("Add to a variable, modulo 2^64. The number may be negative.", only(number))
         }
-        "remember" => described("Store the current time under a name, up to 10 names.", text()),
-        "postpone" => described("Move a stored time forward, by whole milliseconds.", only(time())),
+        "save_time" => described("Store the current time under a name, up to 10 names.", text()),
+        "add_time" => described("Move a stored time forward, by whole milliseconds.", only(time())),
         "count" => described(
             "Add a number, or the milliseconds since a stored time, to one of the counters A to D.",
             count(),

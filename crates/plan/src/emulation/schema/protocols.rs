@@ -99,7 +99,7 @@ pub(super) fn http() -> Value {
             to `http2.streams`. Default: 1.",
             integer(1, 1 << 30),
         ),
-        "think" => {
+        "think_time" => {
             described("Time between a response and the next request. Default: none.", delay())
         }
         "reconnect" => described(
@@ -190,8 +190,8 @@ pub(super) fn sip() -> Value {
     object(&SIP, &[], |name| match name {
         "from" => described("Caller, without `sip:`. Default: caller@example.net.", word()),
         "to" => described("Callee, without `sip:`. Default: callee@example.net.", word()),
-        "ring" => described("Time until the call is answered. Default: none.", delay()),
-        "talk" => {
+        "ring_time" => described("Time until the call is answered. Default: none.", delay()),
+        "talk_time" => {
             described("Time until the caller hangs up; not with `packets`. Default: none.", delay())
         }
         "packets" => described(

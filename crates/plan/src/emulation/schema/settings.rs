@@ -74,11 +74,11 @@ pub(super) fn tls() -> Value {
 
 pub(super) fn http2() -> Value {
     let fields = object(&HTTP2, &[], |name| match name {
-        "streams" => described(
+        "max_concurrent_streams" => described(
             "Maximum number of concurrent streams, of clients and servers. Default: 100.",
             integer(1, STREAMS_MAX.into()),
         ),
-        "window" => {
+        "initial_window_size" => {
             let window = integer(1, WINDOW_MAX.into());
             described(
                 "Flow-control window of a stream in bytes. The connection's window is `streams` \

@@ -6,13 +6,13 @@ fn ramp_is_allowed_for_rate_and_hold_but_not_throughput() {
         let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
         plan.map(|plan| plan.templates[0].client.clone().unwrap()).map_err(|it| it.to_string())
     };
-    let grows = client("load: {rate: 5k}\n      ramp: 3s").unwrap();
-    assert_eq!(grows.ramp, Duration::from_secs(3));
+    let grows = client("load: {rate: 5k}\n      ramp_up: 3s").unwrap();
+    assert_eq!(grows.ramp_up, Duration::from_secs(3));
     assert_eq!(client("load: {throughput: 1.5M}").unwrap().load, Load::Throughput(1_500_000));
-    let grows = client("load: {hold: 5}\n      ramp: 3s").unwrap();
-    assert_eq!(grows.ramp, Duration::from_secs(3));
-    let error = client("load: {throughput: 5M}\n      ramp: 3s").unwrap_err();
-    assert!(error.contains("client.ramp: found a ramp, expected none"), "{error}");
+    let grows = client("load: {concurrent: 5}\n      ramp_up: 3s").unwrap();
+    assert_eq!(grows.ramp_up, Duration::from_secs(3));
+    let error = client("load: {throughput: 5M}\n      ramp_up: 3s").unwrap_err();
+    assert!(error.contains("client.ramp_up: found a ramp, expected none"), "{error}");
 }
 
 #[test]
@@ -24,16 +24,16 @@ fn all_loads_are_multiplied() {
         outcome.map(|()| plan.templates[0].client.as_ref().unwrap().load)
     };
     let rate = Rate::parse_per_second("12500", 1).unwrap();
-    let faster = Load::Rate { rate, flows_max: Some(9) };
-    assert_eq!(multiplied("{rate: 5k, at_most: 9}", "2.5"), Ok(faster));
-    assert_eq!(multiplied("{hold: 5}", "2.5"), Ok(Load::Hold(13)));
-    assert_eq!(multiplied("{hold: 5}", "0.01"), Ok(Load::Hold(1)));
+    let faster = Load::Rate { rate, concurrent_max: Some(9) };
+    assert_eq!(multiplied("{rate: 5k, concurrent_max: 9}", "2.5"), Ok(faster));
+    assert_eq!(multiplied("{concurrent: 5}", "2.5"), Ok(Load::Concurrent(13)));
+    assert_eq!(multiplied("{concurrent: 5}", "0.01"), Ok(Load::Concurrent(1)));
     assert_eq!(multiplied("{throughput: 1.5M}", "3"), Ok(Load::Throughput(4_500_000)));
-    let Ok(Load::Users { users, .. }) = multiplied("{users: 7, think: 1s}", "3") else {
+    let Ok(Load::Users { users, .. }) = multiplied("{users: 7, think_time: 1s}", "3") else {
         panic!("users")
     };
     assert_eq!(users, 21);
-    let error = multiplied("{hold: 5}", "1000000000").unwrap_err().to_string();
+    let error = multiplied("{concurrent: 5}", "1000000000").unwrap_err().to_string();
     let expected = "templates[0].client.load: times the multiplier: 5000000000, expected at most";
     assert!(error.starts_with(expected), "{error}");
 }
@@ -81,21 +81,33 @@ fn open_flows_of_a_rate_can_be_limited() {
         plan.map(|plan| plan.templates[0].client.clone().unwrap().load)
             .map_err(|errors| errors.to_string())
     };
-    let (rate, at_most) = (Rate::parse_per_second("5000", 1).unwrap(), Some(64));
+    let (rate, limit) = (Rate::parse_per_second("5000", 1).unwrap(), Some(64));
     assert_eq!(
-        load("load: {rate: 5k, at_most: 64}").unwrap(),
-        Load::Rate { rate, flows_max: at_most }
+        load("load: {rate: 5k, concurrent_max: 64}").unwrap(),
+        Load::Rate { rate, concurrent_max: limit }
     );
-    assert_eq!(load("load: {at_most: 64, poisson: 5k}").unwrap(), Load::Poisson { rate, at_most });
-    let ramping = load("load: {poisson: 5k, at_most: 64}\n      ramp: 3s");
-    assert_eq!(ramping.unwrap(), Load::Poisson { rate, at_most });
+    assert_eq!(
+        load("load: {concurrent_max: 64, poisson: 5k}").unwrap(),
+        Load::Poisson { rate, concurrent_max: limit }
+    );
+    let ramping = load("load: {poisson: 5k, concurrent_max: 64}\n      ramp_up: 3s");
+    assert_eq!(ramping.unwrap(), Load::Poisson { rate, concurrent_max: limit });
     for (wrong, expected) in [
-        ("{rate: 5k, at_most: 0}", "client.load.at_most: found 0, expected a whole number from 1"),
+        (
+            "{rate: 5k, concurrent_max: 0}",
+            "client.load.concurrent_max: found 0, expected a whole number from 1",
+        ),
         ("{rate: x}", "client.load.rate: found \"x\", expected connections a second"),
-        ("{hold: 5, at_most: 6}", "client.load.at_most: found an unknown field, expected one of"),
-        ("{at_most: 6}", "client.load.at_most: found an unknown field, expected one of"),
+        (
+            "{concurrent: 5, concurrent_max: 6}",
+            "client.load.concurrent_max: found an unknown field, expected one of",
+        ),
+        (
+            "{concurrent_max: 6}",
+            "client.load.concurrent_max: found an unknown field, expected one of",
+        ),
         ("{rate: 5k, poisson: 6}", "client.load: found both"),
-        ("{rate: 5k, hold: 6}", "client.load: found both"),
+        ("{rate: 5k, concurrent: 6}", "client.load: found both"),
     ] {
         let error = load(&format!("load: {wrong}")).unwrap_err();
         assert!(error.contains(expected), "{wrong}: {error}");
@@ -112,20 +124,32 @@ fn think_time_uses_the_distributions_of_delays() {
     let [one, two] = [1, 2].map(Duration::from_secs);
     for (think, expected) in [
         ("", ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO }),
-        (", think: 2s", ThinkTime::Uniform { min: two, max: two }),
-        (", think: {min: 1s, max: 2s}", ThinkTime::Uniform { min: one, max: two }),
-        (", think: {mean: 2s}", ThinkTime::Exponential { mean: two }),
-        (", think: {mean: 2s, deviation: 1s}", ThinkTime::Normal { mean: two, deviation: one }),
+        (", think_time: 2s", ThinkTime::Uniform { min: two, max: two }),
+        (", think_time: {min: 1s, max: 2s}", ThinkTime::Uniform { min: one, max: two }),
+        (", think_time: {mean: 2s}", ThinkTime::Exponential { mean: two }),
+        (", think_time: {mean: 2s, stddev: 1s}", ThinkTime::Normal { mean: two, stddev: one }),
     ] {
-        let found = load(&format!("load: {{users: 30{think}}}\n      ramp: 3s"));
-        assert_eq!(found.unwrap(), Load::Users { users: 30, think: expected }, "{think}");
+        let found = load(&format!("load: {{users: 30{think}}}\n      ramp_up: 3s"));
+        assert_eq!(found.unwrap(), Load::Users { users: 30, think_time: expected }, "{think}");
     }
     for (wrong, expected) in [
         ("{users: 0}", "client.load.users: found 0, expected a whole number from 1 to"),
-        ("{users: 3, think: 5}", "client.load.think: found 5, expected a time with its unit"),
-        ("{users: 3, think: {max: 1s}}", "client.load.think.min: found nothing, expected a time"),
-        ("{users: 3, hold: 5}", "client.load.hold: found an unknown field, expected one of users"),
-        ("{think: 5s}", "client.load.think: found an unknown field, expected one of rate"),
+        (
+            "{users: 3, think_time: 5}",
+            "client.load.think_time: found 5, expected a time with its unit",
+        ),
+        (
+            "{users: 3, think_time: {max: 1s}}",
+            "client.load.think_time.min: found nothing, expected a time",
+        ),
+        (
+            "{users: 3, concurrent: 5}",
+            "client.load.concurrent: found an unknown field, expected one of users",
+        ),
+        (
+            "{think_time: 5s}",
+            "client.load.think_time: found an unknown field, expected one of rate",
+        ),
     ] {
         let error = load(&format!("load: {wrong}")).unwrap_err();
         assert!(error.contains(expected), "{wrong}: {error}");

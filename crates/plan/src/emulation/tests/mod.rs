@@ -21,7 +21,7 @@ use wirestorm_model::program::{
     MessageFraming, MessagePart, Number, Piece, TextVariable, TimeVariable, UserCounter, Value,
     ValueFormat, Variable,
 };
-use wirestorm_model::tcp::{Algorithm, EcnUse};
+use wirestorm_model::tcp::{Algorithm, EcnMode};
 use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_wire::conversation::{self, Action, Conversation, Turn};
 
@@ -67,7 +67,7 @@ fn template_has_a_client_and_a_server() {
     );
     assert_eq!(
         client.load,
-        Load::Rate { rate: Rate::parse_per_second("5000", 1).unwrap(), flows_max: None }
+        Load::Rate { rate: Rate::parse_per_second("5000", 1).unwrap(), concurrent_max: None }
     );
     assert_eq!(client.program[1..], [Step::Receive(32_000), Step::WaitForClose]);
     let delay = Step::Delay { min: Duration::from_millis(1), max: Duration::from_millis(2) };
@@ -111,7 +111,7 @@ fn steps(list: &str) -> Result<Vec<Step>, String> {
     let lines = list.lines().map(|line| format!("        - {}\n", line.trim()));
     let plan = format!(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}]\ntemplates:\n  - name: a\n    client:\n      \
-         tx: c\n      servers: 10.0.1.1\n      load: {{hold: 1}}\n      program:\n{}",
+         tx: c\n      servers: 10.0.1.1\n      load: {{concurrent: 1}}\n      program:\n{}",
         lines.collect::<String>()
     );
     let plan = EmulationPlan::parse(&plan).map_err(|errors| errors.to_string())?;

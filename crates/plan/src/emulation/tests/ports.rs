@@ -81,8 +81,8 @@ fn impairment_of_a_port_is_parsed() {
 #[test]
 fn tunnels_of_a_port_are_parsed() {
     let own = "{name: s, addresses: [10.0.9.1/24, fd00::1/64], tunnels: [\
-               {clients: 16.0.0.0-16.0.0.255, teid: 5, to: 10.0.9.2}, \
-               {clients: 17.0.0.1, teid: 0, teid_step: 9, from: fd00::2, source_port: 2152}]}";
+               {clients: 16.0.0.0-16.0.0.255, teid: 5, dst: 10.0.9.2}, \
+               {clients: 17.0.0.1, teid: 0, teid_step: 9, src: fd00::2, source_port: 2152}]}";
     let plan = EmulationPlan::parse(&PAGE.replace("{name: s}", own)).unwrap();
     assert_eq!(plan.ports[0].tunnels, None);
     let address = |text: &str| text.parse::<IpAddr>().unwrap();
@@ -106,27 +106,27 @@ fn tunnels_of_a_port_are_parsed() {
     };
     assert_eq!(plan.ports[1].tunnels, Some(vec![first, second]));
     for (tunnels, expected) in [
-        ("{teid: 1, to: 1.1.1.1}", "[0].clients: "),
-        ("{clients: 1.1.1.1, to: 1.1.1.1}", "[0].teid: "),
-        ("{clients: 1.1.1.1, teid: 4294967296, to: 1.1.1.1}", "[0].teid: found 4294967296"),
-        ("{clients: 1.1.1.1, teid: 1}", "[0]: found no end of the tunnel, expected to, from"),
+        ("{teid: 1, dst: 1.1.1.1}", "[0].clients: "),
+        ("{clients: 1.1.1.1, dst: 1.1.1.1}", "[0].teid: "),
+        ("{clients: 1.1.1.1, teid: 4294967296, dst: 1.1.1.1}", "[0].teid: found 4294967296"),
+        ("{clients: 1.1.1.1, teid: 1}", "[0]: found no end of the tunnel, expected dst, src"),
         (
-            "{clients: 1.1.1.1, teid: 1, to: \"fd00::1\"}",
+            "{clients: 1.1.1.1, teid: 1, dst: \"fd00::1\"}",
             "[0]: found one end, fd00::1, expected the other, or an address of IPv6 of the port",
         ),
         (
-            "{clients: 1.1.1.1, teid: 1, from: 1.1.1.1, to: \"fd00::1\"}",
+            "{clients: 1.1.1.1, teid: 1, src: 1.1.1.1, dst: \"fd00::1\"}",
             "[0].to: found \"fd00::1\", expected an address of the family of 1.1.1.1",
         ),
-        ("{clients: 1.1.1.1, teid: 1, to: 1.1.1.1, source_port: 0}", "[0].source_port: found 0"),
-        ("{clients: 1.1.1.1, teid: 1, to: 1.1.1.1, type: 1}", "[0].type: found an unknown field"),
+        ("{clients: 1.1.1.1, teid: 1, dst: 1.1.1.1, source_port: 0}", "[0].source_port: found 0"),
+        ("{clients: 1.1.1.1, teid: 1, dst: 1.1.1.1, type: 1}", "[0].type: found an unknown field"),
         (
-            "{clients: 1.1.1.1-1.1.1.9, teid: 1, to: 1.1.1.1}, {clients: 1.1.1.0-1.1.1.3, teid: 1, to: \
+            "{clients: 1.1.1.1-1.1.1.9, teid: 1, dst: 1.1.1.1}, {clients: 1.1.1.0-1.1.1.3, teid: 1, dst: \
              1.1.1.1}",
             "[1].clients: 1.1.1.1 already has a tunnel",
         ),
         (
-            "{clients: 1.1.1.1-1.1.1.3, teid: 4294967290, teid_step: 3, to: 1.1.1.1}",
+            "{clients: 1.1.1.1-1.1.1.3, teid: 4294967290, teid_step: 3, dst: 1.1.1.1}",
             "[0].teid: found 4294967290: with a step of 3 the last of 3 clients gets 4294967296, \
              expected at most 4294967295",
         ),
@@ -135,8 +135,8 @@ fn tunnels_of_a_port_are_parsed() {
         let said = error("{name: s}", &own);
         assert!(said.starts_with(&format!("ports[1].tunnels{expected}")), "{said}");
     }
-    let last = "{name: s, tunnels: [{clients: 1.1.1.1-1.1.1.3, teid: 4294967289, teid_step: 3, to: \
-                1.1.1.1, from: 1.1.1.2}]}";
+    let last = "{name: s, tunnels: [{clients: 1.1.1.1-1.1.1.3, teid: 4294967289, teid_step: 3, dst: \
+                1.1.1.1, src: 1.1.1.2}]}";
     assert!(EmulationPlan::parse(&PAGE.replace("{name: s}", last)).is_ok());
 }
 
@@ -156,7 +156,7 @@ fn vlan_tags_mpls_labels_and_next_hops_of_devices_are_parsed() {
     assert_eq!((one.vlan.unwrap().tags(), one.labels.stack()), (vec![0x81, 0, 0, 7], vec![]));
     for (words, expected) in [
         (
-            "every: 2",
+            "stride: 2",
             ": found no field that changes frames, expected at least one of dst, src, vlan, mpls, \
              next_hop",
         ),
@@ -189,17 +189,17 @@ fn vlan_tags_mpls_labels_and_next_hops_of_devices_are_parsed() {
              expected unicast addresses, not 255.255.255.255",
         ),
         (
-            "next_hop: 10.0.9.1, next_hop_from: 255.255.255.255",
-            ".next_hop_from: found 255.255.255.255, expected a unicast address",
+            "next_hop: 10.0.9.1, next_hop_source: 255.255.255.255",
+            ".next_hop_source: found 255.255.255.255, expected a unicast address",
         ),
         (
             "next_hop: 10.0.9.1, dst: \"02:00:00:00:00:09\"",
             ".next_hop: found dst as well, expected one of them",
         ),
-        ("vlan: 5, next_hop_from: 10.0.9.9", ".next_hop_from: needs next_hop, which is missing"),
+        ("vlan: 5, next_hop_source: 10.0.9.9", ".next_hop_from: needs next_hop, which is missing"),
         (
-            "next_hop: 10.0.9.1, next_hop_from: \"fd00::9\"",
-            ".next_hop_from: found \"fd00::9\", expected an address of the family of 10.0.9.1",
+            "next_hop: 10.0.9.1, next_hop_source: \"fd00::9\"",
+            ".next_hop_source: found \"fd00::9\", expected an address of the family of 10.0.9.1",
         ),
     ] {
         let said = devices(words).unwrap_err().to_string();
@@ -221,7 +221,7 @@ fn devices_must_apply_to_clients_of_the_template() {
     for (addresses, devices) in [
         (ten, all.to_owned()),
         (ten, format!("{{clients: 10.0.0.1-10.0.0.11, vlan: 7}}, {all}")),
-        (ten, format!("{{clients: 10.0.0.11-10.0.0.20, every: 2, vlan: 7}}, {all}")),
+        (ten, format!("{{clients: 10.0.0.11-10.0.0.20, stride: 2, vlan: 7}}, {all}")),
         ("", "{clients: 10.0.0.1, vlan: 7}".to_owned()),
     ] {
         assert_eq!(with(addresses, &devices), Ok(vec![]), "{devices}");
@@ -278,7 +278,7 @@ fn latency_probes_are_sent_from_a_port_with_an_address() {
         ("{from: c, to: nobody}", "latency[0].to: found \"nobody\", expected an address, or"),
         ("{from: c, to: e}", "latency[0].to: found port \"e\", which has no address of the family"),
         ("{from: c, to: s, rate: 1M}", "latency[0].rate: found \"1M\", expected probes a second"),
-        ("{from: c, to: s, every: 1s}", "latency[0].every: found an unknown field"),
+        ("{from: c, to: s, stride: 1s}", "latency[0].stride: found an unknown field"),
         ("{from: c, to: s, protocol: tcp}", "latency[0].protocol: found \"tcp\", expected icmp or"),
         (
             "{from: c, to: s, port: 7}",
@@ -304,7 +304,7 @@ fn udp_probes_need_a_port_without_a_server() {
              {{name: idle, addresses: 10.0.0.77/24}}]\n\
              latency: [{{from: c, protocol: udp, {probe}}}]\n\
              templates:\n  - name: names\n    transport: udp\n\
-             \x20   client: {{tx: c, servers: 10.0.0.9, load: {{hold: 1}}, program: [{{send_datagram: a}}]}}\n\
+             \x20   client: {{tx: c, servers: 10.0.0.9, load: {{concurrent: 1}}, program: [{{send_datagram: a}}]}}\n\
              \x20   server: {{tx: s, {server}, program: [{{receive_datagrams: 1}}]}}\n"
         );
         EmulationPlan::parse(&text).map(|_| ()).map_err(|errors| errors.to_string())

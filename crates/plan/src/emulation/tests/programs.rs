@@ -26,7 +26,7 @@ fn steps_jump_compute_and_count() {
     let found = steps(
         "connect
          set: {n: 3}
-         remember: begin
+         save_time: begin
          label: again
          receive_total: 10
          add: {m: -1}
@@ -35,11 +35,11 @@ fn steps_jump_compute_and_count() {
          decrement_and_jump: {variable: n, to: again}
          jump: again
          label: out
-         postpone: {begin: 20ms}
+         add_time: {begin: 20ms}
          count: {A: 2}
          count: {D: {since: begin}}
          delay: {mean: 2ms}
-         delay: {mean: 2ms, deviation: 1ms}",
+         delay: {mean: 2ms, stddev: 1ms}",
     );
     let mean = Duration::from_millis(2);
     let (again, out) = (Label(0), Label(1));
@@ -73,8 +73,8 @@ fn steps_jump_compute_and_count() {
                 counter: UserCounter::new(3).unwrap(),
                 what: CountAmount::Since { time: TimeVariable::named(0), unit: NonZeroU16::MIN }
             },
-            Step::RandomDelay { mean, deviation: None },
-            Step::RandomDelay { mean, deviation: Some(Duration::from_millis(1)) },
+            Step::RandomDelay { mean, stddev: None },
+            Step::RandomDelay { mean, stddev: Some(Duration::from_millis(1)) },
         ]
     );
 }
@@ -94,14 +94,14 @@ fn names_of_a_program_are_defined_once() {
             "program[0].count.A.since: found \"nix\", expected a time of a",
         ),
         (
-            "remember: then\njump: {to: a, within: 1s, since: nix}\nlabel: a",
+            "save_time: then\njump: {to: a, within: 1s, since: nix}\nlabel: a",
             "program[1].jump.since: found \"nix\", expected one of the remembered times: then",
         ),
         (
-            "postpone: {nix: 1s}\ncount: {A: {since: nix}}",
-            "program[0].postpone.nix: found \"nix\", expected a time of a step `remember`",
+            "add_time: {nix: 1s}\ncount: {A: {since: nix}}",
+            "program[0].add_time.nix: found \"nix\", expected a time of a step `save_time`",
         ),
-        ("postpone: {t: 1us}", "program[0].postpone.t: found \"1us\", expected whole milliseconds"),
+        ("add_time: {t: 1us}", "program[0].add_time.t: found \"1us\", expected whole milliseconds"),
         ("delay: {mean: 1ms, max: 1ms}", "delay.max: found a bound beside mean"),
         ("reset\nreceive: 1", "program[0]: found a reset before other steps"),
     ] {
@@ -132,7 +132,7 @@ templates:
       load: on_demand
       order: random
       pairing: fixed
-      devices: [{clients: 10.0.0.1, every: 2, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
+      devices: [{clients: 10.0.0.1, stride: 2, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
       program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, {select_group: 'dns'}, run_flow]
     server:
       tx: s
@@ -147,7 +147,7 @@ templates:
   - name: last names
     group: dns
     transport: udp
-    client: {tx: c, servers: 10.0.1.1, server_port: 53, load: on_demand, turn: 4, reuse_after: 20, program: []}
+    client: {tx: c, servers: 10.0.1.1, server_port: 53, load: on_demand, consecutive_flows: 4, reuse_after: 20, program: []}
 "#;
     let plan = EmulationPlan::parse(text).unwrap();
     let template = &plan.templates[0];
@@ -155,12 +155,12 @@ templates:
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(client.load, Load::OnDemand);
     assert_eq!((client.order, client.pairing), (ClientOrder::Random, Pairing::Fixed));
-    assert_eq!((client.turn, client.reuse_after), (1, None));
+    assert_eq!((client.consecutive_flows, client.reuse_after), (1, None));
     let last = plan.templates[2].client.as_ref().unwrap();
-    assert_eq!((last.turn, last.reuse_after), (4, Some(20)));
+    assert_eq!((last.consecutive_flows, last.reuse_after), (4, Some(20)));
     let devices = Devices {
         clients: AddressRange { first: "10.0.0.1".parse().unwrap(), count: 1 },
-        every: 2,
+        stride: 2,
         count: 3,
         vlan: Some(100.into()),
         labels: MplsLabels::default(),
@@ -241,7 +241,7 @@ fn datagram_length_is_bounded_by_ip_version() {
         let text = format!(
             "ports: [{{name: c}}, {{name: s, addresses: 10.0.0.9/24}}]\n\
              templates:\n  - name: long\n    transport: udp\n\
-             \x20   client: {{tx: c, {client}, load: {{hold: 1}}, program: [{{send_datagram: a}}]}}\n\
+             \x20   client: {{tx: c, {client}, load: {{concurrent: 1}}, program: [{{send_datagram: a}}]}}\n\
              \x20   server: {{tx: s, port: 53, {server}program: [{{repeat: {{times: 2, steps: \
              [{{receive_datagrams: 1}}, {{send_datagram: {size}}}]}}}}]}}\n"
         );
@@ -322,7 +322,7 @@ fn steps_with_values_and_checks_are_parsed() {
         },
         Step::Expect {
             expected: Condition::Contains(of(vec![value(Value::Text(id), ValueFormat::Hex)])),
-            otherwise: None,
+            on_failure: None,
         },
         Step::StartTransaction("all".into()),
     ];
@@ -385,14 +385,14 @@ fn errors_in_values_have_their_path() {
             "[1].expect.pattern: found \"a(\" (unclosed group), expected a regular expression",
         ),
         ("receive: 1\nexpect: {text: a, hex: '00'}", "[1].expect: found both"),
-        ("receive: 1\nexpect: {otherwise: x}", "[1].expect: found no field, expected one of"),
+        ("receive: 1\nexpect: {on_failure: x}", "[1].expect: found no field, expected one of"),
         (
-            "receive: 1\nexpect: {text: a, otherwise: x}",
-            "[1].expect.otherwise: found \"x\", expected a label of the program, but it has none",
+            "receive: 1\nexpect: {text: a, on_failure: x}",
+            "[1].expect.on_failure: found \"x\", expected a label of the program, but it has none",
         ),
         (
-            "receive: 1\njump: {to: x, received: {text: a, otherwise: x}}",
-            "[1].jump.received.otherwise: found an unknown field",
+            "receive: 1\njump: {to: x, received: {text: a, on_failure: x}}",
+            "[1].jump.received.on_failure: found an unknown field",
         ),
         ("extract: {a: {offset: 0, length: 1}}", "[0].extract: no earlier step receives data"),
         ("receive: 1\nextract: {}", "[1].extract: found no fields, expected a name and what it"),
@@ -453,7 +453,7 @@ templates:
     client:
       tx: c
       servers: 10.0.1.1
-      load: {hold: 1}
+      load: {concurrent: 1}
       program:
         - receive: {message: reply}
         - jump: {to: end, received: {pattern: "^5"}}
@@ -600,7 +600,7 @@ fn parse_with_group(steps: &str) -> Result<(), String> {
     let text = format!(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}]\n\
          templates:\n\
-         - {{name: a, client: {{tx: c, servers: 10.0.1.1, load: {{hold: 1}}, program: {steps}}}}}\n\
+         - {{name: a, client: {{tx: c, servers: 10.0.1.1, load: {{concurrent: 1}}, program: {steps}}}}}\n\
          - {{name: b, group: parts, client: {{tx: c, servers: 10.0.1.1, load: on_demand, \
          program: [{{send: a}}]}}}}\n"
     );
@@ -670,7 +670,7 @@ fn endless_loop_needs_a_step_that_waits() {
         "[{repeat: {steps: [{receive: 1}]}}]",
         "[{repeat: {times: 1000000, steps: [{add: {n: 1}}]}}]",
         "[{set: {n: 9}}, {label: x}, {decrement_and_jump: {variable: n, to: x}}]",
-        "[{remember: t}, {label: x}, {jump: {to: x, within: 1s, since: t}}]",
+        "[{save_time: t}, {label: x}, {jump: {to: x, within: 1s, since: t}}]",
         "[{label: x}, {jump: {to: y, variable: n, equal: 9}}, {add: {n: 1}}, {jump: x}, {label: y}]",
         "[{repeat: {steps: [{select_group: parts}, run_flow]}}]",
     ] {

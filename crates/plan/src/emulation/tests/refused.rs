@@ -15,8 +15,8 @@ fn every_error_has_its_path() {
         ),
         (
             "load: {rate: 5k}",
-            "load: {rate: 5k, ramp: 5s}",
-            "templates[0].client.load.ramp: belongs in the client, next to `load`: move ramp there",
+            "load: {rate: 5k, ramp_up: 5s}",
+            "templates[0].client.load.ramp_up: belongs in the client, next to `load`: move ramp there",
         ),
         (
             "load: {rate: 5k}",
@@ -43,7 +43,7 @@ fn every_error_has_its_path() {
             "{rate: fast}",
             "templates[0].client.load.rate: found \"fast\", expected connections a second",
         ),
-        ("{rate: 5k}", "{rate: 1, hold: 2}", "templates[0].client.load: found both"),
+        ("{rate: 5k}", "{rate: 1, concurrent: 2}", "templates[0].client.load: found both"),
         (
             "{rate: 5k}",
             "on-demand",
@@ -136,8 +136,8 @@ fn every_error_has_its_path() {
         ),
         (
             "limit: 100",
-            "turn: 0",
-            "templates[0].client.turn: found 0, expected a whole number from 1 to 4294967295",
+            "consecutive_flows: 0",
+            "templates[0].client.consecutive_flows: found 0, expected a whole number from 1 to 4294967295",
         ),
         (
             "limit: 100",
@@ -147,8 +147,8 @@ fn every_error_has_its_path() {
         ("tx: c", "tx: c\n      tx: s", "plan: line 9 column 7: duplicate key \"tx\""),
         (
             "limit: 100",
-            "order: random\n      turn: 2",
-            "templates[0].client.turn: found 2, expected none with order: random, which is random \
+            "order: random\n      consecutive_flows: 2",
+            "templates[0].client.consecutive_flows: found 2, expected none with order: random, which is random \
              for each connection, or order: round_robin",
         ),
         (
@@ -195,9 +195,9 @@ fn turn_is_allowed_with_random_servers() {
         EmulationPlan::parse(&PAGE.replace("limit: 100", &words)).map(|plan| plan.templates.len())
     };
     for words in [
-        "order: random, turn: 1",
-        "pairing: random, turn: 4",
-        "pairing: fixed, turn: 4, reuse_after: 9",
+        "order: random, consecutive_flows: 1",
+        "pairing: random, consecutive_flows: 4",
+        "pairing: fixed, consecutive_flows: 4, reuse_after: 9",
     ] {
         assert_eq!(said(words), Ok(1), "{words}");
     }

@@ -72,7 +72,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
         rack: Some(false),
         dupack_threshold: Some(4),
         reassembly_max: Some(0),
-        ecn: Some(EcnUse::Accept),
+        ecn: Some(EcnMode::Accept),
         no_delay: Some(true),
         congestion: Some(Algorithm::Bbr),
         rto_initial_ms: Some(2_000),
@@ -164,7 +164,7 @@ fn tcp_settings_are_refused_for_udp() {
         let [both, client, server] = said;
         let text = format!(
             "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\ntemplates:\n  - name: t\n    \
-             dns: {{}}{both}\n    client: {{tx: c, servers: 10.0.1.1, load: {{hold: 1}}{client}}}\n    \
+             dns: {{}}{both}\n    client: {{tx: c, servers: 10.0.1.1, load: {{concurrent: 1}}{client}}}\n    \
              server: {{tx: s{server}}}\n"
         );
         EmulationPlan::parse(&text).map(drop).map_err(|errors| errors.to_string())

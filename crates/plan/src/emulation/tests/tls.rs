@@ -71,19 +71,27 @@ fn http2_settings_are_parsed() {
     assert_eq!(with("    http2: false\n").unwrap(), (None, None));
     assert_eq!(with("    tls: true\n").unwrap().1.unwrap().alpn, Vec::<String>::new());
     // ALPN negotiates it over TLS.
-    let (http2, tls) = with("    http2: {streams: 8, window: 65535}\n    tls: true\n").unwrap();
+    let (http2, tls) =
+        with("    http2: {max_concurrent_streams: 8, initial_window_size: 65535}\n    tls: true\n")
+            .unwrap();
     assert_eq!(http2, Some(Http2 { streams: 8, window: 65_535 }));
     assert_eq!(tls.unwrap().alpn, ["h2"]);
     let (_, tls) = with("    http2: true\n    tls: {alpn: [h2, http/1.1]}\n").unwrap();
     assert_eq!(tls.unwrap().alpn, ["h2", "http/1.1"]);
     for (fields, expected) in [
         ("    http2: yes please\n", "templates[0].http2: found \"yes please\", expected fields"),
-        ("    http2: {stream: 1}\n", "http2.stream: found an unknown field, expected streams?"),
         (
-            "    http2: {streams: 0}\n",
+            "    http2: {max_concurrent_stream: 1}\n",
+            "http2.max_concurrent_stream: found an unknown field, expected max_concurrent_streams?",
+        ),
+        (
+            "    http2: {max_concurrent_streams: 0}\n",
             "templates[0].http2.streams: found 0, expected a whole number",
         ),
-        ("    http2: {window: 99999999}\n", "templates[0].http2.window: found 99999999, expected"),
+        (
+            "    http2: {initial_window_size: 99999999}\n",
+            "templates[0].http2.initial_window_size: found 99999999, expected",
+        ),
         (
             "    http2: true\n    tls: {alpn: [http/1.1, spdy/3]}\n",
             "templates[0].tls.alpn: found http/1.1, spdy/3, expected h2 among them",
@@ -144,7 +152,7 @@ ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]
 templates:
   - name: t
     tls: true
-    client: {tx: c, servers: 10.0.1.1, load: {hold: 1}, program: [{send: s}, {receive: 1}, start_tls, {send: a}]}
+    client: {tx: c, servers: 10.0.1.1, load: {concurrent: 1}, program: [{send: s}, {receive: 1}, start_tls, {send: a}]}
     server: {tx: s, port: 25, program: [{receive: 1}, {send: g}, start_tls, {receive: 1}]}
 "#;
 

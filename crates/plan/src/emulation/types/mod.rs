@@ -104,7 +104,7 @@ pub struct Client {
     /// Order in which clients connect.
     pub order: ClientOrder,
     /// Flows that a client opens to one server before the next client continues; at least 1.
-    pub turn: u32,
+    pub consecutive_flows: u32,
     /// Number of flows after which the sequence of addresses and ports restarts; `None`: after all
     /// combinations.
     pub reuse_after: Option<u64>,
@@ -123,7 +123,7 @@ pub struct Client {
     /// When flows start.
     pub load: Load,
     /// Time during which the load grows linearly from 0 to its full value; 0: no ramp.
-    pub ramp: Duration,
+    pub ramp_up: Duration,
     /// Total number of flows; `None`: no limit.
     pub limit: Option<u64>,
     /// Program of the client, one run per flow.
@@ -150,6 +150,6 @@ impl Template {
 impl Client {
     /// Returns the client with the load on demand: only other programs start its flows.
     pub(super) fn on_demand(self) -> Self {
-        Self { load: Load::OnDemand, ramp: Duration::ZERO, limit: None, ..self }
+        Self { load: Load::OnDemand, ramp_up: Duration::ZERO, limit: None, ..self }
     }
 }

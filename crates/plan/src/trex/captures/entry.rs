@@ -227,7 +227,7 @@ impl ProfileSettings {
                 transmit: pair as usize * 2 + transmit,
                 addresses: Some(from),
                 order: if is_from_drawn { ClientOrder::Random } else { ClientOrder::RoundRobin },
-                turn: entry.flows_per_client,
+                consecutive_flows: entry.flows_per_client,
                 reuse_after: limit,
                 // The port range of TRex.
                 ports: flow.client_port.map_or(1_024..=64_000, |port| port..=port),
@@ -236,8 +236,8 @@ impl ProfileSettings {
                 server_port: flow.programs.port,
                 destination: None,
                 devices: self.vlans.map_or_else(Vec::new, |vlans| vlans_by_parity(from, vlans)),
-                load: Load::Rate { rate: entry.rate, flows_max: None },
-                ramp: Duration::ZERO,
+                load: Load::Rate { rate: entry.rate, concurrent_max: None },
+                ramp_up: Duration::ZERO,
                 limit: None,
                 program: flow.programs.client.clone(),
                 stamp: None,
@@ -371,7 +371,7 @@ fn vlans_by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices>
     let [of_first, of_others] = if last_bit(clients.first) { [odd, even] } else { [even, odd] };
     let device = |clients, every, vlan: u16| Devices {
         clients,
-        every,
+        stride: every,
         count: 1,
         vlan: Some(vlan.into()),
         labels: MplsLabels::default(),

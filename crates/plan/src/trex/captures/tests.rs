@@ -110,9 +110,9 @@ fn an_entry_becomes_a_template_between_pools() {
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(
         client.load,
-        Load::Rate { rate: Rate::parse_per_second("2776", 1).unwrap(), flows_max: None }
+        Load::Rate { rate: Rate::parse_per_second("2776", 1).unwrap(), concurrent_max: None }
     );
-    assert_eq!((client.turn, client.reuse_after, client.limit), (1, Some(200), None));
+    assert_eq!((client.consecutive_flows, client.reuse_after, client.limit), (1, Some(200), None));
     let clients = client.addresses.unwrap();
     assert_eq!((clients.first, clients.count), (address("16.0.0.1"), 255));
     assert_eq!((client.servers.first, client.servers.count), (address("48.0.0.1"), 100));
@@ -159,7 +159,7 @@ fn fields_of_an_entry_set_addresses_and_ports() {
     for (words, turn, clients, servers, count, ports) in cases {
         let plan = plan("", &[&entry(words)]);
         let client = plan.templates[0].client.as_ref().unwrap();
-        assert_eq!(client.turn, turn, "{words}");
+        assert_eq!(client.consecutive_flows, turn, "{words}");
         assert_eq!(client.addresses.unwrap().first, address(clients), "{words}");
         assert_eq!(client.servers.first, address(servers), "{words}");
         assert_eq!((client.servers.count, client.ports.clone()), (count, ports), "{words}");
@@ -214,7 +214,7 @@ fn each_flow_of_a_capture_is_a_template_in_its_direction() {
     assert_eq!(client.addresses.unwrap().first, address("48.0.0.1"));
     assert_eq!(server.addresses.unwrap().first, address("16.0.0.1"));
     // Both have the rate of the capture.
-    let rate = Load::Rate { rate: Rate::parse_per_second("3", 1).unwrap(), flows_max: None };
+    let rate = Load::Rate { rate: Rate::parse_per_second("3", 1).unwrap(), concurrent_max: None };
     assert_eq!((control.client.as_ref().unwrap().load, client.load), (rate, rate));
     let notes = plan.notes.join("\n");
     for part in [
@@ -289,7 +289,7 @@ fn port_pairs_share_the_flows() {
     assert_eq!(clients.iter().map(|it| it.reuse_after.unwrap()).collect::<Vec<_>>(), [3, 2, 2]);
     assert_eq!(
         clients[2].load,
-        Load::Rate { rate: Rate::parse_per_second("0.2", 1).unwrap(), flows_max: None }
+        Load::Rate { rate: Rate::parse_per_second("0.2", 1).unwrap(), concurrent_max: None }
     );
     let of_third = [clients[2].addresses.unwrap().first, clients[2].servers.first];
     assert_eq!(of_third, ["18.0.0.1", "50.0.0.1"].map(address));
@@ -320,7 +320,7 @@ fn vlan_depends_on_the_parity_of_the_client_address() {
     let entry = format!("name: cap2/dns.pcap, cps: 1, {TIMES}");
     let with = plan(fields, &[&entry]);
     let devices = &with.templates[0].client.as_ref().unwrap().devices;
-    let found: Vec<_> = devices.iter().map(|it| (it.every, it.vlan)).collect();
+    let found: Vec<_> = devices.iter().map(|it| (it.stride, it.vlan)).collect();
     // The first address is odd.
     assert_eq!(found, [(2, Some(200.into())), (1, Some(100.into()))]);
     assert!(with.notes[0].starts_with("vlan: clients with odd addresses are in VLAN 200 on"));

@@ -113,7 +113,7 @@ fn read_group(place: &ValueAt<'_>, has_vlans: bool) -> Result<Group, PlanError> 
     let next_hop = read_next_hop(&initiator)?;
     let devices = Devices {
         clients: AddressRange { first: first.into(), count: more.saturating_add(1) },
-        every: 1,
+        stride: 1,
         count: count as u32,
         vlan: vlan.map(|it| Vlans::from(it as u16)),
         labels: MplsLabels::default(),

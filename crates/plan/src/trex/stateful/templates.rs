@@ -150,7 +150,7 @@ impl TemplateReader<'_> {
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
             order: if clients.is_random { ClientOrder::Random } else { ClientOrder::RoundRobin },
             pairing: if servers.is_random { Pairing::Random } else { Pairing::RoundRobin },
-            turn: 1,
+            consecutive_flows: 1,
             reuse_after: None,
             // The port range of TRex.
             ports: 1_024..=64_000,
@@ -159,7 +159,7 @@ impl TemplateReader<'_> {
             destination: None,
             devices: Vec::new(),
             load,
-            ramp: Duration::from_secs(self.tables.clients.ramp_s.unwrap_or(0).into()),
+            ramp_up: Duration::from_secs(self.tables.clients.ramp_s.unwrap_or(0).into()),
             limit,
             program: says.steps.clone(),
             stamp: None,
@@ -179,7 +179,7 @@ impl TemplateReader<'_> {
         let pairs = u64::from(self.options.pairs.max(1));
         Rate::parse_per_second(&format!("{cps:.9}"), 1)
             .and_then(|rate| rate.scaled(1, pairs))
-            .map(|rate| Load::Rate { rate, flows_max: at_most })
+            .map(|rate| Load::Rate { rate, concurrent_max: at_most })
             .map_err(|error| place.message_error(format!("found {cps}: {error}")))
     }
 

@@ -6,7 +6,7 @@ use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_model::program::{
     Comparison, CountAmount, JumpCondition, Label, Step, TimeVariable, UserCounter, Variable,
 };
-use wirestorm_model::tcp::EcnUse;
+use wirestorm_model::tcp::EcnMode;
 
 use super::*;
 use crate::emulation::{NextHop, Tcp, Transport};
@@ -46,8 +46,8 @@ fn a_template_has_two_sides_with_tunables() {
     assert_eq!((template.transport, template.path.as_str()), (Transport::Tcp, "templates[0]"));
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
-    assert_eq!((client.load, client.limit), (Load::Rate { rate, flows_max: None }, Some(7)));
-    assert_eq!(client.ramp, wirestorm_base::time::Duration::from_secs(5));
+    assert_eq!((client.load, client.limit), (Load::Rate { rate, concurrent_max: None }, Some(7)));
+    assert_eq!(client.ramp_up, wirestorm_base::time::Duration::from_secs(5));
     let addresses = client.addresses.unwrap();
     assert_eq!((addresses.first, addresses.count), ("16.0.0.1".parse().unwrap(), 255));
     assert_eq!((client.servers.count, client.server_port, server.listen), (9, 80, Some(80)));
@@ -77,7 +77,7 @@ fn tunables_become_settings_of_the_plan() {
         ack_after_bytes: Some(5_000),
         dupack_threshold: Some(7),
         reassembly_max: Some(0),
-        ecn: Some(EcnUse::Accept),
+        ecn: Some(EcnMode::Accept),
         open_timeout_ms: Some(9_000),
         syn_retries: Some(12),
         ..client.tcp
@@ -113,10 +113,10 @@ fn cont_limits_concurrent_flows_instead_of_the_total() {
     let client = plan.templates[0].client.as_ref().unwrap();
     // As in TRex, the multiplier scales rates only.
     let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
-    assert_eq!((client.load, client.limit), (Load::Rate { rate, flows_max: Some(7) }, None));
+    assert_eq!((client.load, client.limit), (Load::Rate { rate, concurrent_max: Some(7) }, None));
     let pairs = read(&text, &options(3)).unwrap();
     let at_most = |it: &Template| match it.client.as_ref().unwrap().load {
-        Load::Rate { flows_max: at_most, .. } => at_most.unwrap(),
+        Load::Rate { concurrent_max: at_most, .. } => at_most.unwrap(),
         ref other => panic!("{other:?}"),
     };
     assert_eq!(pairs.templates.iter().map(at_most).collect::<Vec<_>>(), [3, 2, 2]);

@@ -1,7 +1,7 @@
 //! Tunables of TCP and IP.
 
 use wirestorm_model::blackhole::Blackhole;
-use wirestorm_model::tcp::{Algorithm, EcnUse};
+use wirestorm_model::tcp::{Algorithm, EcnMode};
 
 use crate::document::error::PlanError;
 use crate::document::value_at::ValueAt;
@@ -219,9 +219,9 @@ fn read_tcp(
         "do_sack" => tcp.sack = Some(value.integer(0, 1)? == 1),
         "do_ecn" => {
             tcp.ecn = Some(match value.integer(0, 2)? {
-                0 => EcnUse::Never,
-                1 => EcnUse::Offer,
-                _ => EcnUse::Accept,
+                0 => EcnMode::Never,
+                1 => EcnMode::Offer,
+                _ => EcnMode::Accept,
             });
         }
         "cc_algo" => {

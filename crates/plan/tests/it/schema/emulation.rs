@@ -36,7 +36,8 @@ fn read(document: &Value) -> Result<EmulationPlan, String> {
 /// Returns a plan that uses every key.
 fn all_words() -> Value {
     let client = |more: Value| {
-        let mut client = json!({"tx": "c", "servers": "10.0.1.1-10.0.1.9", "load": {"hold": 2}});
+        let mut client =
+            json!({"tx": "c", "servers": "10.0.1.1-10.0.1.9", "load": {"concurrent": 2}});
         for (name, value) in more.as_object().expect("fields") {
             client[name] = value.clone();
         }
@@ -49,10 +50,10 @@ fn all_words() -> Value {
         })
     };
     let devices = json!([
-        {"clients": "10.0.0.5", "every": 2, "count": 1, "vlan": 5,
+        {"clients": "10.0.0.5", "stride": 2, "count": 1, "vlan": 5,
             "mpls": [16, {"label": 17, "tc": 3, "ttl": 9}],
             "dst": "02:00:00:00:00:02", "src": "02:00:00:00:00:03"},
-        {"clients": "10.0.0.5", "vlan": [5, 7], "next_hop": "10.0.9.1", "next_hop_from": "10.0.9.9"},
+        {"clients": "10.0.0.5", "vlan": [5, 7], "next_hop": "10.0.9.1", "next_hop_source": "10.0.9.9"},
     ]);
     let steps = json!([
         "connect",
@@ -63,7 +64,7 @@ fn all_words() -> Value {
         {"delay": "5ms"},
         {"delay": {"min": "1ms", "max": "2ms"}},
         {"delay": {"mean": "1ms"}},
-        {"delay": {"mean": "1ms", "deviation": "1us"}},
+        {"delay": {"mean": "1ms", "stddev": "1us"}},
         {"blocking": false},
         {"tos": 184},
         {"repeat": {"times": 2, "steps": [{"receive": 1}]}},
@@ -77,8 +78,8 @@ fn all_words() -> Value {
         {"jump": {"to": "here", "variable": "n", "not_equal": 1}},
         {"jump": {"to": "here", "variable": "n", "greater_or_equal": 1}},
         {"jump": {"to": "here", "variable": "n", "greater": 1}},
-        {"remember": "t"},
-        {"postpone": {"t": "1s"}},
+        {"save_time": "t"},
+        {"add_time": {"t": "1s"}},
         {"jump": {"to": "here", "within": "1s", "since": "t"}},
         {"count": {"A": 1}},
         {"count": {"D": {"since": "t"}}},
@@ -105,7 +106,7 @@ fn all_words() -> Value {
         {"expect": {"hex": "00"}},
         {"expect": {"contains": "a"}},
         {"expect": {"pattern": "a+"}},
-        {"expect": {"text": "a", "otherwise": "leave"}},
+        {"expect": {"text": "a", "on_failure": "leave"}},
         {"label": "leave"},
         {"extract": {"e": {"pattern": "(a)", "group": 1}}},
         {"extract": {"e": {"between": ["a", "b"]}}},
@@ -135,7 +136,7 @@ fn all_words() -> Value {
         "resume": "30%"});
     let http = json!({
         "version": "1.1", "method": "POST", "path": "/a", "host": "a.test", "headers": {"X-A": "b", "X-N": 5},
-        "body": 5, "requests": 4, "pipeline": 2, "think": "1ms", "reconnect": false,
+        "body": 5, "requests": 4, "pipeline": 2, "think_time": "1ms", "reconnect": false,
         "response": {"status": 201, "headers": {"X-B": "c"}, "body": {"text": "a", "size": 9},
             "chunk": 5, "delay": {"min": "0ms", "max": "1ms"}},
     });
@@ -157,7 +158,8 @@ fn all_words() -> Value {
         {"label": "end"},
     ]);
     let talk = json!({"packets": 3, "media_port": 6000});
-    let sip = json!({"from": "a@b", "to": "c@d", "ring": "1ms", "talk": "1ms", "delay": "1ms"});
+    let sip =
+        json!({"from": "a@b", "to": "c@d", "ring_time": "1ms", "talk_time": "1ms", "delay": "1ms"});
     let dns = json!({"name": "a.b", "type": "AAAA", "answers": 2, "queries": 3, "delay": "1ms"});
     json!({
         "latency": [
@@ -183,7 +185,7 @@ fn all_words() -> Value {
                 "client": client(json!({
                     "addresses": "10.0.0.5", "ports": "1024-2048", "server_port": 1,
                     "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "round_robin", "pairing": "fixed",
-                    "turn": 4, "reuse_after": 20,
+                    "consecutive_flows": 4, "reuse_after": 20,
                     "devices": devices,
                     "load": "on_demand", "limit": 5,
                     "program": steps, "tcp": {"mss": 536, "ecn": "permit"},
@@ -205,15 +207,15 @@ fn all_words() -> Value {
             {"name": "stream", "http2": true, "client": client(json!({"program": []}))},
             {
                 "name": "datagrams", "transport": "udp",
-                "client": client(json!({"program": datagrams, "load": {"rate": "1k"}, "ramp": "5s"})),
+                "client": client(json!({"program": datagrams, "load": {"rate": "1k"}, "ramp_up": "5s"})),
                 "server": {
                     "tx": "s", "port": 2, "program": [],
                     "first_bytes": [{"offset": 1, "mask": 15, "value": 7}],
                 },
             },
-            {"name": "captured", "conversation": "a.pcap", "client": client(json!({"load": {"poisson": 5, "at_most": 3}})), "server": {"tx": "s"}},
+            {"name": "captured", "conversation": "a.pcap", "client": client(json!({"load": {"poisson": 5, "concurrent_max": 3}})), "server": {"tx": "s"}},
             {"name": "users", "client": client(json!({
-                "load": {"users": 5, "think": {"mean": "1s"}}, "ramp": "5s", "program": [],
+                "load": {"users": 5, "think_time": {"mean": "1s"}}, "ramp_up": "5s", "program": [],
             }))},
             {"name": "values", "client": client(json!({"program": own_bytes}))},
             {"name": "control", "client": client(json!({"program": control}))},
@@ -303,10 +305,10 @@ fn the_reader_refuses_what_the_schema_refuses() {
         ("/templates/0/client/ports", json!("1024-")),
         ("/templates/0/client/server_port", json!(0)),
         ("/templates/0/client/load", json!("often")),
-        ("/templates/0/client/load", json!({"rate": 1, "hold": 1})),
-        ("/templates/0/client/load", json!({"rate": 1, "at_most": 0})),
-        ("/templates/0/client/load", json!({"hold": 1, "at_most": 1})),
-        ("/templates/0/client/load", json!({"hold": 0})),
+        ("/templates/0/client/load", json!({"rate": 1, "concurrent": 1})),
+        ("/templates/0/client/load", json!({"rate": 1, "concurrent_max": 0})),
+        ("/templates/0/client/load", json!({"concurrent": 1, "concurrent_max": 1})),
+        ("/templates/0/client/load", json!({"concurrent": 0})),
         ("/templates/0/client/program", json!("a")),
         ("/templates/0/client/program/0", json!("close")),
         ("/templates/0/client/program/0", json!({"sent": "a"})),

@@ -50,14 +50,14 @@ fn all_forms() -> Value {
         json!({"rate": {"percentage": 12.5}, "size": {"fixed": 100}, "rx": ["a", "b"]}),
         json!({"rate": "33.3 %", "size": {"frame": "60"}, "duration": "1.5 min"}),
         json!({"rate": "max", "size": {"ip": 200}, "duration": {"fixed_seconds": 0.5}}),
-        json!({"rate": {"bps_l2": "10M"}, "duration": {"burst": {"bursts": 0, "gap": "1us"}}}),
+        json!({"rate": {"bps_l2": "10M"}, "duration": {"burst": {"bursts": 0, "inter_burst_gap": "1us"}}}),
         json!({"size": {"increment": {"start": 100, "end": 200, "step": 2}}, "metrics": {}}),
         json!({"size": {"random": {"min": 100, "max": 200, "seed": 7}}, "start": "paused"}),
-        json!({"size": {"weight_pairs": {"predefined": "tcp_imix"}}, "departures": "poisson"}),
+        json!({"size": {"weight_pairs": {"predefined": "tcp_imix"}}, "inter_departure": "poisson"}),
         json!({"size": {"weight_pairs": {"custom": [{"size": 99, "weight": 2}]}}}),
-        json!({"departures": {"on_off": {"on": "1ms", "off": "0s"}}, "start_delay": "1h"}),
+        json!({"inter_departure": {"on_off": {"on": "1ms", "off": "0s"}}, "start_delay": "1h"}),
         json!({"duration": {"fixed_packets": 1}, "next": {"flow": "f0", "times": 2},
-            "departures": {"poisson": {"seed": 3}}, "metrics": {"enable": true}}),
+            "inter_departure": {"poisson": {"seed": 3}}, "metrics": {"enable": true}}),
     ];
     let mut flows: Vec<_> = fields
         .into_iter()
@@ -160,7 +160,7 @@ fn the_reader_refuses_what_the_schema_refuses() {
         ("/flows/0/rate", json!({"pps": 1, "bps": 2})),
         ("/flows/0/duration", json!(5)),
         ("/flows/0/duration", json!({"fixed_packets": 0})),
-        ("/flows/0/duration", json!({"burst": {"gap": 5}})),
+        ("/flows/0/duration", json!({"burst": {"inter_burst_gap": 5}})),
         ("/flows/0/departures", json!("bursty")),
         ("/flows/0/departures", json!({"on_off": {"on": "1ms"}})),
         ("/flows/0/start", json!("later")),

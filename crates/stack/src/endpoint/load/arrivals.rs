@@ -104,17 +104,19 @@ impl Arrivals {
     ) -> Self {
         let pace = match load {
             Load::OnDemand => Pace::OnDemand,
-            Load::Rate { rate, flows_max: at_most } => {
+            Load::Rate { rate, concurrent_max: at_most } => {
                 Pace::Open(Schedule::constant(rate, start, ramp), at_most)
             }
-            Load::Poisson { rate, at_most } => {
+            Load::Poisson { rate, concurrent_max: at_most } => {
                 Pace::Open(Schedule::poisson(rate, start, ramp, &mut random), at_most)
             }
-            Load::Hold(flows) => Pace::Hold(HoldTarget { flows, start, ramp }, BackOff::new()),
+            Load::Concurrent(flows) => {
+                Pace::Hold(HoldTarget { flows, start, ramp }, BackOff::new())
+            }
             Load::Throughput(bits_per_second) => {
                 Pace::Throughput(Throughput::new(bits_per_second, start), BackOff::new())
             }
-            Load::Users { users, think } => {
+            Load::Users { users, think_time: think } => {
                 Pace::Users(Users::new(users, think, start, ramp), BackOff::new())
             }
         };
@@ -267,7 +269,7 @@ impl Arrivals {
         match (&self.load, has_failed) {
             (_, false) => back_off.reset(),
             (Load::Users { .. }, true) => least = back_off.lengthen(now),
-            (Load::Hold(flows), true) => back_off.empty(now, *flows),
+            (Load::Concurrent(flows), true) => back_off.empty(now, *flows),
             (_, true) => back_off.empty(now, u64::MAX),
         }
         match (&mut self.pace, took) {
@@ -324,7 +326,7 @@ impl Arrivals {
         let mut it = self.clone();
         match (&mut it.pace, self.load) {
             (Pace::Open(schedule, _), _) => schedule.set_scale(scale, now)?,
-            (Pace::Hold(held, _), Load::Hold(flows)) => held.flows = scaled(flows, scale),
+            (Pace::Hold(held, _), Load::Concurrent(flows)) => held.flows = scaled(flows, scale),
             (Pace::Throughput(throughput, _), Load::Throughput(bits_per_second)) => {
                 throughput.set(scaled(bits_per_second, scale), now);
             }

@@ -29,7 +29,7 @@ pub struct Tuples {
     pub client_ports: RangeInclusive<u16>,
     /// Consecutive flows of a client with one server; at least 1. Random clients and servers are
     /// drawn for each flow.
-    pub turn: u32,
+    pub consecutive_flows: u32,
     /// Number of flows after which the tuples repeat, except for random parts; `None`: after all
     /// tuples.
     pub reuse_after: Option<u64>,
@@ -62,7 +62,7 @@ impl Tuples {
         if self.order == ClientOrder::Random {
             return Some(number);
         }
-        let each = u64::from(self.turn.max(1));
+        let each = u64::from(self.consecutive_flows.max(1));
         let clients = self.clients.count.max(1);
         let mut number = number;
         // Search to the end of the repeated sequence, then once through all of it.
@@ -111,7 +111,7 @@ impl Tuples {
         let client = origin.map(|it| it.client);
         let is_in_turn = client.is_none() && self.order == ClientOrder::RoundRobin;
         let number = self.reuse_after.map_or(number, |flows| number % flows.max(1));
-        let each = if is_in_turn { u64::from(self.turn.max(1)) } else { 1 };
+        let each = if is_in_turn { u64::from(self.consecutive_flows.max(1)) } else { 1 };
         let (number, within) = (number / each, number % each);
         let client_place = match (client, self.order) {
             (Some(client), _) => self.clients.offset_of(client).map_or(0, u64::from),
@@ -169,7 +169,7 @@ mod tests {
             pairing: Pairing::RoundRobin,
             server_port: 80,
             client_ports: 65_530..=65_535,
-            turn: 1,
+            consecutive_flows: 1,
             reuse_after: None,
         }
     }
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn flows_of_a_turn_share_client_and_server() {
         for (clients, servers) in FAMILIES {
-            let tuples = Tuples { turn: 2, ..tuples(clients, servers) };
+            let tuples = Tuples { consecutive_flows: 2, ..tuples(clients, servers) };
             let turns: Vec<_> = (0..8).map(|it| first(&tuples, it)).collect();
             for turn in turns.chunks(2) {
                 let pairs: BTreeSet<_> =
@@ -236,7 +236,11 @@ mod tests {
     fn tuples_repeat_after_the_given_number() {
         for turn in [1, 2] {
             let (clients, servers) = FAMILIES[0];
-            let tuples = Tuples { turn, reuse_after: Some(7), ..tuples(clients, servers) };
+            let tuples = Tuples {
+                consecutive_flows: turn,
+                reuse_after: Some(7),
+                ..tuples(clients, servers)
+            };
             let all: BTreeSet<_> = (0..70).map(|it| first(&tuples, it)).collect();
             assert_eq!(all.len(), 7);
             assert_eq!(first(&tuples, 7), first(&tuples, 0));
@@ -334,7 +338,7 @@ mod tests {
     fn clients_that_are_off_are_skipped() {
         for (clients, servers) in FAMILIES {
             for turn in [1, 2] {
-                let tuples = Tuples { turn, ..tuples(clients, servers) };
+                let tuples = Tuples { consecutive_flows: turn, ..tuples(clients, servers) };
                 let all = 3 * 4 * 6;
                 for places in [&[1][..], &[0, 2], &[2]] {
                     let off = off(&tuples, places).unwrap();

@@ -23,7 +23,9 @@ fn draw(think: &ThinkTime, random: &mut Random) -> Duration {
             nanos(min) + nanos(span) * f64::from(random.below(u32::MAX)) / f64::from(u32::MAX)
         }
         ThinkTime::Exponential { mean } => random.exponential() * nanos(mean),
-        ThinkTime::Normal { mean, deviation } => nanos(mean) + random.normal() * nanos(deviation),
+        ThinkTime::Normal { mean, stddev: deviation } => {
+            nanos(mean) + random.normal() * nanos(deviation)
+        }
     };
     // What is below 0 becomes 0.
     Duration::from_nanos(drawn as u64)

@@ -89,12 +89,12 @@ impl World {
             servers: range([48, 0, 0, 1]),
             server_port: 443,
             client_ports: 10_000..=60_000,
-            turn: 1,
+            consecutive_flows: 1,
             reuse_after: None,
             order: ClientOrder::default(),
             pairing: Pairing::default(),
         };
-        let load = Load::Hold(clients[1]);
+        let load = Load::Concurrent(clients[1]);
         let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
         let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(clients[0]));
         let client = Role::Client { tuples, link, load, ramp, limit };

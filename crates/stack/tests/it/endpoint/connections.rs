@@ -21,17 +21,22 @@ use super::world::{
 #[test]
 fn each_template_has_an_exact_rate() {
     let roles = vec![
-        client("16.0.0.1", 80, Load::Rate { rate: rate(1_000, SECOND), flows_max: None }, None),
+        client(
+            "16.0.0.1",
+            80,
+            Load::Rate { rate: rate(1_000, SECOND), concurrent_max: None },
+            None,
+        ),
         client(
             "17.0.0.1",
             81,
-            Load::Rate { rate: rate(7, Duration::from_secs(3)), flows_max: None },
+            Load::Rate { rate: rate(7, Duration::from_secs(3)), concurrent_max: None },
             None,
         ),
         client(
             "2001:db8:1::1",
             82,
-            Load::Rate { rate: rate(100, SECOND), flows_max: None },
+            Load::Rate { rate: rate(100, SECOND), concurrent_max: None },
             Some(50),
         ),
     ];
@@ -47,7 +52,7 @@ fn each_template_has_an_exact_rate() {
 
 #[test]
 fn poisson_arrivals_have_the_rate_and_exponential_intervals() {
-    let load = Load::Poisson { rate: rate(1_000, SECOND), at_most: None };
+    let load = Load::Poisson { rate: rate(1_000, SECOND), concurrent_max: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let (mut before, mut in_step) = (0, [0_u64; 5]);
     world.run(Duration::from_secs(20), |_, client| {
@@ -68,7 +73,7 @@ fn poisson_arrivals_have_the_rate_and_exponential_intervals() {
 
 #[test]
 fn hold_keeps_a_constant_number_of_flows() {
-    let load = Load::Hold(20);
+    let load = Load::Concurrent(20);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(500))], 50_000);
     world.run(SECOND, |now, client| {
         let flows = client.counters();
@@ -102,7 +107,7 @@ fn hold_keeps_a_constant_number_of_flows() {
 #[test]
 fn peer_without_mss_option_gets_the_default_of_its_ip_version() {
     for (first, transport, longest) in [("16.0.0.1", 34, 590), ("2001:db8:1::1", 54, 1_294)] {
-        let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
+        let load = Load::Rate { rate: rate(100, SECOND), concurrent_max: None };
         let mut world = World::new(vec![client(first, 80, load, Some(5))], 0);
         let mut found = 0;
         for _ in 0..3_000 {
@@ -137,7 +142,7 @@ fn peer_without_mss_option_gets_the_default_of_its_ip_version() {
 #[test]
 fn segments_fit_the_frame() {
     let roles = || {
-        let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
+        let load = Load::Rate { rate: rate(100, SECOND), concurrent_max: None };
         let port = |first, port| client(first, port, load, Some(5));
         vec![port("16.0.0.1", 80), port("2001:db8:1::1", 81)]
     };
@@ -169,7 +174,7 @@ fn tuple_is_reused_while_the_server_is_in_time_wait() {
     // The server closes first, so it enters TIME-WAIT.
     let answers = [Instruction::Receive { bytes: 4, clear: false }];
     for timestamps in [true, false] {
-        let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(20));
+        let mut role = client("16.0.0.1", 80, Load::Concurrent(1), Some(20));
         let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
         (tuples.clients.count, tuples.servers.count, tuples.client_ports) = (1, 1, 5_000..=5_000);
         let mut world = World::with(vec![], &buffers, &[], &[]);
@@ -190,7 +195,7 @@ fn tuple_is_reused_while_the_server_is_in_time_wait() {
 
 #[test]
 fn next_deadline_is_known() {
-    let load = Load::Rate { rate: rate(10, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(10, SECOND), concurrent_max: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 0);
     assert_eq!(world.client.next(), Some(Instant::ZERO));
     assert_eq!(world.server.next(), None);
@@ -202,7 +207,7 @@ fn next_deadline_is_known() {
 
 #[test]
 fn idle_connections_have_no_deadline() {
-    let role = client("16.0.0.1", 80, Load::Hold(3), Some(3));
+    let role = client("16.0.0.1", 80, Load::Concurrent(3), Some(3));
     let idle = [Instruction::Connect, Instruction::WaitForPeerClose];
     let mut world = World::with(vec![role], &Buffers::default(), &idle, &idle);
     world.run(Duration::from_millis(10), |_, _| {});
@@ -245,7 +250,7 @@ fn programs_count_loop_and_measure_time() {
         Send { buffer },
         Jump { to: 0 },
     ];
-    let role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
+    let role = client("16.0.0.1", 80, Load::Concurrent(1), Some(1));
     let mut world = World::with(vec![role], &buffers, &asks, &answers);
     world.run(SECOND, |_, _| {});
     let statistics = world.client.statistics();
@@ -270,7 +275,7 @@ fn data_is_retransmitted_after_the_program_went_on() {
     asks.extend(
         pieces.map(|piece| Instruction::Send { buffer: buffers.push(Buffer::new(piece, 0, &[])) }),
     );
-    let role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
+    let role = client("16.0.0.1", 80, Load::Concurrent(1), Some(1));
     let mut template = template(asks, role);
     template.transport = Transport::Tcp(Settings {
         no_delay: true,
@@ -334,7 +339,7 @@ fn cut_on_the_way((transmit, receive): &mut (MemoryTransmit, MemoryReceive), mtu
 #[test]
 fn fragmented_segments_are_reassembled() {
     for first in ["16.0.0.1", "2001:db8:1::1"] {
-        let load = Load::Hold(1);
+        let load = Load::Concurrent(1);
         let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
         while world.server.counters().closed == 0 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -357,7 +362,7 @@ fn reset_in_syn_sent_answers_a_late_syn_ack_with_rst() {
     let patient = [wait];
     let impatient = [wait, Instruction::Reset];
     for (asks, forgotten) in [(&patient[..], 0), (&impatient[..], 1)] {
-        let role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
+        let role = client("16.0.0.1", 80, Load::Concurrent(1), Some(1));
         let mut world = World::with(vec![role], &Buffers::default(), asks, &[]);
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         world.now += Duration::from_millis(10);
@@ -388,7 +393,7 @@ fn too_big_errors_below_the_minimum_mtu_are_bounded() {
     ];
     for (first, mtu, expected) in cases {
         let is_ipv6 = first.contains(':');
-        let load = Load::Hold(1);
+        let load = Load::Concurrent(1);
         let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
         let mut lost = Vec::new();
         while lost.is_empty() {

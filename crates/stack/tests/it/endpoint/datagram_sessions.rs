@@ -175,7 +175,7 @@ fn world(answer: u32) -> World {
         sessions: Some(Arc::new(Toys { is_client })),
         ..template(Vec::new(), role)
     };
-    let role = client("16.0.0.1", 80, Load::Hold(5), Some(FLOWS));
+    let role = client("16.0.0.1", 80, Load::Concurrent(5), Some(FLOWS));
     let asks = of([idle].into_iter().chain(asks).collect(), role, true);
     let answers = of([idle].into_iter().chain(answers).collect(), server(80), false);
     World::of(vec![asks], vec![answers], &buffers)

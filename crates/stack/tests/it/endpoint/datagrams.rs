@@ -35,7 +35,7 @@ fn receive(count: u64) -> Instruction {
 }
 
 fn once() -> Load {
-    Load::Hold(1)
+    Load::Concurrent(1)
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn requests_are_answered_over_both_ip_versions() {
     let (buffers, [question, answer]) = buffers();
     let asks = || vec![send(question), receive(1), send(question), receive(2)];
     let answers = || vec![receive(1), send(answer), receive(1), send(answer), send(answer)];
-    let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(100, SECOND), concurrent_max: None };
     let clients = vec![
         datagrams(asks(), client("16.0.0.1", 53, load, Some(50))),
         datagrams(asks(), client("2001:db8:1::1", 53, load, Some(50))),
@@ -100,7 +100,7 @@ fn datagram_checksum_is_never_zero() {
 #[test]
 fn one_port_serves_tcp_and_udp() {
     let (buffers, [question, answer]) = buffers();
-    let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(100, SECOND), concurrent_max: None };
     let stream = |bytes| Instruction::Receive { bytes, clear: true };
     let write = |buffer| Instruction::Send { buffer };
     let clients = vec![
@@ -567,7 +567,8 @@ fn endless_program_leaves_time_for_other_flows() {
 #[test]
 fn damaged_datagrams_are_counted() {
     let (buffers, [question, _]) = buffers();
-    let client = datagrams(vec![send(question)], client("16.0.0.1", 53, Load::Hold(3), Some(3)));
+    let client =
+        datagrams(vec![send(question)], client("16.0.0.1", 53, Load::Concurrent(3), Some(3)));
     let mut world =
         World::of(vec![client], vec![datagrams(vec![receive(1)], server(53))], &buffers);
     world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -591,7 +592,7 @@ fn damaged_datagrams_are_counted() {
 #[test]
 fn flows_that_end_at_once_are_replaced_in_the_next_iteration() {
     let (buffers, [question, _]) = buffers();
-    let load = Load::Hold(3);
+    let load = Load::Concurrent(3);
     let client = datagrams(vec![send(question)], client("16.0.0.1", 53, load, None));
     let mut world = World::of(vec![client], vec![], &buffers);
     for breath in 1..=5 {

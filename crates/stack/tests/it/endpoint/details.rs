@@ -16,7 +16,7 @@ use super::world::{STEP, World, client, pass_by, server, template};
 fn flow_details_include_state_and_addresses() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"", 100_000, &[]));
-    let load = Load::Hold(2);
+    let load = Load::Concurrent(2);
     let wait = Instruction::WaitForPeerClose;
     let datagrams = template(vec![wait], client("16.0.0.1", 81, load, None));
     let clients = vec![
@@ -74,7 +74,7 @@ fn flow_details_include_state_and_addresses() {
 
     // A client without answers.
     let mut alone = World::of(
-        vec![template(vec![], client("16.0.0.1", 80, Load::Hold(1), None))],
+        vec![template(vec![], client("16.0.0.1", 80, Load::Concurrent(1), None))],
         vec![],
         &buffers,
     );
@@ -93,7 +93,7 @@ fn flow_details_include_state_and_addresses() {
 fn flows_are_followed_from_start_to_end() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"a", 3_000, &[]));
-    let limited = |first, port| client(first, port, Load::Hold(1), Some(3));
+    let limited = |first, port| client(first, port, Load::Concurrent(1), Some(3));
     let wait = Instruction::WaitForPeerClose;
     let clients = vec![
         template(vec![Instruction::Send { buffer }], limited("16.0.0.1", 80)),
@@ -146,7 +146,7 @@ fn flows_are_followed_from_start_to_end() {
 #[test]
 fn segment_size_is_set_before_the_peer_answers() {
     let settings = Settings { maximum_segment_size: 10, timestamps: true, ..Settings::default() };
-    let clients = template(vec![], client("16.0.0.1", 80, Load::Hold(1), None));
+    let clients = template(vec![], client("16.0.0.1", 80, Load::Concurrent(1), None));
     let clients = Template { transport: Transport::Tcp(settings), ..clients };
     let mut world = World::of(vec![clients], vec![], &Buffers::default());
     world.run(Duration::from_micros(100), |_, _| {});
@@ -168,7 +168,7 @@ fn keepalive_gives_the_time_since_the_last_segment() {
         transport: Transport::Tcp(tcp),
         ..template(vec![Instruction::WaitForPeerClose], role)
     };
-    let clients = vec![with(client("16.0.0.1", 80, Load::Hold(1), None))];
+    let clients = vec![with(client("16.0.0.1", 80, Load::Concurrent(1), None))];
     let mut world = World::of(clients, vec![with(server(80))], &Buffers::default());
     let silent = |world: &World| {
         let flow = world.client.flows(0, world.now).next().unwrap();
@@ -197,7 +197,7 @@ fn out_of_order_segments_are_counted_per_flow() {
     let wait = Instruction::WaitForPeerClose;
     let clients = vec![template(
         vec![Instruction::Send { buffer }, wait],
-        client("16.0.0.1", 80, Load::Hold(2), None),
+        client("16.0.0.1", 80, Load::Concurrent(2), None),
     )];
     let mut world = World::of(clients, vec![template(vec![wait], server(80))], &buffers);
     let mut frames = 0;

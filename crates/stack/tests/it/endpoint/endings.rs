@@ -14,7 +14,7 @@ use super::world::{SECOND, World, client, frames, pass_by, rate};
 /// Creates connections without data.
 fn idle(connections: u64) -> World {
     let wait = [Instruction::Connect, Instruction::WaitForPeerClose];
-    let load = Load::Hold(connections);
+    let load = Load::Concurrent(connections);
     let roles = vec![client("16.0.0.1", 80, load, Some(connections))];
     let mut world = World::with(roles, &Buffers::default(), &wait, &wait);
     world.run(SECOND, |_, _| {});
@@ -88,7 +88,7 @@ fn challenge_ack_after_reset_open_is_answered() {
 #[test]
 fn reset_open_also_resets_connections_in_syn_sent() {
     let wait = [Instruction::Connect, Instruction::WaitForPeerClose];
-    let load = Load::Hold(5);
+    let load = Load::Concurrent(5);
     let roles = vec![client("16.0.0.1", 80, load, Some(5))];
     let mut world = World::with(roles, &Buffers::default(), &wait, &wait);
     world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -101,7 +101,7 @@ fn reset_open_also_resets_connections_in_syn_sent() {
 
 /// Source ports of the first SYNs.
 fn first_ports(seed: u64, draws: bool) -> Vec<u16> {
-    let load = Load::Hold(20);
+    let load = Load::Concurrent(20);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(20))], 0);
     world.client = super::world::endpoint(
         vec![super::world::template(vec![], client("16.0.0.1", 80, load, Some(20)))],
@@ -152,7 +152,7 @@ fn thinking(before_next: Option<Instruction>, answers: u64) -> World {
     // The server's close does not wait for delayed acknowledgements.
     let replies = [AT_ONCE].into_iter().chain((0..answers).flat_map(|_| reply));
     let replies: Vec<_> = replies.collect();
-    let load = Load::Rate { rate: rate(100, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(100, SECOND), concurrent_max: None };
     let roles = vec![client("16.0.0.1", 80, load, Some(20))];
     let mut world = World::with(roles, &buffers, &asks, &replies);
     world.run(SECOND, |_, _| {});
@@ -190,7 +190,7 @@ fn reconnects_do_not_change_the_number_of_users() {
         min: Duration::from_millis(1),
         max: Duration::from_millis(1),
     };
-    let load = Load::Users { users: 7, think };
+    let load = Load::Users { users: 7, think_time: think };
     let mut world =
         World::with(vec![client("16.0.0.1", 80, load, None)], &buffers, &asks, &answers);
     world.run(SECOND, |now, client| {
@@ -219,7 +219,7 @@ fn reconnect_fails_without_a_free_port() {
     let mut world = thinking(RECONNECT, 3);
     assert_eq!(world.client.counters().failed(), 0);
     // Only one port, which the old connection still holds.
-    let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
+    let mut role = client("16.0.0.1", 80, Load::Concurrent(1), Some(1));
     if let Role::Client { tuples, .. } = &mut role {
         tuples.client_ports = 10_000..=10_000;
     }
@@ -252,7 +252,7 @@ fn resets_after_close_are_counted_separately() {
     let wait = Instruction::Delay { micros: 10_000 };
     let asks = [Instruction::Connect, wait, Instruction::Send { buffer: ask }, wait];
     world = World::with(
-        vec![client("16.0.0.1", 80, Load::Hold(1), Some(1))],
+        vec![client("16.0.0.1", 80, Load::Concurrent(1), Some(1))],
         &buffers,
         &asks,
         &[Instruction::Connect],

@@ -81,7 +81,7 @@ fn udp(template: Template) -> Template {
 }
 
 fn one(port: u16) -> Role {
-    client("16.0.0.1", port, Load::Hold(1), Some(1))
+    client("16.0.0.1", port, Load::Concurrent(1), Some(1))
 }
 
 fn asked(port: u16) -> Role {
@@ -133,7 +133,7 @@ fn program_waits_for_the_flow_that_it_started() {
 #[test]
 fn started_flow_has_the_same_client_and_a_random_template_of_the_group() {
     let pages = Pages::new();
-    let mut role = client("16.0.0.1", 80, Load::Hold(10), Some(10));
+    let mut role = client("16.0.0.1", 80, Load::Concurrent(10), Some(10));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.clients.count = 10;
     let program: Vec<_> =
@@ -208,7 +208,7 @@ fn dropped_flow_does_not_wait_for_its_started_flow() {
         ExecTemplate,
         Instruction::SendDatagram { buffer: pages.question },
     ];
-    let role = client("16.0.0.1", 80, Load::Hold(1), Some(40));
+    let role = client("16.0.0.1", 80, Load::Concurrent(1), Some(40));
     let clients = vec![udp(template(program, role)), template(pages.fetch(), asked(81))];
     let mut world = pages.world(clients, &[&[1]]);
     world.run(SECOND, |_, _| {});
@@ -294,7 +294,7 @@ impl Transfer {
     ) -> World {
         let buffers = &self.pages.buffers;
         let data = vec![Instruction::Send { buffer: self.pages.answer }];
-        let role = client("16.0.0.1", 80, Load::Hold(clients), Some(clients));
+        let role = client("16.0.0.1", 80, Load::Concurrent(clients), Some(clients));
         let asks = Template { program: asks, ..template(vec![], role) };
         let answers = Template { program: answers, ..template(vec![], server(80)) };
         let mut world = World::of(vec![], vec![], buffers);

@@ -74,7 +74,7 @@ impl Opened {
         buffers: Buffers,
     ) -> Self {
         let [asks, answers] = programs.map(Option::unwrap);
-        let mut role = client("16.0.0.1", 80, Load::Hold(0), None);
+        let mut role = client("16.0.0.1", 80, Load::Concurrent(0), None);
         if let Role::Client { tuples, .. } = &mut role {
             (tuples.clients.count, tuples.servers.count) = (1, 1);
         }

@@ -17,7 +17,7 @@ fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
     let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
     let answers = vec![Instruction::Send { buffer: answer }];
     let asks = vec![Instruction::Receive { bytes: 5_000, clear: false }];
-    let load = Load::Rate { rate: rate(1, Duration::from_millis(10)), flows_max: None };
+    let load = Load::Rate { rate: rate(1, Duration::from_millis(10)), concurrent_max: None };
     let mut servers = template(answers, server(80));
     servers.ip = ip;
     let clients = template(asks, client(first, 80, load, Some(2)));
@@ -63,7 +63,7 @@ fn programs_set_the_traffic_class_of_later_packets() {
         };
         let asks = vec![send, Instruction::SetTrafficClass { class: 0xb8 }, send];
         for first in ["16.0.0.1", "2001:db8:1::1"] {
-            let load = Load::Rate { rate: rate(1, SECOND), flows_max: None };
+            let load = Load::Rate { rate: rate(1, SECOND), concurrent_max: None };
             let mut clients = template(asks.clone(), client(first, 80, load, Some(1)));
             clients.ip = IpSettings { traffic_class: 0x20, ..IpSettings::default() };
             let mut servers = template(vec![receive], server(80));
@@ -147,7 +147,7 @@ fn flow_label_is_per_flow_or_fixed() {
 /// A server at port 80 with a blackhole setting, and a SYN to port 81.
 fn swallowing(blackhole: Blackhole) -> (World, Vec<u8>) {
     let buffers = Buffers::default();
-    let load = Load::Hold(1);
+    let load = Load::Concurrent(1);
     let asks = template(vec![], client("16.0.0.1", 81, load, Some(1)));
     let mut world = World::of(vec![asks], vec![], &buffers);
     let mut options = options(vec![template(vec![], server(80))], &buffers, 2);
@@ -222,7 +222,7 @@ fn packets_with_invalid_extensions_are_discarded() {
     ];
     for (kind, header, expected) in cases {
         let buffers = Buffers::default();
-        let load = Load::Hold(1);
+        let load = Load::Concurrent(1);
         let asks = template(vec![], client("2001:db8:1::1", 80, load, Some(1)));
         let mut world = World::of(vec![asks], vec![template(vec![], server(80))], &buffers);
         let mut syn = Vec::new();

@@ -29,7 +29,7 @@ fn made(endpoint: &Endpoint) -> u64 {
 
 #[test]
 fn rate_ramps_up_linearly() {
-    let load = Load::Rate { rate: rate(1_000, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), concurrent_max: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(Duration::from_secs(3), |now, client| {
         let millis = u128::from(now.as_nanos()) / 100_000;
@@ -47,7 +47,7 @@ fn rate_ramps_up_linearly() {
 
 #[test]
 fn load_ends_an_interval_after_the_last_flow() {
-    let load = Load::Rate { rate: rate(4, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(4, SECOND), concurrent_max: None };
     let at = |millis| Some(Instant::ZERO.saturating_add(Duration::from_millis(millis)));
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
     assert_eq!(world.client.load_end(), None);
@@ -64,7 +64,7 @@ fn load_ends_an_interval_after_the_last_flow() {
 
 #[test]
 fn poisson_rate_ramps_up_linearly() {
-    let load = Load::Poisson { rate: rate(2_000, SECOND), at_most: None };
+    let load = Load::Poisson { rate: rate(2_000, SECOND), concurrent_max: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(4))], 0);
     world.run(Duration::from_secs(2), |_, _| {});
     // A quarter of 4,000, with a standard deviation of 32.
@@ -75,7 +75,7 @@ fn poisson_rate_ramps_up_linearly() {
 
 #[test]
 fn rate_change_applies_at_once() {
-    let load = Load::Rate { rate: rate(1, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(1, SECOND), concurrent_max: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let mut times = Vec::new();
     let mut run = |world: &mut World, millis| {
@@ -103,7 +103,7 @@ fn rate_change_applies_at_once() {
 
 #[test]
 fn rate_change_applies_during_a_ramp() {
-    let load = Load::Rate { rate: rate(1_000, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), concurrent_max: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(SECOND, |_, _| {});
     assert_eq!(made(&world.client), 250);
@@ -117,7 +117,7 @@ fn rate_change_applies_during_a_ramp() {
 
 #[test]
 fn scale_is_relative_to_the_configured_load() {
-    let held = client("16.0.0.1", 80, Load::Hold(10), None);
+    let held = client("16.0.0.1", 80, Load::Concurrent(10), None);
     let mut world = World::new(vec![held], 50_000);
     for (scale, expected) in [((3, 1), 30), ((5, 2), 25), ((1, 1), 10), ((1, 100), 0)] {
         set_scale(&mut world.client, scale, world.now);
@@ -126,11 +126,11 @@ fn scale_is_relative_to_the_configured_load() {
     }
     // A rate that cannot be represented changes nothing, also for other templates.
     let clients = vec![
-        client("16.0.0.1", 80, Load::Hold(10), None),
+        client("16.0.0.1", 80, Load::Concurrent(10), None),
         client(
             "17.0.0.1",
             81,
-            Load::Rate { rate: rate(1_000_000_000_000_000_000, SECOND), flows_max: None },
+            Load::Rate { rate: rate(1_000_000_000_000_000_000, SECOND), concurrent_max: None },
             Some(1),
         ),
     ];
@@ -165,7 +165,7 @@ fn throughput_load_reaches_its_target() {
 
 fn users(users: u64, min: u64, max: u64) -> Load {
     let [min, max] = [min, max].map(Duration::from_millis);
-    Load::Users { users, think: ThinkTime::Uniform { min, max } }
+    Load::Users { users, think_time: ThinkTime::Uniform { min, max } }
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn flows_that_end_at_once_are_replaced_once_per_iteration() {
 
 #[test]
 fn unmet_load_is_reported() {
-    let load = Load::Rate { rate: rate(1_000, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), concurrent_max: None };
     let stay = template(vec![Instruction::WaitForPeerClose], client("16.0.0.1", 80, load, None));
     let serve = template(vec![Instruction::WaitForPeerClose], server(80));
     let mut world = World::of(vec![], vec![serve], &Buffers::default());
@@ -278,7 +278,7 @@ fn each_of_many_clients_may_have_its_own_device() {
     tuples.clients.count = MANY;
     link.devices.push(Devices {
         clients: tuples.clients,
-        every: 1,
+        stride: 1,
         count: MANY,
         link: link.default_link,
         destinations_count: true,
@@ -302,7 +302,10 @@ fn each_of_many_clients_may_have_its_own_device() {
 #[test]
 fn rate_skips_flows_at_the_concurrency_limit() {
     let (rate, at_most) = (rate(1_000, SECOND), Some(64));
-    for load in [Load::Rate { rate, flows_max: at_most }, Load::Poisson { rate, at_most }] {
+    for load in [
+        Load::Rate { rate, concurrent_max: at_most },
+        Load::Poisson { rate, concurrent_max: at_most },
+    ] {
         // A flow lasts a little more than 100 ms, so there would be more than 100 of them.
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
         let mut most = 0;
@@ -322,7 +325,7 @@ fn rate_skips_flows_at_the_concurrency_limit() {
 
 #[test]
 fn skipped_flows_do_not_count_towards_the_limit() {
-    let load = Load::Rate { rate: rate(1_000, SECOND), flows_max: Some(1) };
+    let load = Load::Rate { rate: rate(1_000, SECOND), concurrent_max: Some(1) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 100_000);
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
@@ -334,7 +337,7 @@ fn skipped_flows_do_not_count_towards_the_limit() {
 
 #[test]
 fn scale_changes_the_rate_but_not_the_concurrency_limit() {
-    let load = Load::Rate { rate: rate(100, SECOND), flows_max: Some(20) };
+    let load = Load::Rate { rate: rate(100, SECOND), concurrent_max: Some(20) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
     world.run(SECOND, |_, _| {});
     // About 10 at once.
@@ -356,7 +359,7 @@ fn flows_that_never_wait_share_the_worker() {
     let count = Instruction::Count { statistic, value: 1 };
     let program = vec![count, Instruction::Jump { to: 0 }];
     let done = |flows, is_udp: bool| {
-        let role = client("16.0.0.1", 80, Load::Hold(flows), None);
+        let role = client("16.0.0.1", 80, Load::Concurrent(flows), None);
         let mut clients = template(program.clone(), role);
         if is_udp {
             clients.transport = Transport::Udp;
@@ -387,8 +390,10 @@ fn delays_are_exact_to_a_millisecond() {
                 Instruction::EndTransaction { transaction },
             ];
             // The flows start at any of ten points within a millisecond.
-            let load =
-                Load::Rate { rate: rate(1_000, Duration::from_micros(1_300_000)), flows_max: None };
+            let load = Load::Rate {
+                rate: rate(1_000, Duration::from_micros(1_300_000)),
+                concurrent_max: None,
+            };
             let mut clients = template(program, client("16.0.0.1", 80, load, None));
             if is_udp {
                 clients.transport = Transport::Udp;

@@ -18,11 +18,11 @@ const fn seconds(count: u64) -> Duration {
 }
 
 fn constant(flows: u64) -> Load {
-    Load::Rate { rate: rate(flows, SECOND), flows_max: None }
+    Load::Rate { rate: rate(flows, SECOND), concurrent_max: None }
 }
 
 fn poisson(flows: u64) -> Load {
-    Load::Poisson { rate: rate(flows, SECOND), at_most: None }
+    Load::Poisson { rate: rate(flows, SECOND), concurrent_max: None }
 }
 
 fn flows(endpoint: &Endpoint) -> FlowCounters {
@@ -85,7 +85,7 @@ fn flows_late_by_more_than_a_second_are_skipped() {
 
 #[test]
 fn skipped_flows_are_counted_in_constant_time() {
-    let load = Load::Rate { rate: rate(1_000_000_000_000, SECOND), flows_max: Some(1) };
+    let load = Load::Rate { rate: rate(1_000_000_000_000, SECOND), concurrent_max: Some(1) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
     world.client.end_at(Instant::ZERO + millis(40));
     world.run(millis(50), |_, _| {});
@@ -123,7 +123,7 @@ fn templates_share_the_time_under_overload() {
 
 #[test]
 fn held_flows_start_as_fast_as_they_are_answered() {
-    let load = Load::Hold(10_000);
+    let load = Load::Concurrent(10_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 3_000_000);
     let mut before = 0;
     let mut unanswered_max = 0;
@@ -140,7 +140,7 @@ fn held_flows_start_as_fast_as_they_are_answered() {
 
 #[test]
 fn silent_peer_does_not_get_all_held_flows() {
-    let load = Load::Hold(10_000);
+    let load = Load::Concurrent(10_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     for _ in 0..1_000 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -154,7 +154,7 @@ fn silent_peer_does_not_get_all_held_flows() {
 
 #[test]
 fn held_flows_start_within_the_ramp() {
-    let mut role = client("16.0.0.1", 80, Load::Hold(100), None);
+    let mut role = client("16.0.0.1", 80, Load::Concurrent(100), None);
     let Role::Client { ramp, .. } = &mut role else { unreachable!("it is one") };
     *ramp = SECOND;
     let mut world = World::new(vec![role], 5_000_000);
@@ -175,7 +175,7 @@ fn refused(load: Load) -> World {
 #[test]
 fn refused_flows_are_retried_with_backoff() {
     let think = ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO };
-    for load in [Load::Hold(10), Load::Users { users: 10, think }] {
+    for load in [Load::Concurrent(10), Load::Users { users: 10, think_time: think }] {
         let mut world = refused(load);
         let mut times = Vec::new();
         world.run(seconds(4), |now, client| {
@@ -194,7 +194,7 @@ fn refused_flows_are_retried_with_backoff() {
 
 #[test]
 fn flows_without_a_free_port_are_retried_with_backoff() {
-    let mut role = client("16.0.0.1", 80, Load::Hold(20), None);
+    let mut role = client("16.0.0.1", 80, Load::Concurrent(20), None);
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.client_ports = 2_000..=2_009;
     tuples.clients.count = 1;

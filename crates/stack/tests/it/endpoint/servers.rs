@@ -28,7 +28,7 @@ fn begins_with(text: &str) -> Vec<MatchByte> {
 /// A client that sends bytes to one server, from which it receives 3 bytes.
 fn asking(says: &str, server: &str, over: Transport, buffers: &mut Buffers) -> Template {
     let buffer = buffers.push(Buffer::new(says.as_bytes(), 0, &[]));
-    let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
+    let mut role = client("16.0.0.1", 80, Load::Concurrent(1), Some(1));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.servers = addresses(server, 1).unwrap();
     let program = match over {
@@ -246,7 +246,7 @@ fn connection_with_unmatched_first_bytes_is_reset() {
 
     // A client that sends nothing ends well, and belongs to no server.
     let silent =
-        template(vec![Instruction::Connect], client("16.0.0.1", 80, Load::Hold(1), Some(1)));
+        template(vec![Instruction::Connect], client("16.0.0.1", 80, Load::Concurrent(1), Some(1)));
     let mut world = World::of(vec![silent], vec![answering(get, tcp, &mut buffers)], &buffers);
     world.run(SECOND, |_, _| {});
     assert_eq!((closed(&world.client, 1), closed(&world.server, 1)), (vec![1], vec![0]));
@@ -376,7 +376,7 @@ fn device_addresses_belong_to_the_port() {
         let Role::Client { link: links, tuples, .. } = &mut behind else { unreachable!() };
         links.devices.push(Devices {
             clients: tuples.clients,
-            every: 1,
+            stride: 1,
             count: 4,
             link: LinkHeader::new(&link(8)).unwrap(),
             destinations_count: false,

@@ -32,7 +32,7 @@ fn receive(count: u64) -> Instruction {
 }
 
 fn asking(first: &str) -> Role {
-    client(first, 53, Load::Hold(1), Some(1))
+    client(first, 53, Load::Concurrent(1), Some(1))
 }
 
 fn times(endpoint: &Endpoint) -> &StampedTimes {

@@ -31,7 +31,7 @@ fn off(prefix: &str, ranges: &[(u8, u8)]) -> AddressSet {
 fn switched_off_clients_start_no_flows_but_keep_existing_ones() {
     for prefix in ["16.0.0.", "2001:db8:1::"] {
         for order in [ClientOrder::RoundRobin, ClientOrder::Random] {
-            let load = Load::Rate { rate: rate(1_000, SECOND), flows_max: None };
+            let load = Load::Rate { rate: rate(1_000, SECOND), concurrent_max: None };
             let mut role = client(&format!("{prefix}1"), 80, load, None);
             if let Role::Client { tuples, .. } = &mut role {
                 tuples.order = order;
@@ -58,7 +58,7 @@ fn switched_off_clients_start_no_flows_but_keep_existing_ones() {
 
 #[test]
 fn flows_due_while_all_clients_are_off_are_counted() {
-    let load = Load::Rate { rate: rate(1_000, SECOND), flows_max: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), concurrent_max: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(800))], 1_000);
     world.run(Duration::from_millis(100), |_, _| {});
     world.client.switch_off(&off("16.0.0.", &[(1, 10)]));
@@ -78,7 +78,11 @@ fn flows_due_while_all_clients_are_off_are_counted() {
 #[test]
 fn closed_loop_waits_for_a_client_to_be_on() {
     let think = ThinkTime::Uniform { min: Duration::ZERO, max: Duration::ZERO };
-    for load in [Load::Hold(20), Load::Users { users: 20, think }, Load::Throughput(1_000_000)] {
+    for load in [
+        Load::Concurrent(20),
+        Load::Users { users: 20, think_time: think },
+        Load::Throughput(1_000_000),
+    ] {
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 10_000);
         world.run(Duration::from_millis(50), |_, _| {});
         world.client.switch_off(&off("16.0.0.", &[(1, 10)]));

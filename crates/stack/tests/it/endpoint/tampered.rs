@@ -46,7 +46,7 @@ fn world_of(timestamps: [bool; 2]) -> World {
         options.verifies_checksums = false;
         Endpoint::new(options, Instant::ZERO)
     };
-    let asks = of(&asks, client("16.0.0.1", 80, Load::Hold(1), Some(1)), timestamps[0]);
+    let asks = of(&asks, client("16.0.0.1", 80, Load::Concurrent(1), Some(1)), timestamps[0]);
     world.client = endpoint(asks, 1);
     world.server = endpoint(of(&answers, server(80), timestamps[1]), 2);
     world

@@ -30,7 +30,7 @@ fn each_client_server_pair_uses_all_ports_in_any_order() {
             for pairing in [Pairing::RoundRobin, Pairing::Random, Pairing::Fixed] {
                 // 40 ports, 2 clients and 3 servers; a fixed pairing has only two pairs.
                 let pairs = if pairing == Pairing::Fixed { 2 } else { 6 };
-                let role = with(Load::Hold(1_000), None, |tuples| {
+                let role = with(Load::Concurrent(1_000), None, |tuples| {
                     (tuples.clients.count, tuples.client_ports) = (2, 65_496..=65_535);
                     (tuples.order, tuples.pairing) = (order, pairing);
                 });
@@ -58,11 +58,14 @@ fn flow_takes_the_next_free_port() {
         tuples.client_ports = 5_000..=5_009;
     };
     // The first template takes ports 5000 to 5006; the second one gets the others.
-    let hold = |flows| Load::Hold(flows);
+    let hold = |flows| Load::Concurrent(flows);
     let clients = vec![
         staying(tcp, with(hold(7), Some(7), both)),
         staying(tcp, with(hold(3), Some(3), both)),
-        staying(tcp, with(Load::Rate { rate: rate(10, SECOND), flows_max: None }, Some(5), both)),
+        staying(
+            tcp,
+            with(Load::Rate { rate: rate(10, SECOND), concurrent_max: None }, Some(5), both),
+        ),
     ];
     let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
     let mut world = World::of(clients, servers, &Buffers::default());

@@ -65,7 +65,7 @@ pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> 
             pairing: Pairing::RoundRobin,
             server_port: port,
             client_ports: 10_000..=20_000,
-            turn: 1,
+            consecutive_flows: 1,
             reuse_after: None,
         },
         link: LinkHeader::new(&header).unwrap().into(),

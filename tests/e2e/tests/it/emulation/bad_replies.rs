@@ -43,7 +43,7 @@ fn clients(lab: &Lab, templates: &[(&str, u16)], status: i32) -> Outcome {
     for (number, (fields, port)) in templates.iter().enumerate() {
         text.push_str(&format!(
             "  - name: t{number}\n    {fields}\n    client: {{tx: clients, servers: 198.51.100.2, \
-             server_port: {port}, load: {{hold: 1}}, limit: 3}}\n"
+             server_port: {port}, load: {{concurrent: 1}}, limit: 3}}\n"
         ));
     }
     let port = format!("clients={}", lab.a.port());
@@ -187,7 +187,7 @@ fn clients_reconnect_after_nginx_closes() {
         ("http: {method: HEAD}", 80),
         ("http: {requests: 6}", 81),
         // nginx closes during the client's think time.
-        ("http: {requests: 3, think: 2s}", 82),
+        ("http: {requests: 3, think_time: 2s}", 82),
     ];
     let outcome = clients(&lab, &templates, 3);
     let expected = [

@@ -35,7 +35,7 @@ ports: [{name: clients, addresses: 198.51.100.77/24}]
 templates:
   - name: calls
     sip: {packets: 25}
-    client: {tx: clients, servers: 198.51.100.2, load: {hold: 2}, limit: 6}
+    client: {tx: clients, servers: 198.51.100.2, load: {concurrent: 2}, limit: 6}
 "#;
     let port = format!("clients={}", lab.a.port());
     let outcome = run_command(emulate(&plan(&scratch, text)).args(["--port", &port])).expect(0);
@@ -107,7 +107,7 @@ fn sipp_calls_emulated_servers_and_plays_media() {
 ports: [{name: servers, addresses: 198.51.100.77/24}]
 templates:
   - name: calls
-    sip: {ring: 20ms, packets: 50}
+    sip: {ring_time: 20ms, packets: 50}
     server: {tx: servers}
 "#;
     let servers = serve(&lab, &scratch, text);

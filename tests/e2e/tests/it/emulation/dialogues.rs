@@ -206,7 +206,7 @@ ports:
   - {name: servers, addresses: 10.0.1.1/16}
 templates:
   - name: half
-    client: {tx: clients, servers: 10.0.1.1, load: {hold: 5}, limit: 20, program: [{send: all}]}
+    client: {tx: clients, servers: 10.0.1.1, load: {concurrent: 5}, limit: 20, program: [{send: all}]}
     server:
       tx: servers
       port: 80
@@ -240,7 +240,7 @@ ports:
 templates:
   - name: pages
     http: {requests: 4, pipeline: 2, headers: {Accept-Language: en}, response: {body: 20000, delay: 1ms}}
-    client: &clients {tx: clients, servers: 10.0.1.1, load: {hold: 2}, limit: 3}
+    client: &clients {tx: clients, servers: 10.0.1.1, load: {concurrent: 2}, limit: 3}
     server: &servers {tx: servers}
   - name: chunks
     http: {method: POST, body: {text: "a=", size: 3000, fill: b}, response: {body: {text: "<p>", size: 5000, fill: "x"}, chunk: 1000}}
@@ -249,7 +249,7 @@ templates:
   - {name: mail, smtp: {messages: 2, message: 3000}, client: *clients, server: *servers}
   - {name: files, ftp: {files: [a, b]}, client: *clients, server: *servers}
   - {name: media, rtsp: {packets: 5}, client: *clients, server: *servers}
-  - {name: calls, sip: {ring: 5ms, packets: 7, media_port: 6000}, client: *clients, server: *servers}
+  - {name: calls, sip: {ring_time: 5ms, packets: 7, media_port: 6000}, client: *clients, server: *servers}
   - {name: voice, rtp: {packets: 5}, client: *clients, server: *servers}
   - {name: names, dns: {type: AAAA, answers: 3, queries: 2}, client: *clients, server: *servers}
 "#;

@@ -55,7 +55,7 @@ const HELD: &str = "
 ports: [{name: clients, addresses: 198.51.100.77/24}]
 templates:
   - name: held
-    client: {tx: clients, servers: 198.51.100.2, load: {hold: 100}, program: [connect, wait_for_close]}
+    client: {tx: clients, servers: 198.51.100.2, load: {concurrent: 100}, program: [connect, wait_for_close]}
 ";
 
 #[test]
@@ -109,7 +109,7 @@ fn client_closes_after_a_complete_response() {
     for fields in ["{path: /x}", "{path: /x, response_bytes: 40}"] {
         let text = format!(
             "ports: [{{name: clients, addresses: 198.51.100.77/24}}]\ntemplates:\n  - name: page\n    \
-             http: {fields}\n    client: {{tx: clients, servers: 198.51.100.2, load: {{hold: 5}}, \
+             http: {fields}\n    client: {{tx: clients, servers: 198.51.100.2, load: {{concurrent: 5}}, \
              limit: 50}}\n"
         );
         let plan = plan(&scratch, &text);

@@ -53,7 +53,7 @@ templates:
   - name: page
     http: {host: page}
     tcp: {fast_open: true}
-    client: {tx: clients, servers: 198.51.100.2, load: {hold: 1}, limit: 10}
+    client: {tx: clients, servers: 198.51.100.2, load: {concurrent: 1}, limit: 10}
 "#;
     let plan = plan(&scratch, text);
     let port = format!("clients={}", lab.a.port());

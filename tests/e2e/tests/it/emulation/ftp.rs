@@ -51,7 +51,7 @@ templates:
       list: [LIST, NLST]
       rounds: 2
       data_ports: 50000-50003
-    client: {tx: clients, addresses: 10.0.0.1-10.0.0.3, servers: 10.0.1.1-10.0.1.2, load: {hold: 3}, limit: 6}
+    client: {tx: clients, addresses: 10.0.0.1-10.0.0.3, servers: 10.0.1.1-10.0.1.2, load: {concurrent: 3}, limit: 6}
     server: {tx: servers}
 "#;
     let (outcome, capture) = captured(&lab, &scratch, text);
@@ -117,7 +117,7 @@ ports: [{{name: clients, addresses: 198.51.100.77/24}}]
 templates:
   - name: t
     ftp: {{{ftp}}}
-    client: {{tx: clients, servers: 198.51.100.2, load: {{hold: 2}}, limit: {limit}}}
+    client: {{tx: clients, servers: 198.51.100.2, load: {{concurrent: 2}}, limit: {limit}}}
 "#
     )
 }

@@ -157,7 +157,7 @@ templates:
       addresses: 198.51.100.77-198.51.100.96
       servers: 198.51.100.2
       server_port: {port}
-      load: {{hold: 10}}
+      load: {{concurrent: 10}}
       limit: {limit}
 {client}
 "#

@@ -40,7 +40,7 @@ templates:
     client:
       tx: clients
       servers: "{1}"
-      load: {{hold: 3}}
+      load: {{concurrent: 3}}
       limit: 30
       program: [{{send: {{size: 100}}}}, {{receive: {PAGE}}}]
     server:
@@ -66,7 +66,7 @@ templates:
         assert_eq!(number("/ports/0/connections/tcp/rcvtotal"), segments, "{outcome}");
         assert!(segments > 30 * PAGE as u64 / 1_460, "{outcome}");
     }
-    let text = super::BOTH.replace("{rate: 1000}", "{hold: 3}");
+    let text = super::BOTH.replace("{rate: 1000}", "{concurrent: 3}");
     let lab = Lab::new().unwrap();
     let mut command = emulate(&plan(&scratch, &text));
     let outcome = both_ports(command.args(["--backend", "af_packet"]), &lab).expect(0);
@@ -80,7 +80,8 @@ fn long_frames_may_have_a_vlan_tag() {
         return;
     }
     let (lab, scratch) = (lab(), Scratch::new().unwrap());
-    let devices = "devices: [{clients: 10.0.0.1-10.0.0.20, vlan: 100}]\n      load: {hold: 3}";
+    let devices =
+        "devices: [{clients: 10.0.0.1-10.0.0.20, vlan: 100}]\n      load: {concurrent: 3}";
     let text = super::BOTH
         .replace("load: {rate: 1000}", devices)
         .replace("20000", "60000")
@@ -131,7 +132,7 @@ fn link_drops_segments_instead_of_long_frames() {
     let (lab, scratch) = (lab(), Scratch::new().unwrap());
     let text = super::BOTH
         .replace("10.0.1.1/16}", "10.0.1.1/16, impair: {loss: 1%}}")
-        .replace("{rate: 1000}", "{hold: 3}");
+        .replace("{rate: 1000}", "{concurrent: 3}");
     let mut command = emulate(&plan(&scratch, &text));
     let outcome =
         both_ports(command.args(["--backend", "af_packet", "--drain-timeout", "30s"]), &lab);

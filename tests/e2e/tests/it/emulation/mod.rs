@@ -156,7 +156,7 @@ fn sampled_flows_show_losses() {
     let impair = "impair: {delay: 10ms, loss: 3%}";
     let text = BOTH
         .replace("10.0.1.1/16}", &format!("10.0.1.1/16, {impair}}}"))
-        .replace("{rate: 1000}", "{hold: 2}")
+        .replace("{rate: 1000}", "{concurrent: 2}")
         .replace("limit: 300", "limit: 2")
         .replace("{size: 20000}", "{size: 600000}")
         .replace("receive: 20000", "receive: 600000");
@@ -311,7 +311,7 @@ templates:
       tx: clients
       addresses: 198.51.100.77-198.51.100.96
       servers: 198.51.100.2
-      load: {hold: 10}
+      load: {concurrent: 10}
       limit: 100
       program:
         - send: "GET / HTTP/1.1\r\nHost: page\r\nConnection: close\r\n\r\n"
@@ -336,10 +336,10 @@ ports: [{name: clients, addresses: 198.51.100.77/24}]
 templates:
   - name: kept
     http: {host: page, requests: 6, pipeline: 2}
-    client: {tx: clients, servers: 198.51.100.2, load: {hold: 5}, limit: 20}
+    client: {tx: clients, servers: 198.51.100.2, load: {concurrent: 5}, limit: 20}
   - name: lone
     http: {host: page}
-    client: {tx: clients, servers: 198.51.100.2, load: {hold: 5}, limit: 20}
+    client: {tx: clients, servers: 198.51.100.2, load: {concurrent: 5}, limit: 20}
 "#;
     let plan = self::plan(&scratch, text);
     let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
@@ -366,7 +366,7 @@ templates:
     client:
       tx: clients
       servers: 198.51.100.2
-      load: {hold: 1}
+      load: {concurrent: 1}
       limit: 1
       program: [{send: "hello"}]
 "#;

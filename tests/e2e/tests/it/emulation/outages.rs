@@ -15,8 +15,8 @@ fn text(page: u32) -> String {
         "ports: [{{name: clients, addresses: 10.0.0.1/16}}, {{name: servers, addresses: 10.0.1.1/16}}]
 templates:
   - name: page
-    http: {{requests: 1000000, think: 1ms, response: {{body: {page}}}}}
-    client: {{tx: clients, addresses: 10.0.0.1-10.0.0.20, servers: 10.0.1.1, load: {{hold: 20}}}}
+    http: {{requests: 1000000, think_time: 1ms, response: {{body: {page}}}}}
+    client: {{tx: clients, addresses: 10.0.0.1-10.0.0.20, servers: 10.0.1.1, load: {{concurrent: 20}}}}
     server: {{tx: servers}}
 latency: [{{from: clients, to: servers, rate: 50}}]
 "

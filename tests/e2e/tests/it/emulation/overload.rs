@@ -83,7 +83,7 @@ fn refused_connections_are_retried_with_backoff() {
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let text = BOTH
-        .replace("load: {rate: 1000}", "load: {hold: 10}")
+        .replace("load: {rate: 1000}", "load: {concurrent: 10}")
         .replace("      limit: 300\n", "      server_port: 81\n");
     let plan = plan(&scratch, &text);
     let arguments = ["--duration", "1s", "--drain-timeout", "1s"];

@@ -30,7 +30,7 @@ templates:
     client:
       tx: clients
       servers: "{server}"
-      load: {{hold: 5}}
+      load: {{concurrent: 5}}
       limit: 50
       program: [{{send: {{size: 5000}}}}, {{receive: 20000}}]
     server:

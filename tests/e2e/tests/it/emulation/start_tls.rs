@@ -215,7 +215,7 @@ ports: [{{name: clients, addresses: 198.51.100.77/24}}]
 templates:
   - name: t
     {template}
-    client: {{tx: clients, servers: 198.51.100.2, load: {{hold: 2}}, limit: {limit}}}
+    client: {{tx: clients, servers: 198.51.100.2, load: {{concurrent: 2}}, limit: {limit}}}
 "#
     )
 }
@@ -290,7 +290,7 @@ templates:
   - name: t
     smtp: {start_tls: true}
     tls: true
-    client: {tx: clients, servers: 10.0.1.1, load: {hold: 1}, limit: 1}
+    client: {tx: clients, servers: 10.0.1.1, load: {concurrent: 1}, limit: 1}
   - {name: plain, smtp: {}, server: {tx: servers}}
 "#;
     let outcome = both_ports(&mut emulate(&plan(&scratch, text)), &lab).expect(3);

@@ -128,7 +128,7 @@ fn next_hops_in_two_vlans(limit: u32) -> String {
       load: {{rate: 100}}
       limit: {limit}
       devices:
-        - {{clients: 10.0.9.{here}, vlan: [5, 7], next_hop: 10.0.9.{there}, next_hop_from: 10.0.9.{here}}}
+        - {{clients: 10.0.9.{here}, vlan: [5, 7], next_hop: 10.0.9.{there}, next_hop_source: 10.0.9.{here}}}
       program: [{{send: {{size: 10}}}}]
     server: {{tx: {other}, port: 80, program: [{{receive: 10}}]}}"#
         )
@@ -277,7 +277,7 @@ templates:
       load: {rate: 50}
       limit: 100
       devices:
-        - {clients: 198.51.100.40-198.51.100.47, vlan: [5, 7], next_hop: 198.51.100.2, next_hop_from: 198.51.100.3}
+        - {clients: 198.51.100.40-198.51.100.47, vlan: [5, 7], next_hop: 198.51.100.2, next_hop_source: 198.51.100.3}
 "#;
     let scratch = Scratch::new().unwrap();
     let plan = plan(&scratch, text);

@@ -157,7 +157,7 @@ templates:
       addresses: 198.51.100.77-198.51.100.96
       servers: 198.51.100.2
       server_port: 443
-      load: {{hold: 10}}
+      load: {{concurrent: 10}}
       limit: 100
       program:
         - send: "GET / HTTP/1.1\r\nHost: pages.test\r\nConnection: close\r\n\r\n"

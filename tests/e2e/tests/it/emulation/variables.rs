@@ -99,7 +99,7 @@ fn server_accepts_the_tokens_that_it_issued() {
         .replace("  - {name: servers, addresses: 10.0.1.1/16}\n", "")
         .replace("10.0.0.1-10.0.0.100", "198.51.100.77-198.51.100.96")
         .replace("servers: 10.0.1.1", "servers: 198.51.100.2")
-        .replace("load: {rate: 200}", "load: {hold: 5}\n      limit: 40");
+        .replace("load: {rate: 200}", "load: {concurrent: 5}\n      limit: 40");
     let port = format!("clients={}", lab.a.port());
     let run = |text: &str, status| {
         let plan = plan(&scratch, text);

@@ -236,7 +236,7 @@ fn flows_keep_their_durations_for_all_departure_modes() {
         format!("\n  - {{name: {name}, tx: a, {packet}, {rest}}}")
     };
     let flows = flow('1', "top", "rate: max, duration: 200ms, next: after")
-        + &flow('2', "drawn", "rate: 10kpps, departures: poisson, duration: 1s")
+        + &flow('2', "drawn", "rate: 10kpps, inter_departure: poisson, duration: 1s")
         + &flow('3', "mix", "rate: 10M-l1, size: imix, duration: 1s")
         + &flow('4', "after", "rate: 100pps, start: triggered, duration: {fixed_packets: 5}");
     let plan = plan(&scratch, &flows);
