@@ -27,17 +27,17 @@ impl Display for DepartureLines<'_> {
             nanoseconds_or_none(errors.p50_ns),
             nanoseconds_or_none(errors.p99_ns),
             nanoseconds_or_none(errors.max_ns),
-            departures.stamped,
+            departures.timestamp_point,
         );
         line("gaps", &gaps)?;
         if errors.count > 0 {
             line("", &shares(errors))?;
         }
-        if departures.shifted_ns > 0 {
+        if departures.schedule_shift_ns > 0 {
             let late = format!(
                 "schedule delayed by {} in total, {} recovered; latest frame {} late",
-                nanoseconds(departures.shifted_ns),
-                nanoseconds(departures.regained_ns),
+                nanoseconds(departures.schedule_shift_ns),
+                nanoseconds(departures.recovered_ns),
                 nanoseconds(departures.lateness_max_ns),
             );
             line("late", &late)?;
@@ -73,10 +73,10 @@ mod tests {
             vec![(0, 9_000), (200, 9_000), (2_000, 9_000), (20_000, 9_000), (200_000, 9_000)];
         let gap_errors = HistogramReport { count: 45_000, buckets, ..HistogramReport::default() };
         let departures = DepartureReport {
-            stamped: "xdp".into(),
+            timestamp_point: "xdp".into(),
             start_delay_ns: 0,
-            shifted_ns: 238_680_000,
-            regained_ns: 238_680_000,
+            schedule_shift_ns: 238_680_000,
+            recovered_ns: 238_680_000,
             lateness_max_ns: 11_080_000,
             gaps: HistogramReport::default(),
             gap_errors,

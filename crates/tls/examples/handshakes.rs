@@ -147,6 +147,9 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
         now += STEP;
     }
     for sessions in [client.sessions(), server.sessions()] {
-        assert_eq!((sessions.full, sessions.resumed, sessions.failures.len()), (count, 0, 0));
+        assert_eq!(
+            (sessions.full_handshakes, sessions.resumed_handshakes, sessions.failures.len()),
+            (count, 0, 0)
+        );
     }
 }

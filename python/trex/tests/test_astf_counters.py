@@ -20,7 +20,7 @@ def test_rates_of_a_section_share_one_time(monkeypatch):
 
 
 def test_connections_dropped_by_stop_are_no_errors():
-    names = ("flows_total", "flows_other", "skipped", "switched_off", "overflow", "tuple_in_use")
+    names = ("flows_total", "flows_other", "skipped", "clients_disabled", "flow_table_full", "no_free_tuple")
     # Of ten flows two are closed, one has failed, three are open, two in TIME-WAIT, two in
     # SYN-SENT.
     flows = {**dict.fromkeys((*names, "late"), 0), "active": 7, "time_wait": 2}
@@ -39,7 +39,7 @@ def test_connections_dropped_by_stop_are_no_errors():
 
 
 def test_latency_counters_exist_only_with_the_add_on():
-    names = ("flows_total", "flows_other", "skipped", "switched_off", "overflow", "tuple_in_use")
+    names = ("flows_total", "flows_other", "skipped", "clients_disabled", "flow_table_full", "no_free_tuple")
     flows = dict.fromkeys((*names, "late", "active", "waiting"), 0)
     counted = {"name": "0", "side": "client", "flows": flows, "tcp": {}, "udp": {}, "counters": {}}
 
@@ -54,7 +54,7 @@ def test_latency_counters_exist_only_with_the_add_on():
             }
             for it in times
         ]
-        counts = counts_of([{**counted, "stamped": it} for it in stamped], False)
+        counts = counts_of([{**counted, "datagram_latency": it} for it in stamped], False)
         return tuple(counts.get(name) for name in measured)
 
     measured = ("min_time", "max_time", "measure_cnt", "total_time", "total_pkts")

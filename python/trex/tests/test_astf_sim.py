@@ -55,7 +55,7 @@ def simulated(profile: Path, *options: str, cwd: Path | None = None) -> dict | N
 
 def failed(result: dict) -> int:
     """Returns the flows on all ports that failed or were not opened."""
-    names = ("failed", "overflow", "tuple_in_use", "no_flow", "no_template", "damaged")
+    names = ("failed", "flow_table_full", "no_free_tuple", "no_flow", "no_template", "malformed")
     return sum(flows[name] for flows in flows_of(result) for name in names)
 
 

@@ -166,4 +166,4 @@ def test_pushed_capture_catches_up_with_its_schedule(client, tmp_path):
     (transmission,) = client.links[0].transmissions()
     sent = transmission.report()["ports"][0]["tx"]
     # Late frames never move the schedule, however busy the machine is.
-    assert (sent["packets"], sent["departures"]["shifted_ns"]) == (2000, 0)
+    assert (sent["packets"], sent["departures"]["schedule_shift_ns"]) == (2000, 0)

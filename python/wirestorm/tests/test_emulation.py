@@ -82,7 +82,7 @@ def test_result_has_rows_a_table_and_json(lab):
     plan["ports"][0]["impair"] = {"duplicate": "100%"}
     result = ws.emulate(plan, lab.ports)
     a = result.port("a")
-    assert a.connections.tls.full + a.connections.tls.resumed == 5
+    assert a.connections.tls.full_handshakes + a.connections.tls.resumed_handshakes == 5
     assert a.impairment is not None and a.impairment.duplicated > 0
     rows = result.records()
     assert [(row["port"], row["side"], row["tcp_connects"]) for row in rows] == [
@@ -208,7 +208,7 @@ def test_link_down_timeout_ends_the_run(lab):
 
 
 def test_tunnels_that_exceed_the_reserved_room_are_rejected(lab):
-    begun = {"clients": "10.0.0.1-10.0.0.8", "teid": 1, "from": "1.1.1.1", "to": "1.1.1.2"}
+    begun = {"clients": "10.0.0.1-10.0.0.8", "teid": 1, "src": "1.1.1.1", "dst": "1.1.1.2"}
     plan = plan_of(load={"rate": 200})
     plan["ports"] = [{"name": name, "tunnels": [begun]} for name in ("a", "b")]
     ends = {"source": "fd00::1", "destination": "fd00::2"}
@@ -221,7 +221,7 @@ def test_tunnels_that_exceed_the_reserved_room_are_rejected(lab):
         tunnels = running.wait().port("a").tunnels
     assert tunnels.too_long == 0
     # Reserved room is available to other tunnels.
-    others = {**begun, "clients": "10.0.0.9", "from": "fd00::1", "to": "fd00::2"}
+    others = {**begun, "clients": "10.0.0.9", "src": "fd00::1", "dst": "fd00::2"}
     plan["ports"] = [{"name": name, "tunnels": [begun, others]} for name in ("a", "b")]
     with ws.start_emulation(plan, lab.ports) as running:
         running.change_tunnels("10.0.0.1-10.0.0.9", teid=5, **ends)
@@ -241,9 +241,9 @@ def test_clients_switch_off_and_on(lab):
     with ws.start_emulation(plan, lab.ports) as running:
         until(lambda: running.progress.ports["a"].connects >= 4)
         running.switch_clients("10.0.0.1-10.0.0.2", on=False)
-        until(lambda: clients().flows.switched_off > 0)
+        until(lambda: clients().flows.clients_disabled > 0)
         made = clients().tcp["connattempt"]
-        until(lambda: clients().flows.switched_off > 20)
+        until(lambda: clients().flows.clients_disabled > 20)
         assert clients().tcp["connattempt"] == made
         running.switch_clients("10.0.0.2", on=True)
         until(lambda: clients().tcp["connattempt"] > made + 10)
@@ -267,13 +267,13 @@ def test_follow_samples_single_flows(lab):
         until(lambda: all(len(it.samples) > 3 for port in sampled() for it in port))
         (clients, _), servers = sampled()
     assert (clients.template, clients.side, clients.transport) == ("pages", "client", "tcp")
-    assert clients.peer == "10.0.1.1:80" and {it.own for it in servers} == {"10.0.1.1:80"}
+    assert clients.remote == "10.0.1.1:80" and {it.local for it in servers} == {"10.0.1.1:80"}
     last = clients.samples[-1]
     # The server has sent everything and has closed its side.
     assert (last.state, last.received_bytes, last.retransmitted) == ("CLOSE-WAIT", 5_000, 0)
     assert last.rtt_us and last.cwnd >= last.mss > 500
     assert last.timestamps and last.sack and not last.ecn and last.receive_window == 32_768
-    assert last.send_scale is not None and last.receive_scale is not None
+    assert last.send_window_scale is not None and last.receive_window_scale is not None
     with pytest.raises(ValueError, match="follow 1001"):
         ws.start_emulation(plan, lab.ports, follow=1001)
 

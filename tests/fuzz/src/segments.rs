@@ -308,7 +308,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         let apart = strays.no_flow
             + strays.no_template
             + strays.fragments
-            + strays.damaged
+            + strays.malformed
             + strays.other_protocol;
         let taken = tcp.rcvtotal + udp.rcvpkt;
         // Reassembled packets count in addition to their fragments.

@@ -24,7 +24,7 @@ pub(super) fn found(
         writeln!(f)?;
         transactions(f, &owners)?;
     }
-    if templates().any(|it| it.stamped.is_some()) {
+    if templates().any(|it| it.datagram_latency.is_some()) {
         writeln!(f)?;
         datagrams(f, &owners)?;
     }
@@ -57,7 +57,7 @@ fn transactions(f: &mut Formatter<'_>, owners: &[LabelledReport<'_>]) -> fmt::Re
 fn datagrams(f: &mut Formatter<'_>, owners: &[LabelledReport<'_>]) -> fmt::Result {
     head(f, "one-way delay of datagrams", "measured")?;
     for (owner, template) in owners {
-        if let Some(stamped) = &template.stamped {
+        if let Some(stamped) = &template.datagram_latency {
             times(f, &format!("  {owner}: {}", template.side), &stamped.times)?;
         }
     }
@@ -82,7 +82,15 @@ fn row(f: &mut Formatter<'_>, name: &str, cells: [String; 4]) -> fmt::Result {
 
 /// Prints a failure, with the expected and received bytes of its first occurrence.
 fn show(f: &mut Formatter<'_>, template: &TemplateReport, failure: &FailureReport) -> fmt::Result {
-    let FailureReport { step, cause, flows, offset, expected, found, found_is_known } = failure;
+    let FailureReport {
+        step,
+        cause,
+        flows,
+        offset,
+        expected,
+        found,
+        found_recorded: found_is_known,
+    } = failure;
     let flows = if *flows == 1 { "1 flow".into() } else { format!("{} flows", grouped(*flows)) };
     writeln!(f, "  {}: {}, {step}", template.name, template.side)?;
     writeln!(f, "    {cause}: {flows}")?;
@@ -150,8 +158,11 @@ mod tests {
             ..HistogramReport::default()
         };
         let stamped = StampedReport { times, ..StampedReport::default() };
-        let with =
-            TemplateReport { stamped: Some(stamped), side: "client".into(), ..Default::default() };
+        let with = TemplateReport {
+            datagram_latency: Some(stamped),
+            side: "client".into(),
+            ..Default::default()
+        };
         let without = TemplateReport { side: "server".into(), ..Default::default() };
         let shown = Datagrams(&[("0".into(), &with), ("0".into(), &without)]).to_string();
         let lines: Vec<Vec<_>> =

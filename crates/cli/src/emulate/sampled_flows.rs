@@ -59,7 +59,7 @@ pub(super) fn table(f: &mut Formatter<'_>, port: &Port<'_>) -> fmt::Result {
         let seen = match flow.samples.last() {
             Some(last) if flow.ended => format!("ended at {:.3} s", last.at_s),
             _ if flow.ended => "ended".to_owned(),
-            _ => format!("began at {:.3} s", flow.began_s),
+            _ => format!("began at {:.3} s", flow.start_s),
         };
         writeln!(f, "{}", clipped(&format!("  {}, {seen}", name(flow)), 80))?;
         match flow.samples.last() {
@@ -78,7 +78,7 @@ pub(super) fn live(text: &mut String, columns: usize, flows: &[SampledFlow]) {
         let [window, round_trip, again] = last.map_or(["-".into(), "-".into(), "-".into()], |it| {
             [grouped(it.cwnd.into()), time(it.rtt_us), grouped(it.retransmitted)]
         });
-        let name = format!("  {} > {}", flow.own, flow.peer);
+        let name = format!("  {} > {}", flow.local, flow.remote);
         live_row(text, columns, &name, [state, &window, &round_trip, &again]);
     }
 }
@@ -95,7 +95,7 @@ fn live_row(text: &mut String, columns: usize, name: &str, cells: [&str; 4]) {
 }
 
 fn name(flow: &SampledFlow) -> String {
-    format!("{} > {}, {}: {}", flow.own, flow.peer, flow.template, flow.side)
+    format!("{} > {}, {}: {}", flow.local, flow.remote, flow.template, flow.side)
 }
 
 fn numbers(sample: &FlowSample) -> String {

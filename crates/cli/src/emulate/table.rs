@@ -33,12 +33,12 @@ const FAILURES: [&str; 10] = [
     "unreachable",
     "reset",
     "reset_after_close",
-    "unanswered",
-    "timed_out",
+    "syn_timeout",
+    "retransmission_timeout",
     "keepalive_timeout",
     "session_failed",
     "program_failed",
-    "idle",
+    "idle_timeout",
 ];
 
 /// Maximum number of ports side by side in a table.
@@ -179,12 +179,12 @@ const FAILURE_CAUSES: [ShownPort<u64>; 10] = [
     ("    ICMP unreachable", |port| port.flows.unreachable),
     ("    reset by the peer", |port| port.flows.reset),
     ("    closed by the peer, which reset later data", |port| port.flows.reset_after_close),
-    ("    SYN unanswered", |port| port.flows.unanswered),
-    ("    retransmission timeout", |port| port.flows.timed_out),
+    ("    SYN unanswered", |port| port.flows.syn_timeout),
+    ("    retransmission timeout", |port| port.flows.retransmission_timeout),
     ("    keepalive timeout", |port| port.flows.keepalive_timeout),
     ("    TLS or HTTP/2 failed", |port| port.flows.session_failed),
     ("    data did not match the program", |port| port.flows.program_failed),
-    ("    UDP idle timeout", |port| port.flows.idle),
+    ("    UDP idle timeout", |port| port.flows.idle_timeout),
 ];
 
 /// States of connections that are open at the end of the run.
@@ -201,11 +201,11 @@ const OPEN_STATES: [ShownPort<u64>; 6] = [
 const NONZERO_COUNTERS: [ShownPort<u64>; 34] = [
     ("  first bytes match no server", |port| port.flows.no_match),
     ("  reconnected: closed between two requests", |port| port.flows.reconnected),
-    ("  not opened: too many concurrent (--flows-max)", |port| port.flows.overflow),
-    ("  not opened: addresses and ports in use", |port| port.flows.tuple_in_use),
+    ("  not opened: too many concurrent (--flows-max)", |port| port.flows.flow_table_full),
+    ("  not opened: addresses and ports in use", |port| port.flows.no_free_tuple),
     ("  not opened: worker behind the target rate", |port| port.flows.late),
     ("  skipped: concurrency limit (at_most)", |port| port.flows.skipped),
-    ("  skipped: all clients are switched off", |port| port.flows.switched_off),
+    ("  skipped: all clients are switched off", |port| port.flows.clients_disabled),
     ("  SYNs to ports without a listener", |port| port.flows.no_template),
     ("  packets of no known connection or flow", |port| port.flows.no_flow),
     ("  packets to a foreign MAC address", |port| port.flows.foreign_mac),
@@ -218,14 +218,14 @@ const NONZERO_COUNTERS: [ShownPort<u64>; 34] = [
     ("  ICMP Packet Too Big received", |port| port.flows.too_big),
     ("  ICMP Port Unreachable sent", |port| port.flows.unreachable_sent),
     ("  ICMP Time Exceeded sent (reassembly)", |port| port.flows.time_exceeded_sent),
-    ("  packets corrupt or truncated", |port| port.flows.damaged),
+    ("  packets corrupt or truncated", |port| port.flows.malformed),
     ("  packets of other protocols", |port| port.flows.other_protocol),
     ("  frames lost (impair)", |port| impaired(port, |it| it.lost)),
     ("  frames dropped by a full queue (impair)", |port| impaired(port, |it| it.queue_dropped)),
     ("  frames duplicated (impair)", |port| impaired(port, |it| it.duplicated)),
     ("  frames corrupted (impair)", |port| impaired(port, |it| it.corrupted)),
     ("  frames reordered (impair)", |port| impaired(port, |it| it.reordered)),
-    ("  frames dropped: buffer full (impair)", |port| impaired(port, |it| it.no_room)),
+    ("  frames dropped: buffer full (impair)", |port| impaired(port, |it| it.delay_buffer_full)),
     ("  frames encapsulated", |port| tunnelled(port, |it| it.encapsulated)),
     ("  frames decapsulated", |port| tunnelled(port, |it| it.decapsulated)),
     ("  frames not sent: no tunnel", |port| tunnelled(port, |it| it.no_tunnel)),
@@ -261,7 +261,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[Port<'_>], result: &RunResult) -> 
     let count = |value: fn(&Port<'_>) -> u64| move |port: &Port<'_>| grouped(value(port));
     let bits = |bytes: u64| scaled(bytes as f64 * 8.0 / result.times.elapsed_s.max(1e-9));
     let bits = |bytes: u64| bits(bytes).trim_end().to_owned();
-    let established = |value: u64| match result.times.load_s.unwrap_or(0.0) {
+    let established = |value: u64| match result.times.load_duration_s.unwrap_or(0.0) {
         load if load >= LOAD_MIN_S => rate(value as f64 / load).trim_end().to_owned(),
         _ => "-".to_owned(),
     };
@@ -316,7 +316,7 @@ fn time_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     let times: [(&str, Times); 4] = [
         ("time to connect", |port| Some(&port.connections.times.connect)),
         ("time of the TLS handshake", |port| Some(&port.connections.tls.as_ref()?.handshake)),
-        ("time to the first byte", |port| Some(&port.connections.times.first_byte)),
+        ("time to the first byte", |port| Some(&port.connections.times.time_to_first_byte)),
         ("round trip of a segment", |port| Some(&port.connections.times.round_trip)),
     ];
     for (what, histogram) in times {
@@ -360,8 +360,8 @@ fn tls_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     }
     line(f, "TLS", ports, |_| "")?;
     let counts: [Shown<TlsReport, u64>; 3] = [
-        ("  full handshakes", |it| it.full),
-        ("  handshakes that resumed a session", |it| it.resumed),
+        ("  full handshakes", |it| it.full_handshakes),
+        ("  handshakes that resumed a session", |it| it.resumed_handshakes),
         ("  ended by the peer without close_notify", |it| it.truncated),
     ];
     for (what, value) in counts {

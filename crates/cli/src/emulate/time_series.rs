@@ -27,7 +27,7 @@ pub(super) fn table(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     }
     write!(f, "\n{:<8}", "")?;
     for _ in ports {
-        row(f, ["new /s", "held", "failed", "b/s out", "b/s in"].map(str::to_owned))?;
+        row(f, ["new /s", "concurrent", "failed", "b/s out", "b/s in"].map(str::to_owned))?;
     }
     writeln!(f)?;
     for first in (0..intervals).step_by(together) {
@@ -65,13 +65,14 @@ fn cells(f: &mut Formatter<'_>, series: &FlowSeries, first: usize, count: usize)
     }
     let sum = |values: &[u64]| values[first..end].iter().sum::<u64>() as f64;
     let whole = (end - first) as f64 * series.interval_s;
-    let shorter = if end == series.opened.len() { series.interval_s - series.last_s } else { 0.0 };
+    let shorter =
+        if end == series.opened.len() { series.interval_s - series.last_interval_s } else { 0.0 };
     let seconds = (whole - shorter).max(1e-9);
     row(
         f,
         [
             brief(sum(&series.opened) / seconds),
-            brief(series.held[end - 1] as f64),
+            brief(series.concurrent[end - 1] as f64),
             brief(sum(&series.failed)),
             brief(sum(&series.sent_bytes) * 8.0 / seconds),
             brief(sum(&series.received_bytes) * 8.0 / seconds),

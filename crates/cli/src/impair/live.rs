@@ -33,7 +33,7 @@ impl Live {
             let cells = [(12, frames), (12, bits), (12, lost), (12, full), (10, held)];
             row(&mut text, columns, (8, name), &cells);
         };
-        line("", ["frames/s", "b/s", "lost", "queue full", "held"]);
+        line("", ["frames/s", "b/s", "lost", "queue full", "in flight"]);
         // The impairment of port B applies to the direction from A to B.
         for (name, port) in [("A to B", 1), ("B to A", 0)] {
             let of = |snapshot: &Snapshot| {

@@ -20,7 +20,7 @@ impl Display for Table<'_> {
         writeln!(f, "{ended} {} s, seed {seed}", seconds(result.times.elapsed_s))?;
         // The port that sends a direction's frames holds its counters.
         let ways = result.ports.iter().rev().filter_map(|to| {
-            let from = to.impairment.as_ref()?.from.as_ref()?;
+            let from = to.impairment.as_ref()?.from_port.as_ref()?;
             let from = result.ports.iter().find(|port| port.name == *from)?;
             Some(Direction { from, to, impairment: to.impairment.as_ref()? })
         });
@@ -49,9 +49,9 @@ impl Display for Table<'_> {
             ("  duplicated", |it| it.impairment.duplicated),
             ("  corrupted", |it| it.impairment.corrupted),
             ("  reordered", |it| it.impairment.reordered),
-            ("  held at the end", |it| it.impairment.held),
-            ("  dropped: buffer full (--buffer-frames)", |it| it.impairment.no_room),
-            ("  dropped: too long or too short", |it| it.impairment.unfit),
+            ("  held at the end", |it| it.impairment.in_flight),
+            ("  dropped: buffer full (--buffer-frames)", |it| it.impairment.delay_buffer_full),
+            ("  dropped: too long or too short", |it| it.impairment.invalid_length),
             ("  failed to send", |it| it.to.tx.as_ref().map_or(0, |tx| tx.failed)),
             ("  dropped: receiver full", |it| it.from.rx.as_ref().map_or(0, |rx| rx.dropped)),
         ];
@@ -73,7 +73,7 @@ impl Display for Table<'_> {
             let reason = port.backend_reason.as_deref().unwrap_or_default();
             writeln!(f, "{}", wrapped(&format!("{} by {backend}: ", port.name), reason))?;
         }
-        if directions.iter().any(|it| it.impairment.unfit > 0) {
+        if directions.iter().any(|it| it.impairment.invalid_length > 0) {
             let text = "hosts on virtual interfaces send frames above the MTU; switch this off: \
                         ethtool -K INTERFACE tx off tso off gso off gro off";
             writeln!(f, "{}", wrapped("note      ", text))?;

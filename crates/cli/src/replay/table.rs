@@ -66,7 +66,7 @@ impl Display for Table<'_> {
             grouped(tx.failed),
             grouped(tx.unsent),
             grouped(tx.truncated),
-            grouped(tx.retried.no_buffers + tx.retried.again),
+            grouped(tx.retried.no_buffers + tx.retried.busy),
         )?;
         if let Some(asked) = target_line(result) {
             writeln!(f, "rate      {asked}")?;

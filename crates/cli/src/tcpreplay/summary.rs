@@ -104,7 +104,7 @@ fn device(f: &mut Formatter<'_>, port: &PortReport, tx: &TransmitReport) -> fmt:
     writeln!(f, "\tFailed packets:            {}", tx.failed)?;
     writeln!(f, "\tTruncated packets:         {}", tx.truncated)?;
     writeln!(f, "\tRetried packets (ENOBUFS): {}", tx.retried.no_buffers)?;
-    writeln!(f, "\tRetried packets (EAGAIN):  {}", tx.retried.again)
+    writeln!(f, "\tRetried packets (EAGAIN):  {}", tx.retried.busy)
 }
 
 /// Prints the flows of an interface, for runs with two interfaces.

@@ -181,7 +181,7 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
         writeln!(f, "  dropped   {dropped} because the receiver was full")?;
     }
     for (count, what, reason) in [
-        (rx.unsigned, "unsigned", "without a signature: unmeasured or corrupt frames"),
+        (rx.no_signature, "no signature", "without a signature: unmeasured or corrupt frames"),
         (rx.wrong_port, "wrong port", "frames of flows for another port"),
     ] {
         if let Some(count) = count.filter(|count| *count > 0) {

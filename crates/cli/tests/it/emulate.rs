@@ -95,7 +95,7 @@ fn rates_refer_to_the_load_time() {
     // The loads take half a second: 50 at 100/s and 10 at 20/s. TIME-WAIT takes another half
     // second.
     let [load, elapsed] =
-        ["load_s", "elapsed_s"].map(|name| result["times"][name].as_f64().unwrap());
+        ["load_duration_s", "elapsed_s"].map(|name| result["times"][name].as_f64().unwrap());
     assert!((0.44..0.52).contains(&load) && elapsed > load + 0.3, "{load} of {elapsed} s");
     let established = cells(&table(PAGES, &[]), "established per second");
     let rate: f64 = established[0].parse().expect("a number");
@@ -109,7 +109,7 @@ fn rates_refer_to_the_load_time() {
 fn connection_time_ends_when_both_sides_have_closed() {
     let result = simulated(PAGES);
     for port in [0, 1] {
-        let times = &result["ports"][port]["connections"]["times"]["whole"];
+        let times = &result["ports"][port]["connections"]["times"]["duration"];
         assert_eq!(times["count"], 60, "{times}");
         // TIME-WAIT would add half a second.
         assert!(times["max_ns"].as_u64() < Some(100_000_000), "{times}");
@@ -345,7 +345,7 @@ fn made(output: &Output) -> (Vec<u64>, u64) {
     let made = templates.iter().map(|it| it["flows"]["made"].as_u64().expect("a number"));
     (
         made.collect(),
-        result["ports"][0]["connections"]["flows"]["overflow"].as_u64().expect("a number"),
+        result["ports"][0]["connections"]["flows"]["flow_table_full"].as_u64().expect("a number"),
     )
 }
 
@@ -499,7 +499,7 @@ fn load_time_of_a_short_load_is_exact() {
         serde_json::from_slice(&output.stdout).expect("a result")
     };
     let result = simulated(&[]);
-    let load = result["times"]["load_s"].as_f64().unwrap();
+    let load = result["times"]["load_duration_s"].as_f64().unwrap();
     assert!((0.008_9..0.010_1).contains(&load), "the tenth of 1,000 a second: {load}");
     // The rest behind the last whole interval is too short for rates of its own.
     let elapsed = result["times"]["elapsed_s"].as_f64().unwrap();
@@ -507,7 +507,8 @@ fn load_time_of_a_short_load_is_exact() {
     let result = simulated(&["--interval", &interval]);
     for port in result["ports"].as_array().unwrap() {
         let series = &port["connections"]["series"];
-        let [interval, last] = ["interval_s", "last_s"].map(|it| series[it].as_f64().unwrap());
+        let [interval, last] =
+            ["interval_s", "last_interval_s"].map(|it| series[it].as_f64().unwrap());
         assert_eq!(series["goodput_bps"].as_array().unwrap().len(), 4, "{series}");
         assert!(last > interval && last < 1.1 * interval, "{series}");
     }

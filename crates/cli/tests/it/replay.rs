@@ -320,8 +320,8 @@ fn stall_changes_neither_frame_count_nor_average_rate() {
         let departures = &result["achieved"]["departures"];
         let late = departures["lateness_max_ns"].as_u64().expect("a number");
         assert!(late > 400_000_000, "{options}: it was stopped: {departures:#}");
-        let shifted = departures["shifted_ns"].as_u64().expect("a number");
-        let regained = departures["regained_ns"].as_u64().expect("a number");
+        let shifted = departures["schedule_shift_ns"].as_u64().expect("a number");
+        let regained = departures["recovered_ns"].as_u64().expect("a number");
         assert_eq!(shifted == 0, !options.contains("bounded"), "{options}: {departures:#}");
         // A busy machine can leave part of the delay at the end.
         assert!(shifted - regained < shifted / 2 + 1, "{options}: {departures:#}");

@@ -203,7 +203,7 @@ pub fn simulate(
         achieved: achieved(&ports, elapsed),
         times: Times {
             elapsed_s: elapsed.as_secs_f64(),
-            load_s: Some(load_end.saturating_since(Instant::ZERO).as_secs_f64()),
+            load_duration_s: Some(load_end.saturating_since(Instant::ZERO).as_secs_f64()),
             ..Times::default()
         },
         host: HostFacts::read(),

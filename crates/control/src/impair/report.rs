@@ -66,8 +66,8 @@ pub(super) fn transmit(transmitted: &TransmitCounters, elapsed: Duration) -> Tra
 impl DirectionOutcome {
     fn impairment(&self, from: &str) -> ImpairmentReport {
         ImpairmentReport {
-            from: Some(from.to_owned()),
-            unfit: self.unfit,
+            from_port: Some(from.to_owned()),
+            invalid_length: self.unfit,
             lateness: Some(HistogramReport::new(&self.lateness)),
             ..(&self.counters).into()
         }

@@ -365,7 +365,7 @@ impl RunReceiver {
         ReceiveReport {
             backend: Some(opened.backend.name.into()),
             backend_reason: Some(opened.why.clone()),
-            stamped: Some(stamp_name(opened.stamp).into()),
+            timestamp_point: Some(stamp_name(opened.stamp).into()),
             packets,
             bytes,
             elapsed_s: Some(elapsed_s),
@@ -377,7 +377,7 @@ impl RunReceiver {
                 Some(_) => 0,
                 None => packets.saturating_sub(sent),
             }),
-            unsigned: None,
+            no_signature: None,
             wrong_port: None,
             dropped: missed,
             neighbour_packets: queues.iter().map(|queue| queue.neighbour_packets).sum(),

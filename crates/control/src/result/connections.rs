@@ -62,9 +62,9 @@ pub struct FlowCountsReport {
     /// Connections that the peer closed and then reset when it received more data.
     pub reset_after_close: u64,
     /// Connections without an answer to SYN before the timeout.
-    pub unanswered: u64,
+    pub syn_timeout: u64,
     /// Connections ended by the retransmission timeout.
-    pub timed_out: u64,
+    pub retransmission_timeout: u64,
     /// Connections ended by the keepalive timeout.
     pub keepalive_timeout: u64,
     /// Connections whose TLS or HTTP/2 session failed.
@@ -72,7 +72,7 @@ pub struct FlowCountsReport {
     /// Flows whose program failed: received data did not match.
     pub program_failed: u64,
     /// UDP flows ended by the idle timeout.
-    pub idle: u64,
+    pub idle_timeout: u64,
     /// Connections reset by the local program.
     pub aborted: u64,
     /// Connections reset by the peer as the program expects.
@@ -84,15 +84,15 @@ pub struct FlowCountsReport {
     /// Connections that were open at the end of the run and could not be reset in time.
     pub left_open: u64,
     /// Flows rejected because the flow table was full.
-    pub overflow: u64,
+    pub flow_table_full: u64,
     /// Flows not started: no free address and port.
-    pub tuple_in_use: u64,
+    pub no_free_tuple: u64,
     /// Flows skipped because `at_most` was reached.
     pub skipped: u64,
     /// Flows not started within 1 s of their due time, or before the end.
     pub late: u64,
     /// Flows skipped because all clients were disabled.
-    pub switched_off: u64,
+    pub clients_disabled: u64,
     /// Segments and datagrams without a flow.
     pub no_flow: u64,
     /// Unmatched packets to a foreign MAC address; not answered.
@@ -122,13 +122,13 @@ pub struct FlowCountsReport {
     /// ICMP Packet Too Big received.
     pub too_big: u64,
     /// ICMP destination unreachable received.
-    pub unreachable_heard: u64,
+    pub unreachable_received: u64,
     /// ICMP port or protocol unreachable sent, at most 1,000 per second.
     pub unreachable_sent: u64,
     /// ICMP reassembly time exceeded sent.
     pub time_exceeded_sent: u64,
     /// Malformed or truncated packets.
-    pub damaged: u64,
+    pub malformed: u64,
     /// Packets of unsupported IP protocols (not ARP, ND or ICMP echo).
     pub other_protocol: u64,
 }
@@ -140,9 +140,9 @@ pub struct TimesReport {
     /// Time to establish the connection.
     pub connect: HistogramReport,
     /// Time to the first payload byte.
-    pub first_byte: HistogramReport,
+    pub time_to_first_byte: HistogramReport,
     /// Connection duration, without TIME-WAIT.
-    pub whole: HistogramReport,
+    pub duration: HistogramReport,
     /// TCP round-trip time samples.
     pub round_trip: HistogramReport,
 }
@@ -158,11 +158,11 @@ pub struct SampledFlow {
     /// `tcp` or `udp`.
     pub transport: Label,
     /// Local address and port.
-    pub own: String,
+    pub local: String,
     /// Remote address and port.
-    pub peer: String,
+    pub remote: String,
     /// Start time in seconds since the start of the run.
-    pub began_s: f64,
+    pub start_s: f64,
     /// Whether the flow is closed or in TIME-WAIT.
     pub ended: bool,
     /// State at the start, at the end of each interval and at the close; empty for UDP.
@@ -188,9 +188,9 @@ pub struct FlowSample {
     /// Receive window in bytes.
     pub receive_window: u32,
     /// Send window scale; null without window scaling.
-    pub send_scale: Option<u8>,
+    pub send_window_scale: Option<u8>,
     /// Receive window scale.
-    pub receive_scale: Option<u8>,
+    pub receive_window_scale: Option<u8>,
     /// Whether TCP timestamps are in use.
     pub timestamps: bool,
     /// Whether SACK is in use (RFC 2018).
@@ -198,9 +198,9 @@ pub struct FlowSample {
     /// Whether ECN is in use.
     pub ecn: bool,
     /// Time since the last received segment in milliseconds; null without keepalive and timestamps.
-    pub silent_ms: Option<u32>,
+    pub idle_ms: Option<u32>,
     /// Unacknowledged bytes.
-    pub backlog: u32,
+    pub bytes_in_flight: u32,
     /// Bytes not sent yet.
     pub unsent: u32,
     /// Smoothed RTT in microseconds; null before the first sample.
@@ -228,11 +228,11 @@ pub struct FlowSeries {
     /// Interval length in seconds.
     pub interval_s: f64,
     /// Length of the last interval in seconds.
-    pub last_s: f64,
+    pub last_interval_s: f64,
     /// Flows started in each interval.
     pub opened: Vec<u64>,
     /// Concurrent flows at the end of each interval, without TIME-WAIT.
-    pub held: Vec<u64>,
+    pub concurrent: Vec<u64>,
     /// Flows closed in each interval, including resets by the program.
     pub closed: Vec<u64>,
     /// Flows failed in each interval.
@@ -254,9 +254,9 @@ impl FlowSeries {
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
             interval_s: _,
-            last_s: _,
+            last_interval_s: _,
             opened,
-            held,
+            concurrent: held,
             closed,
             failed,
             sent_bytes,
@@ -268,7 +268,7 @@ impl FlowSeries {
         } = other;
         let mine = [
             (&mut self.opened, opened),
-            (&mut self.held, held),
+            (&mut self.concurrent, held),
             (&mut self.closed, closed),
             (&mut self.failed, failed),
             (&mut self.sent_bytes, sent_bytes),
@@ -287,7 +287,7 @@ impl FlowSeries {
     pub(crate) fn rates(&self, of_each: &[u64]) -> Vec<f64> {
         let rate = |(place, bytes): (usize, &u64)| {
             let is_last = place + 1 == of_each.len();
-            let seconds = if is_last { self.last_s } else { self.interval_s };
+            let seconds = if is_last { self.last_interval_s } else { self.interval_s };
             *bytes as f64 * 8.0 / seconds.max(1e-9)
         };
         of_each.iter().enumerate().map(rate).collect()
@@ -297,10 +297,10 @@ impl FlowSeries {
 impl TimesReport {
     /// Merges the times of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { connect, first_byte, whole, round_trip } = other;
+        let Self { connect, time_to_first_byte: first_byte, duration: whole, round_trip } = other;
         self.connect.add(connect);
-        self.first_byte.add(first_byte);
-        self.whole.add(whole);
+        self.time_to_first_byte.add(first_byte);
+        self.duration.add(whole);
         self.round_trip.add(round_trip);
     }
 }

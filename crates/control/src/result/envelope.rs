@@ -155,5 +155,5 @@ pub struct Times {
     /// Duration of the load in seconds (emulation runs). The load ends when the clients reach their
     /// limits and the last interval is over, or when the duration is over. A run without clients
     /// counts the time to the last new connection.
-    pub load_s: Option<f64>,
+    pub load_duration_s: Option<f64>,
 }

@@ -121,7 +121,7 @@ impl VerdictReasons<'_> {
                 flows.failed + flows.time_wait_failed,
                 ["flow failed", "flows failed"],
             );
-            let unmade = flows.overflow + flows.tuple_in_use + flows.late + flows.no_match;
+            let unmade = flows.flow_table_full + flows.no_free_tuple + flows.late + flows.no_match;
             self.count(
                 &place,
                 unmade,
@@ -145,12 +145,12 @@ impl VerdictReasons<'_> {
     fn impairment(&mut self, place: &str, impairment: &ImpairmentReport) {
         self.count(
             place,
-            impairment.no_room,
+            impairment.delay_buffer_full,
             ["frame dropped: delay buffer full", "frames dropped: delay buffer full"],
         );
         self.count(
             place,
-            impairment.unfit,
+            impairment.invalid_length,
             [
                 "frame that the other interface cannot send",
                 "frames that the other interface cannot send",

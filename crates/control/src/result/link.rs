@@ -9,12 +9,12 @@ use super::HistogramReport;
 /// Counters of the impaired link in front of a sending port.
 ///
 /// Each frame that entered, and each duplicate, counts in exactly one of `lost`, `queue_dropped`,
-/// `no_room`, `delivered` and `held`.
+/// `delay_buffer_full`, `delivered` and `in_flight`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ImpairmentReport {
     /// Port that received the frames; null if the sending port generated them.
-    pub from: Option<String>,
+    pub from_port: Option<String>,
     /// Frames that entered the link.
     pub entered: u64,
     /// Bytes without FCS.
@@ -28,7 +28,7 @@ pub struct ImpairmentReport {
     /// Frames dropped because the queue was full.
     pub queue_dropped: u64,
     /// Frames dropped because the delay buffer was full.
-    pub no_room: u64,
+    pub delay_buffer_full: u64,
     /// Frames and duplicates that left the link.
     pub delivered: u64,
     /// Bytes without FCS.
@@ -36,10 +36,10 @@ pub struct ImpairmentReport {
     /// Frames that left the link after a frame that entered later.
     pub reordered: u64,
     /// Frames and duplicates still on the link at the end of the run; dropped.
-    pub held: u64,
+    pub in_flight: u64,
     /// Frames that did not enter the link: truncated, too long for this port, or shorter than an
     /// Ethernet header.
-    pub unfit: u64,
+    pub invalid_length: u64,
     /// Lateness of departures relative to the configured delay; null if the link is part of the
     /// sending port.
     pub lateness: Option<HistogramReport>,
@@ -48,19 +48,19 @@ pub struct ImpairmentReport {
 impl From<&ImpairmentCounters> for ImpairmentReport {
     fn from(counters: &ImpairmentCounters) -> Self {
         Self {
-            from: None,
+            from_port: None,
             entered: counters.entered,
             entered_bytes: counters.entered_bytes,
             lost: counters.lost,
             duplicated: counters.duplicated,
             corrupted: counters.corrupted,
             queue_dropped: counters.queue_dropped,
-            no_room: counters.no_room,
+            delay_buffer_full: counters.delay_buffer_full,
             delivered: counters.delivered,
             delivered_bytes: counters.delivered_bytes,
             reordered: counters.reordered,
-            held: counters.held(),
-            unfit: 0,
+            in_flight: counters.held(),
+            invalid_length: 0,
             lateness: None,
         }
     }
@@ -93,9 +93,9 @@ pub struct TunnelsReport {
     /// GTP messages that are not G-PDU version 1.
     pub other_message: u64,
     /// Truncated frames.
-    pub cut_short: u64,
+    pub truncated: u64,
     /// Tunnels whose payload is not IP.
-    pub bad_inner: u64,
+    pub inner_not_ip: u64,
     /// Packets dropped: CE in the outer header, inner packet not ECN-capable (RFC 6040).
     pub not_ecn_capable: u64,
 }

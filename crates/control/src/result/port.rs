@@ -72,7 +72,7 @@ pub struct TransmitReport {
     /// Flows of a replayed capture; null if they were not counted.
     pub flows: Option<ReplayFlows>,
     /// Where departures were timestamped; null if the ports differ.
-    pub stamped: Option<Label>,
+    pub timestamp_point: Option<Label>,
     /// Schedule accuracy; null at top speed.
     pub departures: Option<DepartureReport>,
 }
@@ -117,7 +117,7 @@ pub struct RetriedReport {
     /// The kernel had no buffers (`ENOBUFS`).
     pub no_buffers: u64,
     /// The interface was busy (`EAGAIN`).
-    pub again: u64,
+    pub busy: u64,
 }
 
 /// Accuracy of departures relative to the schedule.
@@ -125,13 +125,13 @@ pub struct RetriedReport {
 #[schemars(deny_unknown_fields)]
 pub struct DepartureReport {
     /// Where departures were timestamped.
-    pub stamped: Label,
+    pub timestamp_point: Label,
     /// Delay of the first frame after its planned time, in nanoseconds.
     pub start_delay_ns: u64,
     /// Total shift of the schedule after the start, in nanoseconds.
-    pub shifted_ns: u64,
+    pub schedule_shift_ns: u64,
     /// Part of the shift that shorter gaps recovered, in nanoseconds.
-    pub regained_ns: u64,
+    pub recovered_ns: u64,
     /// Maximum lateness of a frame, in nanoseconds.
     pub lateness_max_ns: u64,
     /// Inter-departure times.
@@ -153,7 +153,7 @@ impl TransmitReport {
             unsent: counters.unsent,
             retried: RetriedReport {
                 no_buffers: counters.retried_no_buffers,
-                again: counters.retried_again,
+                busy: counters.retried_again,
             },
             ..Self::default()
         }
@@ -164,10 +164,10 @@ impl DepartureReport {
     /// Builds a report from `record`; `stamped` names the point where timestamps were taken.
     pub fn new(record: &DepartureRecord, stamped: &'static str) -> Self {
         Self {
-            stamped: stamped.into(),
+            timestamp_point: stamped.into(),
             start_delay_ns: record.start_delay.as_nanos(),
-            shifted_ns: record.shifted.as_nanos(),
-            regained_ns: record.recovered.as_nanos(),
+            schedule_shift_ns: record.shifted.as_nanos(),
+            recovered_ns: record.recovered.as_nanos(),
             lateness_max_ns: record.lateness_max.as_nanos(),
             gaps: HistogramReport::new(&record.gaps),
             gap_errors: HistogramReport::new(&record.gap_errors),

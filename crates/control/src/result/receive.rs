@@ -14,7 +14,7 @@ pub struct ReceiveReport {
     /// Reason for the choice of the backend.
     pub backend_reason: Option<String>,
     /// Where arrivals were timestamped; null without timestamps.
-    pub stamped: Option<Label>,
+    pub timestamp_point: Option<Label>,
     /// Frames received.
     pub packets: u64,
     /// Bytes without FCS.
@@ -36,7 +36,7 @@ pub struct ReceiveReport {
     pub unexpected: Option<u64>,
     /// Frames without the signature of a measured flow: other flows, other hosts, or a damaged or
     /// truncated signature. Null without measurement.
-    pub unsigned: Option<u64>,
+    pub no_signature: Option<u64>,
     /// Frames with the signature of a flow of another port.
     pub wrong_port: Option<u64>,
     /// Received ARP and neighbour discovery frames.

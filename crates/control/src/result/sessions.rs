@@ -12,9 +12,9 @@ use super::{HistogramReport, Label};
 #[schemars(deny_unknown_fields)]
 pub struct TlsReport {
     /// Full handshakes.
-    pub full: u64,
+    pub full_handshakes: u64,
     /// Resumed handshakes.
-    pub resumed: u64,
+    pub resumed_handshakes: u64,
     /// Connections closed by the peer without close_notify.
     pub truncated: u64,
     /// Failed TLS connections by cause.
@@ -51,9 +51,15 @@ pub struct Http2Report {
 
 impl TlsReport {
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { full, resumed, truncated, failures, handshake } = other;
-        self.full += full;
-        self.resumed += resumed;
+        let Self {
+            full_handshakes: full,
+            resumed_handshakes: resumed,
+            truncated,
+            failures,
+            handshake,
+        } = other;
+        self.full_handshakes += full;
+        self.resumed_handshakes += resumed;
         self.truncated += truncated;
         add_counts(&mut self.failures, failures);
         self.handshake.add(handshake);

@@ -31,7 +31,7 @@ pub struct TemplateReport {
     /// Connection times.
     pub times: TimesReport,
     /// Datagram latency (TRex add-on `latency`).
-    pub stamped: Option<StampedReport>,
+    pub datagram_latency: Option<StampedReport>,
     /// Transactions in program order.
     pub transactions: Vec<TransactionReport>,
     /// Program failures by step and cause.
@@ -96,7 +96,7 @@ pub struct FailureReport {
     /// Received bytes.
     pub found: String,
     /// Whether the received bytes were recorded.
-    pub found_is_known: bool,
+    pub found_recorded: bool,
 }
 
 /// Result of one side of a group: the sum over its templates.
@@ -123,7 +123,7 @@ impl TemplateReport {
             udp,
             counters,
             times,
-            stamped,
+            datagram_latency: stamped,
             transactions,
             failures,
             tls,
@@ -137,7 +137,7 @@ impl TemplateReport {
         add_counts(&mut self.counters, counters);
         self.times.add(times);
         if let Some(other) = stamped {
-            self.stamped.get_or_insert_default().add(other);
+            self.datagram_latency.get_or_insert_default().add(other);
         }
         for other in transactions {
             match self.transactions.iter_mut().find(|it| it.name == other.name) {

@@ -95,7 +95,8 @@ impl TrafficOutcome<'_> {
                 .map(|(record, stamp)| DepartureReport::new(&record, stamp_name(stamp)));
             let tx = TransmitReport::over(&transmitted, span_s);
             sum.merge(&transmitted);
-            report.tx = Some(TransmitReport { stamped: stamped.map(Into::into), departures, ..tx });
+            report.tx =
+                Some(TransmitReport { timestamp_point: stamped.map(Into::into), departures, ..tx });
         }
         for (port, arrived) in self.arrived {
             ports[port].rx = Some(arrived);
@@ -104,7 +105,7 @@ impl TrafficOutcome<'_> {
         let mut beyond_tags = 0;
         for (receiver, streams) in &self.measured {
             let rx = ports[streams.port].rx.get_or_insert_default();
-            rx.unsigned = Some(receiver.unknown().frames);
+            rx.no_signature = Some(receiver.unknown().frames);
             rx.wrong_port = Some(receiver.foreign().frames);
             beyond_tags += receiver.beyond_tags().frames;
             for (flow, report) in streams.reports(receiver) {

@@ -239,13 +239,13 @@ fn group_sums_have_the_expected_counts() {
     };
     let pages = group("pages", "client");
     let tls = pages.tls.as_ref().unwrap();
-    assert_eq!((tls.full + tls.resumed, tls.handshake.count), (40, 40));
+    assert_eq!((tls.full_handshakes + tls.resumed_handshakes, tls.handshake.count), (40, 40));
     let http2 = pages.http2.as_ref().unwrap();
     assert_eq!((http2.requests, http2.responses["2xx"], http2.responses["4xx"]), (90, 60, 30));
     assert_eq!(pages.series.opened.iter().sum::<u64>(), 40);
     assert!(pages.flows["active_max"] >= 2);
     let lonely = group("lonely", "server");
-    assert_eq!((lonely.udp["accepts"], lonely.times.first_byte.count), (20, 20));
+    assert_eq!((lonely.udp["accepts"], lonely.times.time_to_first_byte.count), (20, 20));
     let kept = group("kept", "client").http1.as_ref().unwrap();
     let classes = ["2xx", "4xx", "5xx"].map(|it| kept.responses[it]);
     assert_eq!(classes, [5 + 3, 5 + 3, 2 * 5 + 4 * 3]);

@@ -152,7 +152,7 @@ fn udp_flows_survive_their_longest_delays() {
     let result = run(&plan("sip: {ring_time: 2s, talk_time: 30s}", 5), minute);
     assert_closed(&result, 5);
     let [client, _] = templates(&result);
-    assert!(client.times.whole.max_ns > Some(32_000_000_000), "{:?}", client.times.whole);
+    assert!(client.times.duration.max_ns > Some(32_000_000_000), "{:?}", client.times.duration);
     assert!((2_000..2_010).contains(&took(&result, "sip.invite").0));
 
     let result = run(&plan("dns: {delay: 1200ms, queries: 2}", 5), minute);
@@ -164,7 +164,7 @@ fn udp_flows_survive_their_longest_delays() {
     assert_closed(&result, 50);
     // Some calls last more than twice the mean.
     let [client, _] = templates(&result);
-    assert!(client.times.whole.max_ns > Some(8_000_000_000), "{:?}", client.times.whole);
+    assert!(client.times.duration.max_ns > Some(8_000_000_000), "{:?}", client.times.duration);
 }
 
 /// Builds a plan with a preset server (fields `server`) and a client with its own program (one step
@@ -333,7 +333,7 @@ fn rtsp_client_sets_up_the_first_media_of_the_description() {
         assert_eq!(value(&asked[4], "CSeq"), "5");
         // The media packets take 100 ms.
         let [client, _] = templates(&result);
-        assert!(client.times.whole.max_ns >= Some(100_000_000), "{:?}", client.times.whole);
+        assert!(client.times.duration.max_ns >= Some(100_000_000), "{:?}", client.times.duration);
     }
 }
 
@@ -435,7 +435,7 @@ fn sip_media_flow_between_the_negotiated_ports() {
         }
         // 50 packets at 20 ms have 49 gaps: 980 ms.
         let [client, _] = templates(&result);
-        let took = client.times.whole.max_ns.unwrap() / 1_000_000;
+        let took = client.times.duration.max_ns.unwrap() / 1_000_000;
         assert!((980..1_300).contains(&took), "{took}");
     }
 }
@@ -561,7 +561,7 @@ fn interleaved_media_keep_their_timing() {
     let is_media = |act: &Action| matches!(act, Action::Send(bytes) if bytes.starts_with(b"$"));
     let gaps: Vec<_> = server.filter(|turn| is_media(&turn.act)).map(|turn| turn.gap).collect();
     let [client, _] = templates(&result);
-    let whole = client.times.whole.max_ns.unwrap() / 1_000_000;
+    let whole = client.times.duration.max_ns.unwrap() / 1_000_000;
     assert!((1_000..1_050).contains(&whole), "{whole} ms: {gaps:?}");
 }
 

@@ -48,8 +48,12 @@ fn assert_protected(result: &RunResult, name: &str, flows: u64) -> [u64; 2] {
         assert!(report.failures.is_empty(), "{name} {side}: {:?}", report.failures.first());
         let tls = report.tls.as_ref().unwrap();
         assert!(tls.failures.is_empty(), "{name} {side}: {:?}", tls.failures);
-        assert_eq!((tls.full + tls.resumed, tls.truncated), (flows, 0), "{name} {side}");
-        tls.resumed
+        assert_eq!(
+            (tls.full_handshakes + tls.resumed_handshakes, tls.truncated),
+            (flows, 0),
+            "{name} {side}"
+        );
+        tls.resumed_handshakes
     })
 }
 

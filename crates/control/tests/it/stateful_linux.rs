@@ -294,7 +294,7 @@ fn linux_fetches_pages_from_us() {
         let tcp = endpoint.tcp();
         assert_eq!((tcp.accepts, tcp.connects, tcp.rexmttimeo), (2, 2, 0), "{settings:?}");
         assert_eq!((tcp.rcvbyte, tcp.rcvackbyte), (8, 600_000), "{settings:?}");
-        assert_eq!(endpoint.unmatched().damaged, 0);
+        assert_eq!(endpoint.unmatched().malformed, 0);
     }
 }
 
@@ -520,7 +520,7 @@ fn fragmented_datagrams_work_in_both_directions() {
     let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
     assert_eq!((udp.rcvpkt, udp.rcvbyte), (6, 6 * LONG as u64));
     assert_eq!((udp.sndpkt, udp.fragmented, strays.reassembled), (6, 6, 6));
-    assert_eq!((strays.damaged, strays.fragments_incomplete), (0, 0));
+    assert_eq!((strays.malformed, strays.fragments_incomplete), (0, 0));
 }
 
 #[test]
@@ -541,7 +541,7 @@ fn datagrams_adapt_to_a_smaller_path_mtu() {
     assert!(ask(&socket, Duration::from_secs(10)).unwrap() == content(LONG));
     let strays = running.stop().unmatched();
     assert!(strays.too_big >= 1, "{strays:?}");
-    assert_eq!((strays.reassembled, strays.damaged), (3, 0));
+    assert_eq!((strays.reassembled, strays.malformed), (3, 0));
 }
 
 /// Client that sends one datagram of `bytes` bytes and waits for one.

@@ -171,11 +171,11 @@ fn flow_series_count_by_interval() {
     assert_eq!(rounds.series.sent_bytes[..2], [5 * 12, 5 * 12]);
     assert_eq!(rounds.series.received_bytes[0], 5 * 20);
     assert_eq!(rounds.series.goodput_bps[0], 5.0 * 20.0 * 8.0 * 4.0);
-    assert_eq!((rounds.series.held[0], names.series.held[0]), (0, 0));
+    assert_eq!((rounds.series.concurrent[0], names.series.concurrent[0]), (0, 0));
     let servers = &right.templates[0].series;
     assert_eq!((servers.opened[0], servers.received_bytes[0]), (5, 5 * 12));
     for port in &result.ports {
-        let FlowSeries { interval_s, last_s, opened, closed, failed, .. } =
+        let FlowSeries { interval_s, last_interval_s: last_s, opened, closed, failed, .. } =
             &port.connections.as_ref().unwrap().series;
         assert_eq!(opened.iter().sum::<u64>(), 30);
         assert_eq!(closed.iter().sum::<u64>(), 30);
@@ -247,15 +247,15 @@ fn sampled_flows_are_replaced_when_they_end() {
     for flow in &left.connections.as_ref().unwrap().sampled_flows {
         assert_eq!((&*flow.side, &*flow.transport, flow.ended), ("client", "tcp", true));
         // The flows sampled first have ended, and these replaced them.
-        assert!(flow.began_s > 0.3, "{flow:?}");
+        assert!(flow.start_s > 0.3, "{flow:?}");
         let [first, sample, .., last] = &flow.samples[..] else { panic!("{flow:?}") };
         assert_eq!((&*first.state, first.acknowledged_bytes), ("SYN-SENT", 0), "{flow:?}");
-        assert_eq!((first.at_s, first.rtt_us), (flow.began_s, None), "{flow:?}");
+        assert_eq!((first.at_s, first.rtt_us), (flow.start_s, None), "{flow:?}");
         assert!(["TIME-WAIT", "CLOSED"].contains(&&*last.state), "{flow:?}");
         assert_eq!((last.acknowledged_bytes, last.received_bytes), (9 + 3, 15 + 5), "{flow:?}");
         assert!((0.3..0.32).contains(&(last.at_s - first.at_s)), "{flow:?}");
         // Three exchanges of 2 ms each, then the delay.
-        assert_eq!((&*sample.state, sample.backlog), ("ESTABLISHED", 0), "{flow:?}");
+        assert_eq!((&*sample.state, sample.bytes_in_flight), ("ESTABLISHED", 0), "{flow:?}");
         assert_eq!((sample.acknowledged_bytes, sample.received_bytes), (9, 15));
         assert_eq!((sample.ssthresh, sample.retransmitted), (None, 0));
         assert!((1_900..=2_100).contains(&sample.rtt_us.unwrap()), "{sample:?}");
@@ -266,7 +266,7 @@ fn sampled_flows_are_replaced_when_they_end() {
     let result = follow(FlowChoice { address, ..choice.clone() });
     let followed = &result.ports[0].connections.as_ref().unwrap().sampled_flows;
     assert!(!followed.is_empty());
-    assert!(followed.iter().all(|flow| flow.own.starts_with("10.0.0.3:")), "{followed:?}");
+    assert!(followed.iter().all(|flow| flow.local.starts_with("10.0.0.3:")), "{followed:?}");
     let result = follow(FlowChoice { port: Some(81), ..choice });
     assert!(
         result.ports.iter().all(|port| port.connections.as_ref().unwrap().sampled_flows.is_empty())
@@ -357,7 +357,7 @@ fn short_flows_are_sampled_at_start_and_end() {
         );
         // Also flows that started late are sampled, because ended ones free their places.
         assert!(
-            port.connections.as_ref().unwrap().sampled_flows.iter().any(|it| it.began_s > 0.8),
+            port.connections.as_ref().unwrap().sampled_flows.iter().any(|it| it.start_s > 0.8),
             "{:?}",
             port.connections.as_ref().unwrap().sampled_flows
         );
@@ -510,7 +510,7 @@ templates:
     );
     for (port, other, round_trip_ms) in [(clients, servers, 15), (servers, clients, 15)] {
         let impairment = port.impairment.as_ref().unwrap();
-        assert!(impairment.lost > 0 && impairment.held == 0, "{impairment:?}");
+        assert!(impairment.lost > 0 && impairment.in_flight == 0, "{impairment:?}");
         assert_eq!(impairment.entered, impairment.lost + impairment.delivered);
         assert_eq!(
             (port.tx.as_ref().unwrap().packets, other.rx.as_ref().unwrap().packets),
@@ -526,7 +526,7 @@ templates:
     // A page needs more than one window of 10 segments, and some segments are lost.
     assert!(servers.connections.as_ref().unwrap().tcp["sndrexmitpack"] > 0);
     assert_eq!(
-        clients.connections.as_ref().unwrap().flows.damaged,
+        clients.connections.as_ref().unwrap().flows.malformed,
         servers.impairment.as_ref().unwrap().corrupted
     );
     // Impairments are random, but reproducible with the same seed.
@@ -548,7 +548,7 @@ fn limit_bounds_the_flows_of_each_template() {
         let (result, _) = simulate(&plan, &options).unwrap();
         let clients = &result.ports[0];
         let made = clients.templates.iter().map(|it| it.tcp["connects"]).collect::<Vec<_>>();
-        (made, clients.connections.as_ref().unwrap().flows.overflow)
+        (made, clients.connections.as_ref().unwrap().flows.flow_table_full)
     };
     let (all, overflow) = made(None, 1_000);
     assert_eq!(overflow, 0);
@@ -767,7 +767,7 @@ templates:
     let (result, flows) = run(&EmulationPlan::parse(plan).unwrap(), Part::Full);
     assert_eq!((flows.len(), result.ports[0].connections.as_ref().unwrap().flows.failed), (20, 0));
     // Round trips of 2 ms: handshake, page with the server's FIN, client's FIN.
-    let whole = &result.ports[0].connections.as_ref().unwrap().times.whole;
+    let whole = &result.ports[0].connections.as_ref().unwrap().times.duration;
     assert!(whole.max_ns.is_some_and(|it| it < 8_000_000), "{whole:?}");
 }
 
@@ -808,8 +808,8 @@ fn group_times_merge_those_of_their_templates() {
     assert_eq!(of_all.time.buckets, buckets);
 
     assert_eq!(group.times.connect.count, 40);
-    assert_eq!(group.times.whole.max_ns, slow.times.whole.max_ns);
-    assert_eq!(group.times.first_byte.p50_ns, fast.times.first_byte.p50_ns);
+    assert_eq!(group.times.duration.max_ns, slow.times.duration.max_ns);
+    assert_eq!(group.times.time_to_first_byte.p50_ns, fast.times.time_to_first_byte.p50_ns);
     assert!(servers.transactions.is_empty(), "{servers:?}");
     assert_eq!(servers.times.connect.count, 40);
 }
@@ -858,15 +858,15 @@ fn latency_add_on_measures_datagram_latency() {
     // A round trip of 2 ms, and the delay before the answer, which is exact to 1 ms.
     for (port, count, least, most) in [(0, 5, 5_000, 6_200), (1, 20, 1_000, 1_100)] {
         for template in &result.ports[port].templates {
-            let stamped = template.stamped.as_ref().unwrap();
+            let stamped = template.datagram_latency.as_ref().unwrap();
             assert_eq!((stamped.datagrams, stamped.times.count), (count, count));
             let (min, max) = (stamped.min_us.unwrap(), stamped.max_us.unwrap());
             assert!(least <= min && min <= max && max <= most, "{stamped:?}");
             assert!((count * min..=count * max).contains(&stamped.total_us), "{stamped:?}");
         }
         let [first, second] = &result.ports[port].templates[..] else { panic!("two templates") };
-        let [first, second] = [first, second].map(|it| it.stamped.clone().unwrap());
-        let group = result.groups[port].sum.stamped.as_ref().unwrap();
+        let [first, second] = [first, second].map(|it| it.datagram_latency.clone().unwrap());
+        let group = result.groups[port].sum.datagram_latency.as_ref().unwrap();
         assert_eq!((group.datagrams, group.times.count), (2 * count, 2 * count));
         assert_eq!(group.total_us, first.total_us + second.total_us);
         assert_eq!(group.min_us, first.min_us.min(second.min_us));

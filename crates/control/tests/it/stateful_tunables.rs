@@ -197,7 +197,7 @@ templates:
         let [left, right] = result.ports.as_slice() else { panic!("two ports") };
         assert_eq!(
             (
-                left.connections.as_ref().unwrap().flows.unanswered,
+                left.connections.as_ref().unwrap().flows.syn_timeout,
                 left.connections.as_ref().unwrap().flows.refused,
                 right.connections.as_ref().unwrap().tcp["rst_sent"]
             ),

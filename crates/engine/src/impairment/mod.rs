@@ -27,7 +27,7 @@ use wirestorm_model::impairment::Impairment;
 /// Counters of one direction.
 ///
 /// Every frame that entered, and every copy, is in exactly one of `lost`, `queue_dropped`,
-/// `no_room`, `delivered` or still held.
+/// `delay_buffer_full`, `delivered` or still held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentCounters {
     /// Frames that entered.
@@ -44,7 +44,7 @@ pub struct ImpairmentCounters {
     pub queue_dropped: u64,
     /// Frames dropped because the memory for held frames was full. The impairment then differs from
     /// its configuration.
-    pub no_room: u64,
+    pub delay_buffer_full: u64,
     /// Frames delivered.
     pub delivered: u64,
     /// Bytes of the frames delivered, without FCS.
@@ -56,7 +56,7 @@ pub struct ImpairmentCounters {
 impl ImpairmentCounters {
     /// Returns the number of frames on the link.
     pub const fn held(&self) -> u64 {
-        let gone = self.lost + self.queue_dropped + self.no_room + self.delivered;
+        let gone = self.lost + self.queue_dropped + self.delay_buffer_full + self.delivered;
         self.entered + self.duplicated - gone
     }
 }
@@ -93,7 +93,7 @@ impl Link {
         self.counters.entered_bytes += frame.len() as u64;
         for passage in passages.into_iter().flatten() {
             if !self.held.insert(passage, number, frame) {
-                self.counters.no_room += 1;
+                self.counters.delay_buffer_full += 1;
             }
         }
     }

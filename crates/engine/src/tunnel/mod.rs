@@ -51,9 +51,9 @@ pub struct TunnelCounters {
     /// GTP messages that are not G-PDU version 1.
     pub other_message: u64,
     /// Truncated frames.
-    pub cut_short: u64,
+    pub truncated: u64,
     /// Tunnels whose payload is not IP.
-    pub bad_inner: u64,
+    pub inner_not_ip: u64,
     /// Packets dropped: CE in the outer header, inner packet not ECN-capable (RFC 6040).
     pub not_ecn_capable: u64,
 }
@@ -71,8 +71,8 @@ impl TunnelCounters {
         self.not_udp += other.not_udp;
         self.other_port += other.other_port;
         self.other_message += other.other_message;
-        self.cut_short += other.cut_short;
-        self.bad_inner += other.bad_inner;
+        self.truncated += other.truncated;
+        self.inner_not_ip += other.inner_not_ip;
         self.not_ecn_capable += other.not_ecn_capable;
     }
 
@@ -86,8 +86,8 @@ impl TunnelCounters {
             + self.not_udp
             + self.other_port
             + self.other_message
-            + self.cut_short
-            + self.bad_inner
+            + self.truncated
+            + self.inner_not_ip
             + self.not_ecn_capable
     }
 }

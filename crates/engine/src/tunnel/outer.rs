@@ -249,7 +249,7 @@ struct Outer<'a> {
 /// Sum over all bytes that a correct checksum covers, including the checksum.
 const CHECKSUM_GOOD: u16 = 0xffff;
 
-const TRUNCATED: DropReason = |counters| &mut counters.cut_short;
+const TRUNCATED: DropReason = |counters| &mut counters.truncated;
 const BAD_IP: DropReason = |counters| &mut counters.bad_ip;
 const FRAGMENT: DropReason = |counters| &mut counters.fragments;
 const NOT_ECN_CAPABLE: DropReason = |counters| &mut counters.not_ecn_capable;
@@ -305,7 +305,7 @@ impl<'a> InnerPacket<'a> {
         class: u8,
         is_covered: bool,
     ) -> Result<Self, DropReason> {
-        const BAD: DropReason = |counters| &mut counters.bad_inner;
+        const BAD: DropReason = |counters| &mut counters.inner_not_ip;
         let (is_ipv4, is_whole, own) = match packet.first().ok_or(BAD)? >> 4 {
             4 => {
                 let packet = ipv4::Packet::new(packet).map_err(|_| BAD)?;

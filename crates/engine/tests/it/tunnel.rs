@@ -281,11 +281,11 @@ fn invalid_frames_are_counted_by_reason() {
     assert_eq!(with(&|it| it[37] = 0).other_port, 1);
     assert_eq!(with(&|it| it[43] = 1).other_message, 1, "an echo request");
     assert_eq!(with(&|it| it[42] = 0x50).other_message, 1, "version 2");
-    assert_eq!(with(&|it| it[44] = 1).cut_short, 1, "an excessive GTP length");
-    assert_eq!(with(&|it| it[38] = 9).cut_short, 1, "an excessive datagram length");
-    assert_eq!(with(&|it| it[42] = 0x34).cut_short, 1, "an extension header without an end");
-    assert_eq!(with(&|it| it[50] = 0x70).bad_inner, 1);
-    assert_eq!(with(&|it| it[52] = 9).bad_inner, 1, "an excessive inner length");
+    assert_eq!(with(&|it| it[44] = 1).truncated, 1, "an excessive GTP length");
+    assert_eq!(with(&|it| it[38] = 9).truncated, 1, "an excessive datagram length");
+    assert_eq!(with(&|it| it[42] = 0x34).truncated, 1, "an extension header without an end");
+    assert_eq!(with(&|it| it[50] = 0x70).inner_not_ip, 1);
+    assert_eq!(with(&|it| it[52] = 9).inner_not_ip, 1, "an excessive inner length");
     assert_eq!(with(&|it| it.truncate(60)).bad_ip, 1);
     let not_capable = |it: &mut Vec<u8>| {
         it[15] |= 3;

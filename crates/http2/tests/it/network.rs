@@ -105,7 +105,7 @@ fn messages_arrive_over_a_rough_network() {
                     assert_eq!(sessions.messages.responses, [0, messages, 0, 0, 0]);
                     assert_eq!(sessions.messages.resets, 0);
                     let handshakes = if is_tls { FLOWS } else { 0 };
-                    assert_eq!(sessions.full + sessions.resumed, handshakes);
+                    assert_eq!(sessions.full_handshakes + sessions.resumed_handshakes, handshakes);
                     assert_eq!(sessions.truncated, 0, "seed {seed}");
                 }
             }

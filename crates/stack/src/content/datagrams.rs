@@ -175,8 +175,8 @@ impl DatagramExchange {
         if let Some(handshake) = self.session.handshake().filter(|_| !self.is_counted) {
             self.is_counted = true;
             match handshake {
-                Handshake::Full => sessions.full += 1,
-                Handshake::Resumed => sessions.resumed += 1,
+                Handshake::Full => sessions.full_handshakes += 1,
+                Handshake::Resumed => sessions.resumed_handshakes += 1,
             }
             let took = now.micros.saturating_sub(self.began_at);
             sessions.handshake.record(Duration::from_micros(took));

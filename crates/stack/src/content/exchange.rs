@@ -316,8 +316,8 @@ impl Exchange {
         let Some(handshake) = session.and_then(|it| it.handshake()) else { return };
         self.is_counted = true;
         match handshake {
-            Handshake::Full => sessions.full += 1,
-            Handshake::Resumed => sessions.resumed += 1,
+            Handshake::Full => sessions.full_handshakes += 1,
+            Handshake::Resumed => sessions.resumed_handshakes += 1,
         }
         let took = now.micros.saturating_sub(self.opened_at.unwrap_or(now.micros));
         sessions.handshake.record(wirestorm_base::time::Duration::from_micros(took));

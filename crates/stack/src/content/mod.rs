@@ -111,9 +111,9 @@ pub enum Handshake {
 #[derive(Clone, Debug, Default)]
 pub struct SessionCounters {
     /// Full handshakes.
-    pub full: u64,
+    pub full_handshakes: u64,
     /// Resumed handshakes.
-    pub resumed: u64,
+    pub resumed_handshakes: u64,
     /// Open sessions whose peer closed the connection without an orderly close of the session.
     pub truncated: u64,
     /// Failed sessions, by cause.
@@ -161,8 +161,8 @@ impl MessageCounters {
 impl SessionCounters {
     /// Adds the counters of `other`.
     pub fn merge(&mut self, other: &Self) {
-        self.full += other.full;
-        self.resumed += other.resumed;
+        self.full_handshakes += other.full_handshakes;
+        self.resumed_handshakes += other.resumed_handshakes;
         self.truncated += other.truncated;
         for (cause, times) in &other.failures {
             *self.failures.entry(cause).or_default() += times;

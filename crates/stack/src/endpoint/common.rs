@@ -8,7 +8,7 @@ use wirestorm_base::port::FrameId;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::MacAddress;
 
-use super::counters::StrayCounters;
+use super::counters::UnmatchedCounters;
 use super::events::{Event, PendingRequest};
 use super::fragments::FragmentState;
 use super::links::LinkTable;
@@ -38,7 +38,7 @@ pub(super) struct Common {
     pub(super) pieces: FragmentState,
     pub(super) pauses: YieldSchedule,
     pub(super) followed: FlowSampler,
-    pub(super) strays: StrayCounters,
+    pub(super) strays: UnmatchedCounters,
     /// Free frames, within an iteration.
     pub(super) spare: Vec<FrameId>,
     /// Pending requests of programs.

@@ -21,19 +21,19 @@ counters! {
         unreachable: "flows ended by ICMP unreachable",
         reset: "connections reset by the peer later",
         reset_after_close: "connections closed by the peer, then reset when data was sent",
-        unanswered: "connections whose SYN was never answered",
-        timed_out: "connections ended by retransmission timeout",
+        syn_timeout: "connections whose SYN was never answered",
+        retransmission_timeout: "connections ended by retransmission timeout",
         keepalive_timeout: "connections ended by keepalive",
         aborted: "connections reset by their own program",
         expected_resets: "connections reset by the peer's program on purpose",
         session_failed: "connections whose session failed, such as TLS or HTTP/2",
         program_failed: "flows whose program failed, such as an `expect`",
-        idle: "UDP flows ended by the idle timeout",
-        overflow: "flows not started or accepted: too many exist",
-        tuple_in_use: "flows not started: no free source port",
+        idle_timeout: "UDP flows ended by the idle timeout",
+        flow_table_full: "flows not started or accepted: too many exist",
+        no_free_tuple: "flows not started: no free source port",
         skipped: "flows not started because of `concurrent_max`",
         late: "flows not started within a second, or before the end",
-        switched_off: "flows not started: all clients switched off",
+        clients_disabled: "flows not started: all clients switched off",
         flows_total: "flows that programs started or accepted",
         flows_other: "flows that programs started or accepted, of another template",
         too_long: "segments that did not fit a frame, not sent",
@@ -50,12 +50,12 @@ impl FlowCounters {
             + self.unreachable
             + self.reset
             + self.reset_after_close
-            + self.unanswered
-            + self.timed_out
+            + self.syn_timeout
+            + self.retransmission_timeout
             + self.keepalive_timeout
             + self.session_failed
             + self.program_failed
-            + self.idle
+            + self.idle_timeout
     }
 
     /// Number of flows for a load that holds flows. One in TIME-WAIT is over for its program.
@@ -78,8 +78,8 @@ impl FlowCounters {
             EndReason::Unreachable => &mut self.unreachable,
             EndReason::Reset => &mut self.reset,
             EndReason::ResetAfterClose => &mut self.reset_after_close,
-            EndReason::Unanswered => &mut self.unanswered,
-            EndReason::TimedOut => &mut self.timed_out,
+            EndReason::Unanswered => &mut self.syn_timeout,
+            EndReason::TimedOut => &mut self.retransmission_timeout,
             EndReason::KeepaliveTimeout => &mut self.keepalive_timeout,
             EndReason::Aborted => &mut self.aborted,
         }
@@ -104,7 +104,7 @@ counters! {
 
 counters! {
     /// Counters of packets that belong to no flow.
-    StrayCounters {
+    UnmatchedCounters {
         no_flow: "segments and datagrams of no flow",
         no_template: "SYNs to closed ports",
         foreign_mac: "segments and datagrams of no flow to foreign or group MACs",
@@ -119,7 +119,7 @@ counters! {
         unreachable: "ICMP unreachable received",
         unreachable_sent: "ICMP port or protocol unreachable sent",
         time_exceeded_sent: "ICMP time exceeded (reassembly) sent",
-        damaged: "damaged or truncated packets",
+        malformed: "damaged or truncated packets",
         other_protocol: "packets of other protocols, without ARP, neighbour discovery and pings",
     }
 }

@@ -7,7 +7,7 @@ use wirestorm_base::time::Instant;
 use wirestorm_wire::fragment::{DropReason, DroppedPacket, Fragments, Reassembler, Taken};
 use wirestorm_wire::packet::{ipv6, udp};
 
-use super::counters::StrayCounters;
+use super::counters::UnmatchedCounters;
 use super::frames::{fill_up, room};
 use crate::frame::{Headers, LinkHeader, write_datagram};
 use crate::random::Random;
@@ -53,7 +53,7 @@ impl FragmentState {
 
     /// Drops packets whose reassembly timed out. Returns whether [`Self::take_late`] has any.
     #[inline]
-    pub(super) fn expire(&mut self, now: Instant, strays: &mut StrayCounters) -> bool {
+    pub(super) fn expire(&mut self, now: Instant, strays: &mut UnmatchedCounters) -> bool {
         if !self.arrived.is_empty() {
             let late = &mut self.late;
             self.arrived.expire(now, |it| strays.give_up(it, late));
@@ -149,7 +149,7 @@ impl FragmentState {
         network: &[u8],
         sender: ReplyLink,
         now: Instant,
-        strays: &mut StrayCounters,
+        strays: &mut UnmatchedCounters,
     ) -> Taken {
         let late = &mut self.late;
         self.arrived.take(network, sender, now, |it| strays.give_up(it, late))
@@ -161,7 +161,7 @@ impl FragmentState {
     }
 }
 
-impl StrayCounters {
+impl UnmatchedCounters {
     fn give_up(
         &mut self,
         packet: DroppedPacket<ReplyLink>,

@@ -67,7 +67,7 @@ impl Loads {
                 flows.offered += count;
                 match due {
                     Due::Skipped(_) => flows.skipped += count,
-                    Due::NoClient(_) => flows.switched_off += count,
+                    Due::NoClient(_) => flows.clients_disabled += count,
                     _ => flows.late += count,
                 }
                 continue;

@@ -56,7 +56,7 @@ use wirestorm_wire::prefix::Prefix;
 use self::common::Common;
 use self::connections::Connections;
 pub use self::connections::ResetCursor;
-pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
+pub use self::counters::{FlowCounters, Tally, UdpCounters, UnmatchedCounters};
 use self::datagrams::Datagrams;
 pub use self::details::{FlowDetails, Remaining};
 use self::events::FlowSlot;
@@ -154,7 +154,7 @@ impl Endpoint {
             pieces: FragmentState::new(options.seed as u32),
             pauses: YieldSchedule::default(),
             followed: FlowSampler::default(),
-            strays: StrayCounters::default(),
+            strays: UnmatchedCounters::default(),
             spare: Vec::new(),
             requested: VecDeque::new(),
             are_awaited: false,
@@ -287,10 +287,10 @@ impl Endpoint {
     }
 
     /// Returns the counters of packets that belong to no flow.
-    pub fn unmatched(&self) -> StrayCounters {
+    pub fn unmatched(&self) -> UnmatchedCounters {
         let fragments_incomplete =
             self.flows.common.strays.fragments_incomplete + self.flows.common.pieces.waiting();
-        StrayCounters { fragments_incomplete, ..self.flows.common.strays }
+        UnmatchedCounters { fragments_incomplete, ..self.flows.common.strays }
     }
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
@@ -322,7 +322,7 @@ impl Endpoint {
                 && offloads.is_verified
                 && has_damaged_header(frame)
             {
-                self.flows.common.strays.damaged += 1;
+                self.flows.common.strays.malformed += 1;
                 receive.release(received);
                 continue;
             }

@@ -211,7 +211,7 @@ impl Endpoint {
         let datagram = udp::Packet::new(packet.transport).ok().filter(|it| {
             (udp::HEADER_LENGTH..=packet.transport.len()).contains(&it.length().into())
         });
-        let Some(datagram) = datagram else { return self.flows.common.strays.damaged += 1 };
+        let Some(datagram) = datagram else { return self.flows.common.strays.malformed += 1 };
         let data = datagram.payload();
         let place = match self.flows.datagrams.flows.find(&packet.key) {
             Some(place) => place,
@@ -280,7 +280,7 @@ impl Endpoint {
         let (link, network) = frame.split_at(start);
         let is_damaged = |it: ipv4::Packet<&[u8]>| it.checksum() != it.computed_checksum();
         if self.responder.verifies_checksums && ipv4::Packet::new(network).is_ok_and(is_damaged) {
-            return self.flows.common.strays.damaged += 1;
+            return self.flows.common.strays.malformed += 1;
         }
         let time = Instant::from_nanos(now.micros * 1_000);
         let sender = if self.responder.local_addresses.take(link) {
@@ -291,7 +291,7 @@ impl Endpoint {
         let Common { strays, pieces, .. } = &mut self.flows.common;
         match pieces.take(network, sender, time, strays) {
             Taken::Incomplete => strays.fragments += 1,
-            Taken::Invalid => strays.damaged += 1,
+            Taken::Invalid => strays.malformed += 1,
             Taken::Complete(packet) => {
                 strays.fragments += 1;
                 strays.reassembled += 1;

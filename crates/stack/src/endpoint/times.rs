@@ -12,9 +12,9 @@ pub struct Times {
     /// Time until the connection was established; UDP flows have none.
     pub connect: Histogram,
     /// Time until the first byte of data arrived in sequence.
-    pub first_byte: Histogram,
+    pub time_to_first_byte: Histogram,
     /// Time until both sides closed or the flow ended otherwise, without TIME-WAIT.
-    pub whole: Histogram,
+    pub duration: Histogram,
     /// Round-trip times of segments, as TCP measures them (RFC 6298). They include the delay of the
     /// acknowledgement.
     pub round_trip: Histogram,
@@ -23,14 +23,14 @@ pub struct Times {
 impl Times {
     pub(super) fn new() -> Self {
         let new = Histogram::new;
-        Self { connect: new(), first_byte: new(), whole: new(), round_trip: new() }
+        Self { connect: new(), time_to_first_byte: new(), duration: new(), round_trip: new() }
     }
 
     /// Adds the times of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.connect.merge(&other.connect);
-        self.first_byte.merge(&other.first_byte);
-        self.whole.merge(&other.whole);
+        self.time_to_first_byte.merge(&other.time_to_first_byte);
+        self.duration.merge(&other.duration);
         self.round_trip.merge(&other.round_trip);
     }
 }

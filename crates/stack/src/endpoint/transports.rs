@@ -33,7 +33,7 @@ impl Transports {
         let state = common.templates.get_mut(template)?;
         let Role::Client { tuples, link, .. } = &state.template.role else { return None };
         if is_full {
-            state.tally.flows.overflow += 1;
+            state.tally.flows.flow_table_full += 1;
             return None;
         }
         let transport = &state.template.transport;
@@ -43,7 +43,7 @@ impl Transports {
             Some(off) => tuples.next_switched_on(state.used, off),
         };
         let Some(number) = number else {
-            state.tally.flows.switched_off += 1;
+            state.tally.flows.clients_disabled += 1;
             return None;
         };
         let protocol = transport.protocol();
@@ -56,7 +56,7 @@ impl Transports {
         let ports = state.first_port;
         let key = tuples.tuples_for(number, ports, origin, protocol, off, random).find(is_free);
         let Some(key) = key else {
-            state.tally.flows.tuple_in_use += 1;
+            state.tally.flows.no_free_tuple += 1;
             return None;
         };
         let link = common.links.take(link.of(key.destination(), key.source()));

@@ -31,7 +31,7 @@ pub struct Details {
     /// timestamps, which record it.
     pub idle_ms: Option<u32>,
     /// Queued bytes that are not acknowledged.
-    pub backlog: u32,
+    pub bytes_in_flight: u32,
     /// Queued bytes that were never sent.
     pub unsent: u32,
     /// Acknowledged bytes, modulo 2^32.
@@ -78,7 +78,7 @@ impl Connection {
             sack: has(StateFlags::SACK),
             ecn: has(StateFlags::ECN),
             idle_ms: self.silent_ms(settings, now),
-            backlog: self.backlog(),
+            bytes_in_flight: self.backlog(),
             unsent: self.unsent(),
             acknowledged: self.bytes_acknowledged(initial),
             received: self.bytes_received(),

@@ -148,7 +148,8 @@ fn every_byte_of_a_session_arrives_once_and_in_order() {
         for side in [&world.client, &world.server] {
             let sessions = side.sessions();
             assert_eq!(sessions.failures.iter().next(), None, "seed {seed}");
-            let opened = (sessions.full, sessions.resumed, sessions.truncated);
+            let opened =
+                (sessions.full_handshakes, sessions.resumed_handshakes, sessions.truncated);
             assert_eq!(opened, (3, 0, 0), "seed {seed}");
             assert_eq!(sessions.handshake.count(), 3);
             let counters = side.counters();
@@ -186,7 +187,7 @@ fn session_failures_are_counted_by_cause() {
     for side in [&world.client, &world.server] {
         let counters = side.counters();
         assert_eq!((counters.failed(), counters.closed, counters.active), (4, 0, 0));
-        assert_eq!(side.sessions().full, 0);
+        assert_eq!(side.sessions().full_handshakes, 0);
     }
 }
 
@@ -204,7 +205,7 @@ fn truncated_sessions_are_counted() {
     let mut world = World::new([client, server], &buffers, [2, 1], Impairment::NONE, 1);
     world.run(MINUTE);
     let sessions = world.client.sessions();
-    assert_eq!((sessions.truncated, sessions.full), (2, 2));
+    assert_eq!((sessions.truncated, sessions.full_handshakes), (2, 2));
     assert_eq!(world.client.counters().closed, 2);
 }
 

@@ -78,14 +78,17 @@ fn plaintext_arrives_over_a_rough_network() {
             let [client, server] = [&world.client, &world.server].map(Endpoint::sessions);
             for sessions in [&client, &server] {
                 assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
-                assert_eq!(sessions.full + sessions.resumed, FLOWS);
+                assert_eq!(sessions.full_handshakes + sessions.resumed_handshakes, FLOWS);
                 assert_eq!(sessions.handshake.count(), FLOWS);
                 assert_eq!(sessions.truncated, 0);
             }
             for side in [&world.client, &world.server] {
                 assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
             }
-            assert_eq!((client.full, client.resumed), (server.full, server.resumed));
+            assert_eq!(
+                (client.full_handshakes, client.resumed_handshakes),
+                (server.full_handshakes, server.resumed_handshakes)
+            );
         }
     }
 }
@@ -100,11 +103,11 @@ fn sessions_resume_unless_a_side_disables_it() {
         {
             let world = world_with(30, [client, server], Impairment::NONE, 1);
             let sessions = world.client.sessions();
-            assert_eq!(sessions.full + sessions.resumed, 30);
+            assert_eq!(sessions.full_handshakes + sessions.resumed_handshakes, 30);
             // The first connection of each client has no ticket: clients do not share tickets.
             let expected = if resumed { 20 } else { 0 };
-            assert_eq!(sessions.resumed, expected, "{version:?}");
-            assert_eq!(world.server.sessions().resumed, expected, "{version:?}");
+            assert_eq!(sessions.resumed_handshakes, expected, "{version:?}");
+            assert_eq!(world.server.sessions().resumed_handshakes, expected, "{version:?}");
         }
     }
 }
@@ -116,9 +119,13 @@ fn configured_share_of_connections_resumes() {
         let half = TlsSettings { resume, ..of_version(version) };
         let settings = [&half, &of_version(version)];
         let sessions = world_with(30, settings, Impairment::NONE, 1).client.sessions();
-        assert_eq!(sessions.full + sessions.resumed, 30);
+        assert_eq!(sessions.full_handshakes + sessions.resumed_handshakes, 30);
         // 10 of 20 possible ones are expected, with a standard deviation of 2.2; each run is equal.
-        assert!((4..=16).contains(&sessions.resumed), "{version:?} {}", sessions.resumed);
+        assert!(
+            (4..=16).contains(&sessions.resumed_handshakes),
+            "{version:?} {}",
+            sessions.resumed_handshakes
+        );
     }
 }
 
@@ -205,7 +212,7 @@ fn servers_may_require_client_certificates() {
             for side in [&good.client, &good.server] {
                 assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
             }
-            assert!(good.client.sessions().resumed > 0);
+            assert!(good.client.sessions().resumed_handshakes > 0);
         }
         let nobody = world([&client(version, None), &asking], Impairment::NONE, 1);
         let expected = ["received alert certificate_required", "peer has no certificate"];
@@ -344,8 +351,8 @@ fn tls_starts_within_a_connection_over_a_rough_network() {
             for side in [&world.client, &world.server] {
                 let sessions = side.sessions();
                 assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
-                assert_eq!(sessions.full + sessions.resumed, FLOWS);
-                assert!(sessions.resumed > 0, "{version:?} seed {seed}");
+                assert_eq!(sessions.full_handshakes + sessions.resumed_handshakes, FLOWS);
+                assert!(sessions.resumed_handshakes > 0, "{version:?} seed {seed}");
                 assert_eq!(sessions.handshake.count(), FLOWS);
                 assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
             }

@@ -38,7 +38,7 @@ class Achieved:
     """Frames not sent: too late, still queued at a stop, or the interface was down."""
     flows: Optional[ReplayFlows]
     """Flows of a replayed capture; null if they were not counted."""
-    stamped: Optional[str]
+    timestamp_point: Optional[str]
     """Where departures were timestamped; null if the ports differ."""
     departures: Optional[DepartureReport]
     """Schedule accuracy; null at top speed."""
@@ -88,13 +88,13 @@ class ConnectionsReport:
 class DepartureReport:
     """Accuracy of departures relative to the schedule."""
 
-    stamped: str
+    timestamp_point: str
     """Where departures were timestamped."""
     start_delay_ns: int
     """Delay of the first frame after its planned time, in nanoseconds."""
-    shifted_ns: int
+    schedule_shift_ns: int
     """Total shift of the schedule after the start, in nanoseconds."""
-    regained_ns: int
+    recovered_ns: int
     """Part of the shift that shorter gaps recovered, in nanoseconds."""
     lateness_max_ns: int
     """Maximum lateness of a frame, in nanoseconds."""
@@ -142,7 +142,7 @@ class DeviceReport:
     """Frames not sent: too late, still queued at a stop, or the interface was down."""
     flows: Optional[ReplayFlows]
     """Flows of a replayed capture; null if they were not counted."""
-    stamped: Optional[str]
+    timestamp_point: Optional[str]
     """Where departures were timestamped; null if the ports differ."""
     departures: Optional[DepartureReport]
     """Schedule accuracy; null at top speed."""
@@ -212,7 +212,7 @@ class FailureReport:
     """Expected pattern or bytes; non-printable bytes are escaped."""
     found: str
     """Received bytes."""
-    found_is_known: bool
+    found_recorded: bool
     """Whether the received bytes were recorded."""
 
 
@@ -244,9 +244,9 @@ class FlowCountsReport:
     """Connections reset by the peer."""
     reset_after_close: int
     """Connections that the peer closed and then reset when it received more data."""
-    unanswered: int
+    syn_timeout: int
     """Connections without an answer to SYN before the timeout."""
-    timed_out: int
+    retransmission_timeout: int
     """Connections ended by the retransmission timeout."""
     keepalive_timeout: int
     """Connections ended by the keepalive timeout."""
@@ -254,7 +254,7 @@ class FlowCountsReport:
     """Connections whose TLS or HTTP/2 session failed."""
     program_failed: int
     """Flows whose program failed: received data did not match."""
-    idle: int
+    idle_timeout: int
     """UDP flows ended by the idle timeout."""
     aborted: int
     """Connections reset by the local program."""
@@ -266,15 +266,15 @@ class FlowCountsReport:
     """Connections that were open at the end of the run and that Wirestorm reset."""
     left_open: int
     """Connections that were open at the end of the run and could not be reset in time."""
-    overflow: int
+    flow_table_full: int
     """Flows rejected because the flow table was full."""
-    tuple_in_use: int
+    no_free_tuple: int
     """Flows not started: no free address and port."""
     skipped: int
     """Flows skipped because `at_most` was reached."""
     late: int
     """Flows not started within 1 s of their due time, or before the end."""
-    switched_off: int
+    clients_disabled: int
     """Flows skipped because all clients were disabled."""
     no_flow: int
     """Segments and datagrams without a flow."""
@@ -304,13 +304,13 @@ class FlowCountsReport:
     """Packets dropped because the reassembly buffer was full."""
     too_big: int
     """ICMP Packet Too Big received."""
-    unreachable_heard: int
+    unreachable_received: int
     """ICMP destination unreachable received."""
     unreachable_sent: int
     """ICMP port or protocol unreachable sent, at most 1,000 per second."""
     time_exceeded_sent: int
     """ICMP reassembly time exceeded sent."""
-    damaged: int
+    malformed: int
     """Malformed or truncated packets."""
     other_protocol: int
     """Packets of unsupported IP protocols (not ARP, ND or ICMP echo)."""
@@ -372,9 +372,9 @@ class FlowSample:
     """Send window in bytes."""
     receive_window: int
     """Receive window in bytes."""
-    send_scale: Optional[int]
+    send_window_scale: Optional[int]
     """Send window scale; null without window scaling."""
-    receive_scale: Optional[int]
+    receive_window_scale: Optional[int]
     """Receive window scale."""
     timestamps: bool
     """Whether TCP timestamps are in use."""
@@ -382,10 +382,10 @@ class FlowSample:
     """Whether SACK is in use (RFC 2018)."""
     ecn: bool
     """Whether ECN is in use."""
-    silent_ms: Optional[int]
+    idle_ms: Optional[int]
     """Time since the last received segment in milliseconds; null without keepalive and
     timestamps."""
-    backlog: int
+    bytes_in_flight: int
     """Unacknowledged bytes."""
     unsent: int
     """Bytes not sent yet."""
@@ -413,11 +413,11 @@ class FlowSeries:
 
     interval_s: float
     """Interval length in seconds."""
-    last_s: float
+    last_interval_s: float
     """Length of the last interval in seconds."""
     opened: list[int]
     """Flows started in each interval."""
-    held: list[int]
+    concurrent: list[int]
     """Concurrent flows at the end of each interval, without TIME-WAIT."""
     closed: list[int]
     """Flows closed in each interval, including resets by the program."""
@@ -460,7 +460,7 @@ class GroupReport:
     """Program counters."""
     times: TimesReport
     """Connection times."""
-    stamped: Optional[StampedReport]
+    datagram_latency: Optional[StampedReport]
     """Datagram latency (TRex add-on `latency`)."""
     transactions: list[TransactionReport]
     """Transactions in program order."""
@@ -537,10 +537,10 @@ class Http2Report:
 @dataclass(frozen=True)
 class ImpairmentReport:
     """Counters of the impaired link in front of a sending port. Each frame that entered, and each
-    duplicate, counts in exactly one of `lost`, `queue_dropped`, `no_room`, `delivered` and
-    `held`."""
+    duplicate, counts in exactly one of `lost`, `queue_dropped`, `delay_buffer_full`, `delivered`
+    and `in_flight`."""
 
-    from_: Optional[str]
+    from_port: Optional[str]
     """Port that received the frames; null if the sending port generated them."""
     entered: int
     """Frames that entered the link."""
@@ -554,7 +554,7 @@ class ImpairmentReport:
     """Frames with a flipped bit."""
     queue_dropped: int
     """Frames dropped because the queue was full."""
-    no_room: int
+    delay_buffer_full: int
     """Frames dropped because the delay buffer was full."""
     delivered: int
     """Frames and duplicates that left the link."""
@@ -562,9 +562,9 @@ class ImpairmentReport:
     """Bytes without FCS."""
     reordered: int
     """Frames that left the link after a frame that entered later."""
-    held: int
+    in_flight: int
     """Frames and duplicates still on the link at the end of the run; dropped."""
-    unfit: int
+    invalid_length: int
     """Frames that did not enter the link: truncated, too long for this port, or shorter than an
     Ethernet header."""
     lateness: Optional[HistogramReport]
@@ -720,7 +720,7 @@ class ReceiveReport:
     """Backend that received the frames; null if it is the backend of the sending port."""
     backend_reason: Optional[str]
     """Reason for the choice of the backend."""
-    stamped: Optional[str]
+    timestamp_point: Optional[str]
     """Where arrivals were timestamped; null without timestamps."""
     packets: int
     """Frames received."""
@@ -741,7 +741,7 @@ class ReceiveReport:
     unexpected: Optional[int]
     """Frames received in excess of those sent, from other hosts. Always 0 with verification, which
     identifies them."""
-    unsigned: Optional[int]
+    no_signature: Optional[int]
     """Frames without the signature of a measured flow: other flows, other hosts, or a damaged or
     truncated signature. Null without measurement."""
     wrong_port: Optional[int]
@@ -799,7 +799,7 @@ class RetriedReport:
 
     no_buffers: int
     """The kernel had no buffers (`ENOBUFS`)."""
-    again: int
+    busy: int
     """The interface was busy (`EAGAIN`)."""
 
 
@@ -813,11 +813,11 @@ class SampledFlow:
     """`client` or `server`."""
     transport: str
     """`tcp` or `udp`."""
-    own: str
+    local: str
     """Local address and port."""
-    peer: str
+    remote: str
     """Remote address and port."""
-    began_s: float
+    start_s: float
     """Start time in seconds since the start of the run."""
     ended: bool
     """Whether the flow is closed or in TIME-WAIT."""
@@ -934,7 +934,7 @@ class TemplateReport:
     """Program counters."""
     times: TimesReport
     """Connection times."""
-    stamped: Optional[StampedReport]
+    datagram_latency: Optional[StampedReport]
     """Datagram latency (TRex add-on `latency`)."""
     transactions: list[TransactionReport]
     """Transactions in program order."""
@@ -960,7 +960,7 @@ class Times:
     paused_s: float
     """Time in seconds in which nothing was due: pauses between passes, and while the run was
     paused."""
-    load_s: Optional[float]
+    load_duration_s: Optional[float]
     """Duration of the load in seconds (emulation runs). The load ends when the clients reach their
     limits and the last interval is over, or when the duration is over. A run without clients counts
     the time to the last new connection."""
@@ -972,9 +972,9 @@ class TimesReport:
 
     connect: HistogramReport
     """Time to establish the connection."""
-    first_byte: HistogramReport
+    time_to_first_byte: HistogramReport
     """Time to the first payload byte."""
-    whole: HistogramReport
+    duration: HistogramReport
     """Connection duration, without TIME-WAIT."""
     round_trip: HistogramReport
     """TCP round-trip time samples."""
@@ -984,9 +984,9 @@ class TimesReport:
 class TlsReport:
     """TLS counters."""
 
-    full: int
+    full_handshakes: int
     """Full handshakes."""
-    resumed: int
+    resumed_handshakes: int
     """Resumed handshakes."""
     truncated: int
     """Connections closed by the peer without close_notify."""
@@ -1040,7 +1040,7 @@ class TransmitReport:
     """Frames not sent: too late, still queued at a stop, or the interface was down."""
     flows: Optional[ReplayFlows]
     """Flows of a replayed capture; null if they were not counted."""
-    stamped: Optional[str]
+    timestamp_point: Optional[str]
     """Where departures were timestamped; null if the ports differ."""
     departures: Optional[DepartureReport]
     """Schedule accuracy; null at top speed."""
@@ -1072,9 +1072,9 @@ class TunnelsReport:
     """Datagrams to another port than 2152."""
     other_message: int
     """GTP messages that are not G-PDU version 1."""
-    cut_short: int
+    truncated: int
     """Truncated frames."""
-    bad_inner: int
+    inner_not_ip: int
     """Tunnels whose payload is not IP."""
     not_ecn_capable: int
     """Packets dropped: CE in the outer header, inner packet not ECN-capable (RFC 6040)."""

@@ -146,7 +146,7 @@ fn carried(hosts: &Hosts, seed: &str) -> (Vec<u64>, u64) {
     sleep(Duration::from_millis(100));
     let outcome = ended(link, 130);
     let names =
-        ["entered", "lost", "duplicated", "corrupted", "delivered", "held", "queue_dropped"];
+        ["entered", "lost", "duplicated", "corrupted", "delivered", "in_flight", "queue_dropped"];
     let counts = names.map(|name| count(&outcome, 0, name)).to_vec();
     assert_eq!(counts[0], 3_000, "{outcome}");
     assert_eq!(counts[0] - counts[1] + counts[2], counts[4], "{outcome}");
@@ -249,7 +249,7 @@ fn frames_over_the_mtu_of_the_other_side_are_a_shortfall() {
     assert!(hosts.ping(&["-c", "5", "-i", "0.01", "-W", "1", "-s", "2000"]).is_empty());
     assert_eq!(hosts.ping(&["-c", "1", "-W", "5"]).len(), 1);
     let outcome = ended(link, 3);
-    assert_eq!(count(&outcome, 0, "unfit"), 5, "{outcome}");
+    assert_eq!(count(&outcome, 0, "invalid_length"), 5, "{outcome}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl ProgramNames {
                 offset: failure.offset,
                 expected: expected.or(step.pattern),
                 found: shown(&failure.found),
-                found_is_known: failure.is_kept,
+                found_recorded: failure.is_kept,
             }
         });
         all.collect()

@@ -69,7 +69,7 @@ fn count(template: &TemplateReport, name: &str) -> u64 {
 
 /// Returns a note about flows above the limit of concurrent flows.
 fn full(template: &TemplateReport, flows_max: usize) -> Option<String> {
-    let missed = count(template, "overflow");
+    let missed = count(template, "flow_table_full");
     let (what, less) = match &*template.side {
         "client" => ("not made", "or reduce the load"),
         _ => ("not answered", "or reduce the load of the clients"),
@@ -78,7 +78,7 @@ fn full(template: &TemplateReport, flows_max: usize) -> Option<String> {
         format!(
             "{} ({}): {missed} connections were {what}: {flows_max} flows were open on the port, \
              which is the limit. Raise the limit with --flows-max (in Python: flows_max), {less}; \
-             `overflow` counts them",
+             `flow_table_full` counts them",
             template.name, template.side
         )
     })
@@ -101,7 +101,7 @@ fn left_open(template: &TemplateReport) -> Option<String> {
 
 /// Returns a note about connections without a free address and port.
 fn tuples_in_use(template: &TemplateReport) -> Option<String> {
-    let unmade = count(template, "tuple_in_use");
+    let unmade = count(template, "no_free_tuple");
     (unmade > 0).then(|| {
         format!(
             "{}: {} not made, because all addresses and ports tried were in use or in \
@@ -121,7 +121,7 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     let is_long_ago = tcp("connects") == 0 || tcp("rexmttimeo_syn") > 0 || no_tunnel > 0;
     let asking = if is_long_ago { asking } else { 0 };
     // Connections that have sent all retransmissions of their SYN.
-    let given_up = count(template, "unanswered");
+    let given_up = count(template, "syn_timeout");
     let why = match no_tunnel {
         0 => {
             "a device on the path drops SYNs or answers, or no host has the servers' address".into()
@@ -145,7 +145,7 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
 /// Returns a note about connections that timed out after they were established. There is no note if
 /// any connection ended otherwise, because segments then get through.
 fn given_up(template: &TemplateReport) -> Option<String> {
-    let names = ["timed_out", "keepalive_timeout"];
+    let names = ["retransmission_timeout", "keepalive_timeout"];
     let given_up: u64 = names.iter().map(|it| count(template, it)).sum();
     let made = count(template, "made");
     let gets_through =
@@ -215,7 +215,7 @@ mod tests {
     fn note_about_the_flow_limit_names_the_side_and_the_option() {
         let mut starved = template(0, 100, 0);
         assert_eq!(full(&starved, 10_000), None);
-        starved.flows.insert("overflow".into(), 7);
+        starved.flows.insert("flow_table_full".into(), 7);
         for (side, expected) in [
             ("client", "pages (client): 7 connections were not made: 10000 flows were open"),
             ("server", "pages (server): 7 connections were not answered: 10000 flows were open"),
@@ -240,7 +240,7 @@ mod tests {
     fn note_about_exhausted_ports_names_the_remedies() {
         let mut full = template(0, 100, 0);
         assert_eq!(tuples_in_use(&full), None);
-        full.flows.insert("tuple_in_use".into(), 3);
+        full.flows.insert("no_free_tuple".into(), 3);
         let note = tuples_in_use(&full).unwrap();
         assert!(note.starts_with("pages: 3 connections were not made"), "{note}");
         assert!(note.contains("`ports`") && note.contains("`time_wait`"), "{note}");
@@ -249,12 +249,12 @@ mod tests {
     #[test]
     fn timed_out_connections_are_reported_if_none_closed() {
         let mut silent = template(0, 0, 400);
-        silent.flows.insert("unanswered".into(), 100);
+        silent.flows.insert("syn_timeout".into(), 100);
         let note = unanswered(&silent, 0).unwrap();
         assert!(note.contains("of 100 connections that were made, 100 had no answer"), "{note}");
         assert_eq!(given_up(&silent), None);
         let mut cut = template(0, 100, 0);
-        cut.flows.insert("timed_out".into(), 60);
+        cut.flows.insert("retransmission_timeout".into(), 60);
         let note = given_up(&cut).unwrap();
         assert!(note.contains("60 were established and then timed out"), "{note}");
         cut.flows.insert("closed".into(), 1);

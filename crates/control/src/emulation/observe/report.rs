@@ -171,7 +171,7 @@ pub(in crate::emulation) fn achieved(ports: &[PortReport], elapsed: Duration) ->
         sum.failed += tx.failed;
         sum.unsent += tx.unsent;
         sum.retried_no_buffers += tx.retried.no_buffers;
-        sum.retried_again += tx.retried.again;
+        sum.retried_again += tx.retried.busy;
     }
     Achieved { tx: TransmitReport::over(&sum, elapsed.as_secs_f64()), ..Achieved::default() }
 }
@@ -204,7 +204,7 @@ fn template(
         udp: named(tally.udp.iter()),
         counters: counters(&tally.statistics),
         times: if is_all { times(&tally.times) } else { TimesReport::default() },
-        stamped: tally.stamped.as_ref().map(|it| stamped(it, is_all)),
+        datagram_latency: tally.stamped.as_ref().map(|it| stamped(it, is_all)),
         transactions: match is_all {
             true => owner.told.transactions(&tally.findings),
             false => Default::default(),
@@ -231,22 +231,22 @@ fn flow_counts(endpoint: &Endpoint, remaining: &[Remaining]) -> FlowCountsReport
         unreachable: flows.unreachable,
         reset: flows.reset,
         reset_after_close: flows.reset_after_close,
-        unanswered: flows.unanswered,
-        timed_out: flows.timed_out,
+        syn_timeout: flows.syn_timeout,
+        retransmission_timeout: flows.retransmission_timeout,
         keepalive_timeout: flows.keepalive_timeout,
         session_failed: flows.session_failed,
         program_failed: flows.program_failed,
-        idle: flows.idle,
+        idle_timeout: flows.idle_timeout,
         aborted: flows.aborted,
         expected_resets: flows.expected_resets,
         reconnected: flows.reconnected,
         reset_at_end: flows.reset_at_end,
         left_open: flows.left_open,
-        overflow: flows.overflow,
-        tuple_in_use: flows.tuple_in_use,
+        flow_table_full: flows.flow_table_full,
+        no_free_tuple: flows.no_free_tuple,
         skipped: flows.skipped,
         late: flows.late,
-        switched_off: flows.switched_off,
+        clients_disabled: flows.clients_disabled,
         no_flow: strays.no_flow,
         foreign_mac: strays.foreign_mac,
         martian: strays.martian,
@@ -261,10 +261,10 @@ fn flow_counts(endpoint: &Endpoint, remaining: &[Remaining]) -> FlowCountsReport
         fragments_overlapping: strays.fragments_overlapping,
         fragments_no_room: strays.fragments_no_room,
         too_big: strays.too_big,
-        unreachable_heard: strays.unreachable,
+        unreachable_received: strays.unreachable,
         unreachable_sent: strays.unreachable_sent,
         time_exceeded_sent: strays.time_exceeded_sent,
-        damaged: strays.damaged,
+        malformed: strays.malformed,
         other_protocol: strays.other_protocol,
     }
 }
@@ -287,17 +287,30 @@ fn stamped(stamped: &StampedTimes, is_all: bool) -> StampedReport {
 fn times(times: &Times) -> TimesReport {
     TimesReport {
         connect: HistogramReport::new(&times.connect),
-        first_byte: HistogramReport::new(&times.first_byte),
-        whole: HistogramReport::new(&times.whole),
+        time_to_first_byte: HistogramReport::new(&times.time_to_first_byte),
+        duration: HistogramReport::new(&times.duration),
         round_trip: HistogramReport::new(&times.round_trip),
     }
 }
 
 fn tls(sessions: SessionCounters) -> TlsReport {
-    let SessionCounters { full, resumed, truncated, mut failures, handshake, .. } = sessions;
+    let SessionCounters {
+        full_handshakes: full,
+        resumed_handshakes: resumed,
+        truncated,
+        mut failures,
+        handshake,
+        ..
+    } = sessions;
     failures.retain(|cause, _| !cause.starts_with(HTTP2_CAUSES));
     let failures = failures.into_iter().map(|(cause, times)| (cause.into(), times)).collect();
-    TlsReport { full, resumed, truncated, failures, handshake: HistogramReport::new(&handshake) }
+    TlsReport {
+        full_handshakes: full,
+        resumed_handshakes: resumed,
+        truncated,
+        failures,
+        handshake: HistogramReport::new(&handshake),
+    }
 }
 
 fn http1(messages: &MessageCounters) -> Http1Report {

@@ -196,7 +196,7 @@ impl Timeline {
         }
         let mut series = FlowSeries {
             interval_s: self.interval.as_secs_f64(),
-            last_s: last.as_secs_f64(),
+            last_interval_s: last.as_secs_f64(),
             ..FlowSeries::default()
         };
         let mut before = Totals::default();
@@ -205,7 +205,7 @@ impl Timeline {
             // Totals only decrease when a flow moves to another template.
             let since = |total: fn(&Totals) -> u64| total(&now).saturating_sub(total(&before));
             series.opened.push(since(|it| it.opened));
-            series.held.push(now.held);
+            series.concurrent.push(now.held);
             series.closed.push(since(|it| it.closed));
             series.failed.push(since(|it| it.failed));
             series.sent_bytes.push(since(|it| it.sent));
@@ -266,14 +266,14 @@ mod tests {
     fn short_last_interval_is_merged_into_the_one_before() {
         let series = timeline(&[(1_000, 100), (2_000, 200), (2_001, 250)]).total_series();
         assert_eq!(series.received_bytes, [100, 150]);
-        assert!((series.last_s - 1.001).abs() < 1e-9, "{series:?}");
+        assert!((series.last_interval_s - 1.001).abs() < 1e-9, "{series:?}");
         assert!((series.goodput_bps[1] - 1_200.0 / 1.001).abs() < 1e-6, "{series:?}");
         let series = timeline(&[(1_000, 100), (2_000, 200), (2_100, 250)]).total_series();
-        assert_eq!((series.received_bytes.len(), series.last_s), (3, 0.1), "long enough");
+        assert_eq!((series.received_bytes.len(), series.last_interval_s), (3, 0.1), "long enough");
         let series = timeline(&[(1, 100)]).total_series();
-        assert_eq!((series.received_bytes, series.last_s), (vec![100], 0.001), "no other");
+        assert_eq!((series.received_bytes, series.last_interval_s), (vec![100], 0.001), "no other");
         let series = timeline(&[(1_000, 100), (2_000, 200)]).total_series();
-        assert_eq!((series.received_bytes, series.last_s), (vec![100, 100], 1.0));
+        assert_eq!((series.received_bytes, series.last_interval_s), (vec![100, 100], 1.0));
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
             of_all.extend(at(later));
             let (found, expected) =
                 (of_all.total_series(), timeline(&[(later, 100)]).total_series());
-            assert_eq!(found.last_s, expected.last_s, "{sooner} {later}");
+            assert_eq!(found.last_interval_s, expected.last_interval_s, "{sooner} {later}");
             assert_eq!(found.interval_s, expected.interval_s, "{sooner} {later}");
             assert_eq!(found.opened.len(), expected.opened.len(), "{sooner} {later}");
             assert_eq!(found.received_bytes.iter().sum::<u64>(), 100, "{sooner} {later}");

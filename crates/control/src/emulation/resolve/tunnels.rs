@@ -25,8 +25,8 @@ pub(in crate::emulation) fn report(ends: [Option<TunnelCounters>; 2]) -> Option<
         not_udp: all.not_udp,
         other_port: all.other_port,
         other_message: all.other_message,
-        cut_short: all.cut_short,
-        bad_inner: all.bad_inner,
+        truncated: all.truncated,
+        inner_not_ip: all.inner_not_ip,
         not_ecn_capable: all.not_ecn_capable,
     })
 }
@@ -42,7 +42,7 @@ pub(in crate::emulation) fn far_end(port: &Port) -> Option<IpAddr> {
     port.tunnels.as_ref()?.first().map(|tunnels| tunnels.to)
 }
 
-/// Returns the tunnel endpoints at a port: `from` if the port has clients, `to` otherwise.
+/// Returns the tunnel endpoints at a port: `src` if the port has clients, `dst` otherwise.
 pub(in crate::emulation) fn local_endpoints(
     plan: &EmulationPlan,
     index: usize,

@@ -364,7 +364,7 @@ pub(crate) fn run(
         ..context.result(Some(start))
     };
     result.times.elapsed_s = elapsed.as_secs_f64();
-    result.times.load_s = Some(load_s);
+    result.times.load_duration_s = Some(load_s);
     Ok(result)
 }
 

@@ -167,7 +167,7 @@ pub(super) fn tcp() -> Value {
             integer(0, 255),
         ),
         "connect_timeout" => described(
-            "Maximum time to establish a connection, up to 24h; then it fails as `unanswered`. \
+            "Maximum time to establish a connection, up to 24h; then it fails as `syn_timeout`. \
             Default: until the last SYN retransmission times out.",
             time(),
         ),

@@ -24,7 +24,7 @@ impl Connections {
         common: &mut Common,
     ) -> Option<u32> {
         if common.is_full() {
-            common.templates[usize::from(template)].tally.flows.overflow += 1;
+            common.templates[usize::from(template)].tally.flows.flow_table_full += 1;
             return None;
         }
         let link = common.reply_link(packet)?;
@@ -95,7 +95,7 @@ impl Connections {
         if received > 0 {
             flow.run.note_received(received);
             flow.marks.set(FlowFlags::ANSWERED);
-            tally.times.first_byte.record(age(flow.began_at, now));
+            tally.times.time_to_first_byte.record(age(flow.began_at, now));
         }
     }
 }

@@ -49,7 +49,7 @@ impl Connections {
             flow.run.note_received(received);
             if !flow.marks.has(FlowFlags::ANSWERED) {
                 flow.marks.set(FlowFlags::ANSWERED);
-                tally.times.first_byte.record(age(flow.began_at, now));
+                tally.times.time_to_first_byte.record(age(flow.began_at, now));
             }
         }
         if !flow.is_pending {
@@ -125,7 +125,7 @@ impl Connections {
                 flow.run.restart_program();
                 let tally = &mut common.templates[usize::from(template)].tally;
                 tally.flows.note_begin();
-                tally.times.first_byte.record(age(flow.began_at, answered_at));
+                tally.times.time_to_first_byte.record(age(flow.began_at, answered_at));
             }
             Decision::NoServer => {
                 common.strays.no_match += 1;

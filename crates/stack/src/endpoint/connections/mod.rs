@@ -130,7 +130,7 @@ impl Connections {
         let is_waiting = flow.marks.has(FlowFlags::WAITING);
         tally.flows.waiting -= u64::from(is_waiting);
         if !is_waiting {
-            tally.times.whole.record(age(flow.began_at, now));
+            tally.times.duration.record(age(flow.began_at, now));
         }
         let failed_before = tally.flows.failed();
         if let Some(end) = flow.connection.end() {

@@ -129,7 +129,7 @@ impl Connections {
         if is_over {
             flow.marks.set(FlowFlags::WAITING);
             tally.flows.waiting += 1;
-            tally.times.whole.record(age(flow.began_at, now));
+            tally.times.duration.record(age(flow.began_at, now));
         }
         let mut at = flow.connection.deadline(settings, now);
         if is_over {

@@ -94,7 +94,7 @@ impl Datagrams {
         common: &mut Common,
     ) -> Option<u32> {
         if common.is_full() {
-            common.templates[usize::from(template)].tally.flows.overflow += 1;
+            common.templates[usize::from(template)].tally.flows.flow_table_full += 1;
             return None;
         }
         let link = common.reply_link(packet)?;
@@ -157,7 +157,7 @@ impl Datagrams {
         flow.received_at = now.millis;
         if !flow.is_answered {
             flow.is_answered = true;
-            tally.times.first_byte.record(age(flow.began_at, now));
+            tally.times.time_to_first_byte.record(age(flow.began_at, now));
         }
         if !flow.is_pending {
             flow.is_pending = true;
@@ -214,7 +214,7 @@ impl Datagrams {
         for count in 0.. {
             if flow.run.idle_at(flow.received_at, flow.sent_at).is_some_and(has_passed) {
                 tally.udp.keepdrops += 1;
-                tally.flows.idle += 1;
+                tally.flows.idle_timeout += 1;
                 // The timeout took long enough: the load may start the next flow at once.
                 self.remove(place, true, false, now, common);
                 return None;
@@ -375,7 +375,7 @@ impl Datagrams {
         let place = self.insert(key, template, link, now, common);
         let tally = &mut common.templates[usize::from(template)].tally;
         tally.udp.accepts += 1;
-        tally.times.first_byte.record(Duration::ZERO);
+        tally.times.time_to_first_byte.record(Duration::ZERO);
         if let Some(flow) = self.flows.get_mut(place) {
             flow.is_answered = true;
             // They were measured already. An answer returns the header of the last one, so keep it.
@@ -426,7 +426,7 @@ impl Datagrams {
         arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), None, backs_off);
         tally.flows.active -= 1;
         tally.udp.closed += 1;
-        tally.times.whole.record(age(flow.began_at, now));
+        tally.times.duration.record(age(flow.began_at, now));
         common.links.give_back(flow.link);
         self.flows.remove(place);
         common.active -= 1;

@@ -117,7 +117,7 @@ impl Responder {
     /// Counts a damaged packet, which belongs to no flow.
     #[cold]
     pub(super) fn note_damage(&mut self, other: DissectError, common: &mut Common) {
-        common.strays.damaged += 1;
+        common.strays.malformed += 1;
         match other {
             DissectError::BadChecksum => self.refusals.rcvbadsum += 1,
             DissectError::BadOffset => self.refusals.rcvbadoff += 1,

@@ -85,14 +85,14 @@ fn hold_keeps_a_constant_number_of_flows() {
     assert_eq!(times.connect.count(), world.client.tcp().connects);
     let connect = median(&times.connect);
     assert!((97..=100).contains(&connect), "{connect}");
-    let first_byte = median(&times.first_byte);
+    let first_byte = median(&times.time_to_first_byte);
     assert!((49_000..52_000).contains(&first_byte), "{first_byte}");
     // Two samples per connection: the SYN and the request.
     assert_eq!(times.round_trip.count(), world.client.tcp().rttupdated);
     let of_syn = times.round_trip.quantile(0.1).unwrap().as_nanos() / 1_000;
     assert!((97..=100).contains(&of_syn), "{of_syn}");
     // The duration excludes TIME-WAIT, which takes 10 ms.
-    let whole = median(&times.whole);
+    let whole = median(&times.duration);
     assert!((49_000..53_000).contains(&whole), "{whole}");
     let made = world.client.tcp().connattempt;
     // 50 ms each; the 10 ms of TIME-WAIT delay no other connection.

@@ -232,7 +232,7 @@ fn session_hides_the_payload_of_programs() {
     for side in [&world.client, &world.server] {
         let (flows, sessions) = (side.counters(), side.sessions());
         assert_eq!((flows.closed, flows.failed(), flows.active), (FLOWS, 0, 0), "{flows:?}");
-        assert_eq!((sessions.full, sessions.handshake.count()), (FLOWS, FLOWS));
+        assert_eq!((sessions.full_handshakes, sessions.handshake.count()), (FLOWS, FLOWS));
         assert!(sessions.failures.is_empty());
     }
 }
@@ -244,7 +244,7 @@ fn session_timers_retransmit_lost_datagrams() {
         talk(&mut world, lost, Duration::from_secs(20), |_| {});
         let (flows, sessions) = (world.client.counters(), world.client.sessions());
         assert_eq!((flows.closed, flows.failed()), (FLOWS, 0), "1 of {lost} lost: {flows:?}");
-        assert_eq!((sessions.full, sessions.failures.len()), (FLOWS, 0));
+        assert_eq!((sessions.full_handshakes, sessions.failures.len()), (FLOWS, 0));
         // All messages arrived, and the program received no duplicate.
         assert!(world.client.udp().sndpkt > 5 * FLOWS);
     }
@@ -256,7 +256,7 @@ fn unanswered_session_fails_with_a_cause() {
     talk(&mut world, 1, SECOND, |_| {});
     let (flows, sessions) = (world.client.counters(), world.client.sessions());
     assert!(flows.session_failed >= 5, "{flows:?}");
-    assert_eq!((flows.closed, sessions.full), (0, 0));
+    assert_eq!((flows.closed, sessions.full_handshakes), (0, 0));
     assert_eq!(sessions.failures.get("no answer"), Some(&flows.session_failed));
     // Ten transmissions each, and no more.
     let begun = flows.made - flows.active;

@@ -61,11 +61,11 @@ fn requests_are_answered_over_both_ip_versions() {
     for endpoint in [&world.client, &world.server] {
         let flows = endpoint.counters();
         assert_eq!((flows.closed, flows.failed(), flows.active), (100, 0, 0));
-        assert_eq!(endpoint.unmatched().damaged + endpoint.unmatched().no_flow, 0);
-        assert_eq!(endpoint.times().whole.count(), 100);
+        assert_eq!(endpoint.unmatched().malformed + endpoint.unmatched().no_flow, 0);
+        assert_eq!(endpoint.times().duration.count(), 100);
     }
     // One step up, one down, and another one for the second request.
-    let first_byte = world.client.times().first_byte.quantile(0.5).unwrap();
+    let first_byte = world.client.times().time_to_first_byte.quantile(0.5).unwrap();
     assert!((97..=100).contains(&(first_byte.as_nanos() / 1_000)), "{first_byte:?}");
     assert!(world.client.is_done());
     assert_eq!(world.client.next(), None);
@@ -176,7 +176,10 @@ fn idle_flow_is_dropped() {
             Some(dropped) => {
                 let gone = gone.expect(case);
                 assert!((dropped..dropped + 5).contains(&gone), "{case}: {gone}");
-                assert_eq!((world.client.udp().keepdrops, world.client.counters().idle), (1, 1));
+                assert_eq!(
+                    (world.client.udp().keepdrops, world.client.counters().idle_timeout),
+                    (1, 1)
+                );
             }
             None => assert_eq!((gone, world.client.udp().keepdrops), (None, 0), "{case}"),
         }
@@ -218,7 +221,7 @@ fn datagram_to_a_closed_port_gets_port_unreachable() {
             let (flows, strays) = (world.client.counters(), world.client.unmatched());
             assert_eq!((flows.refused, flows.failed(), flows.active), (1, 1, 0), "{first}");
             assert_eq!((strays.unreachable, world.server.unmatched().unreachable_sent), (1, 1));
-            assert_eq!((world.server.unmatched().no_flow, strays.damaged), (1, 0));
+            assert_eq!((world.server.unmatched().no_flow, strays.malformed), (1, 0));
         }
     }
 }
@@ -370,7 +373,7 @@ fn long_datagrams_are_fragmented() {
                 assert_eq!(udp.fragmented, sent * is_cut, "{case}");
                 assert_eq!(strays.fragments, received * pieces, "{case}");
                 assert_eq!(strays.reassembled, received * is_cut, "{case}");
-                assert_eq!((strays.damaged, endpoint.counters().closed), (0, 1), "{case}");
+                assert_eq!((strays.malformed, endpoint.counters().closed), (0, 1), "{case}");
             }
         }
     }
@@ -395,7 +398,7 @@ fn damaged_and_missing_fragments_are_counted() {
     damaged[20] ^= 1;
     put(&mut world.up.0, &damaged);
     world.run(STEP, |_, _| {});
-    assert_eq!((world.server.unmatched().fragments, world.server.unmatched().damaged), (1, 1));
+    assert_eq!((world.server.unmatched().fragments, world.server.unmatched().malformed), (1, 1));
     assert_eq!((world.server.unmatched().fragments_incomplete, world.server.udp().rcvpkt), (1, 0));
     // After a minute the other fragment belongs to another packet.
     world.now += Duration::from_secs(60);
@@ -415,7 +418,7 @@ fn damaged_and_missing_fragments_are_counted() {
     frames.iter().for_each(|frame| put(&mut world.up.0, frame));
     world.run(STEP, |_, _| {});
     let strays = world.server.unmatched();
-    assert_eq!((strays.reassembled, strays.damaged), (1, 1));
+    assert_eq!((strays.reassembled, strays.malformed), (1, 1));
 
     // Fragments that overlap with different content.
     let (mut world, frames) = sent();
@@ -520,7 +523,7 @@ fn no_time_exceeded_without_the_first_fragment_or_for_foreign_packets() {
         let (answered, _, world) = answers_to_parts("16.0.0.1", arriving, change);
         let strays = world.server.unmatched();
         assert_eq!((answered.len(), strays.fragments_incomplete), (0, 1), "case {case}");
-        assert_eq!((strays.time_exceeded_sent, strays.damaged), (0, 0), "case {case}");
+        assert_eq!((strays.time_exceeded_sent, strays.malformed), (0, 0), "case {case}");
     }
 }
 
@@ -585,7 +588,7 @@ fn damaged_datagrams_are_counted() {
         count += 1;
     });
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-    assert_eq!((count, world.server.unmatched().damaged), (3, 3));
+    assert_eq!((count, world.server.unmatched().malformed), (3, 3));
     assert_eq!(world.server.udp().rcvpkt, 0);
 }
 

@@ -41,7 +41,7 @@ fn flow_details_include_state_and_addresses() {
         assert_eq!(flow.peer.1, 80);
         assert_eq!(flow.age, Duration::from_micros(300_100));
         let tcp = flow.tcp.unwrap();
-        assert_eq!((tcp.state, tcp.backlog, tcp.unsent), (State::Established, 0, 0));
+        assert_eq!((tcp.state, tcp.bytes_in_flight, tcp.unsent), (State::Established, 0, 0));
         // Ethernet, IPv6, and TCP with timestamps.
         assert_eq!(tcp.segment_size, 1_514 - 14 - 40 - 32);
         assert!(tcp.congestion_window > 10 * 1_428, "{tcp:?}");
@@ -214,7 +214,7 @@ fn out_of_order_segments_are_counted_per_flow() {
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
         world.now += STEP;
     }
-    assert_eq!(world.server.unmatched().damaged, 1);
+    assert_eq!(world.server.unmatched().malformed, 1);
     let counted = world.server.tcp().rcvoopack;
     assert!((2..200).contains(&counted), "{counted}");
     let flows: Vec<_> = world.server.flows(0, world.now).collect();

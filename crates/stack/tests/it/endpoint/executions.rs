@@ -213,7 +213,7 @@ fn dropped_flow_does_not_wait_for_its_started_flow() {
     let mut world = pages.world(clients, &[&[1]]);
     world.run(SECOND, |_, _| {});
     let [main, executed] = [0, 1].map(|it| world.client.tally(it).unwrap().flows);
-    assert_eq!((main.idle, main.closed), (40, 0));
+    assert_eq!((main.idle_timeout, main.closed), (40, 0));
     assert_eq!((executed.closed, executed.active), (40, 0));
     assert_eq!(world.client.udp().sndpkt, 0);
 }

@@ -158,7 +158,7 @@ fn short_response_arrives_a_round_trip_earlier() {
     assert_eq!(opened.steps, [3, 2, 2]);
     opened.assert_said(3);
     // Time to first byte: the first connection's data follows the SYN, that of others is on it.
-    assert_eq!(opened.world.server.times().first_byte.count(), 3);
+    assert_eq!(opened.world.server.times().time_to_first_byte.count(), 3);
 }
 
 #[test]

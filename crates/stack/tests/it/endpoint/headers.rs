@@ -192,7 +192,7 @@ fn listener_ignores_segments_without_syn_and_ack() {
             segment[47] = flags;
             let found = answers(&mut world, &segment);
             let strays = world.server.unmatched();
-            assert_eq!((strays.no_flow, strays.damaged), (1, 0), "{flags:x}");
+            assert_eq!((strays.no_flow, strays.malformed), (1, 0), "{flags:x}");
             found
         });
         assert_eq!(found, expected, "{flags:x}");

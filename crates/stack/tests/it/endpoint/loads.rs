@@ -236,7 +236,7 @@ fn users_without_delay_or_with_failed_flows_continue_at_once() {
     let flows = world.client.tally(0).unwrap().flows;
     assert_eq!((flows.offered, flows.made), (2, 2));
     // It is retried after 100, 200 and 400 ms.
-    assert_eq!(flows.overflow, 4, "{flows:?}");
+    assert_eq!(flows.flow_table_full, 4, "{flows:?}");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn unmet_load_is_reported() {
     world.client = Endpoint::new(options, Instant::ZERO);
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!((flows.offered, flows.made, flows.overflow), (1_000, 100, 900));
+    assert_eq!((flows.offered, flows.made, flows.flow_table_full), (1_000, 100, 900));
     assert_eq!(flows.active_max, 100);
 }
 

@@ -57,14 +57,17 @@ fn unreachable_rate_is_counted_and_ends_in_time() {
         world.run(millis(30), |_, client| {
             // Starting flows must not take a whole iteration.
             let flows = flows(client);
-            let begun = flows.made + flows.tuple_in_use + flows.overflow;
+            let begun = flows.made + flows.no_free_tuple + flows.flow_table_full;
             assert!(begun - before <= 64, "{flows:?}");
             before = begun;
         });
         assert!(world.client.is_behind());
         world.client.stop();
         let flows = flows(&world.client);
-        assert_eq!(flows.late + flows.made + flows.tuple_in_use + flows.overflow, flows.offered);
+        assert_eq!(
+            flows.late + flows.made + flows.no_free_tuple + flows.flow_table_full,
+            flows.offered
+        );
         let expected = 20_000_000_000.0;
         assert!((0.999..1.001).contains(&(flows.offered as f64 / expected)), "{flows:?}");
         assert!(!world.client.is_behind());
@@ -203,7 +206,7 @@ fn flows_without_a_free_port_are_retried_with_backoff() {
     world.run(seconds(2), |_, _| {});
     let flows = flows(&world.client);
     assert!(flows.made >= 30, "{flows:?}");
-    assert!(flows.tuple_in_use < 200, "{flows:?}");
+    assert!(flows.no_free_tuple < 200, "{flows:?}");
     assert!(world.client.next().is_some_and(|next| next > Instant::ZERO));
 }
 

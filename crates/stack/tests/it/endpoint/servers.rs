@@ -105,7 +105,7 @@ fn most_specific_server_is_selected_then_the_first() {
             assert_eq!(of_it.tcp.accepts + of_it.udp.accepts, 1);
             assert_eq!(of_it.tcp.connects, of_it.tcp.accepts);
             assert_eq!(of_it.udp, whole.udp());
-            assert_eq!(of_it.times.first_byte.count(), 1);
+            assert_eq!(of_it.times.time_to_first_byte.count(), 1);
         }
     }
 }
@@ -219,7 +219,11 @@ fn first_bytes_may_span_several_segments() {
         let connected = |tcp: TcpCounters| (tcp.accepts, tcp.connects, tcp.rcvbyte, tcp.rcvpack);
         assert_eq!(connected(of_it.tcp), connected(whole), "{case}");
         let said: usize = pieces.iter().map(|it| it.len()).sum();
-        assert_eq!((whole.rcvbyte, of_it.times.first_byte.count()), (said as u64, 1), "{case}");
+        assert_eq!(
+            (whole.rcvbyte, of_it.times.time_to_first_byte.count()),
+            (said as u64, 1),
+            "{case}"
+        );
     }
 }
 

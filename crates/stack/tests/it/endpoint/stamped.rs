@@ -187,7 +187,7 @@ fn header_counts_in_sizes_and_checksums() {
                 let case = format!("{size} bytes from {first}");
                 assert_eq!((udp.rcvpkt, udp.rcvbyte), (1, u64::from(size) + 12), "{case}");
                 assert_eq!(udp.fragmented, u64::from(size > whole), "{case}");
-                assert_eq!((strays.damaged, endpoint.counters().closed), (0, 1), "{case}");
+                assert_eq!((strays.malformed, endpoint.counters().closed), (0, 1), "{case}");
                 assert_eq!(times(endpoint).times.count(), 1, "{case}");
             }
         }

@@ -187,7 +187,7 @@ fn invalid_segments_are_counted_by_cause() {
         put(&mut world.up, &frame);
         assert_eq!(answers(&mut world), [0_u8; 0], "a segment without ports gets no answer");
         let tcp = world.server.tcp();
-        [tcp.rcvbadoff, tcp.rcvshort, tcp.rcvbadsum, world.server.unmatched().damaged]
+        [tcp.rcvbadoff, tcp.rcvshort, tcp.rcvbadsum, world.server.unmatched().malformed]
     };
     assert_eq!(hear(&|frame| frame[OFFSET] = 0x40), [1, 0, 0, 1], "below the minimum");
     assert_eq!(hear(&|frame| frame[OFFSET] = 0xf0), [2, 0, 0, 2], "beyond the end");
@@ -205,7 +205,7 @@ fn invalid_segments_are_counted_by_cause() {
         frame[damage] ^= 0x80;
         put(&mut world.up, &frame);
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-        let counted = [world.server.tcp().rcvbadsum, world.server.unmatched().damaged];
+        let counted = [world.server.tcp().rcvbadsum, world.server.unmatched().malformed];
         assert_eq!(counted, expected);
     }
     // Damage in the IP header is attributed to no flow.
@@ -213,7 +213,7 @@ fn invalid_segments_are_counted_by_cause() {
     frame[22] ^= 1;
     put(&mut world.up, &frame);
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-    let counted = [world.server.tcp().rcvbadsum, world.server.unmatched().damaged];
+    let counted = [world.server.tcp().rcvbadsum, world.server.unmatched().malformed];
     assert_eq!(counted, [2, 3]);
 }
 

@@ -44,7 +44,7 @@ fn each_client_server_pair_uses_all_ports_in_any_order() {
                 }
                 let flows = world.client.counters();
                 assert_eq!(flows.active, pairs * 40, "{order:?} {pairing:?} {over:?}");
-                assert!(flows.tuple_in_use > 0);
+                assert!(flows.no_free_tuple > 0);
             }
         }
     }
@@ -72,8 +72,8 @@ fn flow_takes_the_next_free_port() {
     world.run(SECOND, |_, _| {});
     let flows = |place| world.client.tally(place).unwrap().flows;
     assert_eq!((flows(0).active, flows(1).active), (7, 3));
-    assert_eq!((flows(0).tuple_in_use, flows(1).tuple_in_use), (0, 0));
+    assert_eq!((flows(0).no_free_tuple, flows(1).no_free_tuple), (0, 0));
     let last = flows(2);
-    assert_eq!((last.offered, last.made, last.tuple_in_use), (5, 0, 5), "the shortfall is told");
+    assert_eq!((last.offered, last.made, last.no_free_tuple), (5, 0, 5), "the shortfall is told");
     assert_eq!(world.server.counters().active, 10);
 }

@@ -2,7 +2,7 @@
 
 use wirestorm_base::time::Instant;
 use wirestorm_model::blackhole::Blackhole;
-use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, StrayCounters};
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, UnmatchedCounters};
 use wirestorm_stack::program::Buffers;
 use wirestorm_wire::checksum;
 
@@ -47,7 +47,7 @@ fn ipv6(next: u8, extensions: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
 fn answers(
     sent: &[Vec<u8>],
     change: impl Fn(&mut EndpointOptions),
-) -> (Vec<Vec<u8>>, StrayCounters) {
+) -> (Vec<Vec<u8>>, UnmatchedCounters) {
     let mut world = World::of(vec![], vec![], &Buffers::default());
     let mut options = options(vec![template(vec![], server(80))], &Buffers::default(), 1);
     change(&mut options);
@@ -141,7 +141,7 @@ fn no_error_for_known_multicast_or_damaged_packets() {
     for (case, frame) in cases.into_iter().enumerate() {
         let (answered, strays) = answers(&[frame], |_| {});
         assert_eq!((answered.len(), strays.unreachable_sent), (0, 0), "case {case}");
-        assert_eq!(strays.other_protocol + strays.damaged, 1, "case {case}");
+        assert_eq!(strays.other_protocol + strays.malformed, 1, "case {case}");
     }
     let mut damaged = ipv4(SCTP, 0, &[7; 12], |_| {});
     damaged[22] -= 1;

@@ -154,7 +154,7 @@ impl World {
         assert_eq!((server.counters().closed, server.counters().active), (connections, 0));
         assert_eq!(client.tcp().rcvbyte, connections * 5_000);
         assert_eq!(server.tcp().rcvackbyte, client.tcp().rcvbyte);
-        assert_eq!(client.unmatched().damaged + server.unmatched().damaged, 0);
+        assert_eq!(client.unmatched().malformed + server.unmatched().malformed, 0);
         assert_eq!(client.tcp().sndrexmitpack + server.tcp().sndrexmitpack, 0);
     }
 }

@@ -161,8 +161,8 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
         flows = report["flows"]
         waiting += flows["time_wait"] if "time_wait" in flows else flows["waiting"]
         # Ports have no add-on, nor do all templates.
-        if report.get("stamped"):
-            _add_latency(sums, report["stamped"])
+        if report.get("datagram_latency"):
+            _add_latency(sums, report["datagram_latency"])
     tcp, udp = _open(sums)
     sums["m_active_flows"] = 0 if is_over else sums["m_active_flows"]
     unanswered = sums["tcps_connattempt"] + sums["tcps_accepts"]
@@ -201,15 +201,15 @@ def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
         "m_active_flows": flows["active"],
         "flows_total": flows["flows_total"],
         "flows_other": flows["flows_other"],
-        "flows_skipped": flows["skipped"] + flows["switched_off"],
-        "err_flow_overflow": flows["overflow"],
-        "err_c_tuple_err": flows["tuple_in_use"],
+        "flows_skipped": flows["skipped"] + flows["clients_disabled"],
+        "err_flow_overflow": flows["flow_table_full"],
+        "err_c_tuple_err": flows["no_free_tuple"],
         "err_c_nf_throttled": flows["late"],
         "err_cwf" if report["side"] == "client" else "err_no_syn": flows.get("no_flow", 0),
         "err_no_template": flows.get("no_template", 0),
         "err_defer_no_template": flows.get("no_match", 0),
         "err_fragments_ipv4_drop": sum(flows.get(name, 0) for name in _FRAGMENTS_LOST),
-        "err_l4_cs": flows.get("damaged", 0),
+        "err_l4_cs": flows.get("malformed", 0),
         "err_no_tcp_udp": flows.get("other_protocol", 0),
     }
 

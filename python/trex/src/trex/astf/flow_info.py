@@ -30,17 +30,17 @@ def flows_of(
         for flow in port["connections"]["sampled_flows"]:
             for sample in flow["samples"]:
                 number = round(sample["at_s"] / interval_s)
-                yield f"{flow['own']}-{flow['peer']}", number, _info(flow, sample)
+                yield f"{flow['local']}-{flow['remote']}", number, _info(flow, sample)
 
 
 def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of a sample: times in milliseconds, lengths in bytes."""
     threshold = sample["ssthresh"]
     is_open = sample["state"] != "SYN-SENT"
-    sent = sample["acknowledged_bytes"] + sample["backlog"] - sample["unsent"]
+    sent = sample["acknowledged_bytes"] + sample["bytes_in_flight"] - sample["unsent"]
     return {
         "origin": flow["side"],
-        "duration": round((sample["at_s"] - flow["began_s"]) * 1e3),
+        "duration": round((sample["at_s"] - flow["start_s"]) * 1e3),
         "state": _STATES.get(sample["state"], 0),
         "rto": sample["rto_us"] // 1000,
         "rtt": ((sample["rtt_us"] or 0) << _ROUND_TRIP_SHIFT) // 1000,
@@ -66,9 +66,9 @@ def _agreed(sample: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the negotiated options, and the peer's idle time if it is known."""
     found: dict[str, Any] = {}
     options = "".join(text for name, text in _OPTIONS.items() if sample[name])
-    if sample["send_scale"] is not None:
+    if sample["send_window_scale"] is not None:
         options += "/wscale"
-        found.update(snd_wscale=sample["send_scale"], rcv_wscale=sample["receive_scale"])
-    if sample["silent_ms"] is not None:
-        found["last_data_recv"] = sample["silent_ms"]
+        found.update(snd_wscale=sample["send_window_scale"], rcv_wscale=sample["receive_window_scale"])
+    if sample["idle_ms"] is not None:
+        found["last_data_recv"] = sample["idle_ms"]
     return {"options": options, **found}

@@ -37,8 +37,8 @@ _COUNTERS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "m_err_buf_len": ((), "frames with too little memory"),
     "m_err_dst_port": (("other_port",), "datagrams to another port than that of GTP-U"),
     "m_err_gtpu_type": (("other_message",), "GTP-U messages other than packets"),
-    "m_err_data_len": (("cut_short",), "truncated frames"),
-    "m_encapsulated_hdr": (("bad_inner", "not_ecn_capable"), "invalid inner packets"),
+    "m_err_data_len": (("truncated",), "truncated frames"),
+    "m_encapsulated_hdr": (("inner_not_ip", "not_ecn_capable"), "invalid inner packets"),
 }
 
 

@@ -234,7 +234,7 @@ fn impairments_of_ports_are_counted_and_recovered() {
     }
     // A bit error in IP version or length makes the packet unrecognizable instead of damaged.
     let (damaged, corrupted) =
-        (number(1, "connections/flows/damaged"), number(0, "impairment/corrupted"));
+        (number(1, "connections/flows/malformed"), number(0, "impairment/corrupted"));
     assert!((corrupted * 8 / 10..=corrupted).contains(&damaged), "{damaged} {outcome}");
     assert_eq!(number(1, "connections/tcp/rcvbyte"), 300 * 2 * 100, "{outcome}");
     let connect = number(0, "connections/times/connect/p50_ns");

@@ -154,7 +154,7 @@ fn browser_renders_a_page_over_one_http_2_connection() {
         "{outcome}"
     );
     assert_eq!(
-        (number("connections/tcp/accepts"), number("connections/tls/full")),
+        (number("connections/tcp/accepts"), number("connections/tls/full_handshakes")),
         (2, 2),
         "{outcome}"
     );

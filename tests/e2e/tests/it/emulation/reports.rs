@@ -296,6 +296,6 @@ fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
     wait_for_frames(&lab.b, heard + 1);
     let outcome = stop_with_failures(servers);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
-    ["connections/flows/damaged", "connections/tcp/rcvbadsum", "connections/flows/no_template"]
+    ["connections/flows/malformed", "connections/tcp/rcvbadsum", "connections/flows/no_template"]
         .map(number)
 }

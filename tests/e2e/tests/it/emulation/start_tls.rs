@@ -27,7 +27,11 @@ fn number(outcome: &Outcome, name: &str, pointer: &str) -> u64 {
 fn assert_protected(outcome: &Outcome, name: &str, flows: u64) {
     let number = |pointer| number(outcome, name, pointer);
     assert_eq!(number("/flows/closed"), flows, "{name}: {outcome}");
-    assert_eq!(number("/tls/full") + number("/tls/resumed"), flows, "{name}: {outcome}");
+    assert_eq!(
+        number("/tls/full_handshakes") + number("/tls/resumed_handshakes"),
+        flows,
+        "{name}: {outcome}"
+    );
     assert_eq!(number("/flows/program_failed"), 0, "{name}: {outcome}");
 }
 
@@ -123,7 +127,7 @@ fn curl_and_openssl_start_tls_with_emulated_servers() {
     let outcome = stop(server);
     let handshakes = |name| {
         let of = |kind: &str| number(&outcome, name, &format!("/tls/{kind}"));
-        (of("full") + of("resumed"), of("resumed"))
+        (of("full_handshakes") + of("resumed_handshakes"), of("resumed_handshakes"))
     };
     assert_eq!(handshakes("mail").0, 2, "{outcome}");
     assert_eq!(handshakes("files").0, 2 * 3 + 1 + 1, "{outcome}");
@@ -240,7 +244,11 @@ fn vsftpd_serves_emulated_clients_over_tls() {
         for name in ["t", "t.retr.report.bin", "t.stor.new.bin", "t.list"] {
             assert_protected(&outcome, name, 6);
         }
-        assert_eq!(number(&outcome, "t.retr.report.bin", "/tls/resumed"), 6, "{outcome}");
+        assert_eq!(
+            number(&outcome, "t.retr.report.bin", "/tls/resumed_handshakes"),
+            6,
+            "{outcome}"
+        );
         let expected: Vec<u8> = (0..40_000).map(|byte| byte as u8).collect();
         assert_eq!(fs::read(file("new.bin")).unwrap(), expected, "{reuse}");
     }

@@ -105,8 +105,8 @@ fn openssl_and_curl_use_an_emulated_server() {
     let outcome = stop(emulated);
     let tls = |name: &str| outcome.number(&format!("/ports/0/connections/tls/{name}"));
     // Each curl fetches all its pages over one connection.
-    assert_eq!(tls("full") + tls("resumed"), 6, "{outcome}");
-    assert_eq!(tls("resumed"), 2, "{outcome}");
+    assert_eq!(tls("full_handshakes") + tls("resumed_handshakes"), 6, "{outcome}");
+    assert_eq!(tls("resumed_handshakes"), 2, "{outcome}");
     assert_eq!(tls("handshake/count"), 6, "{outcome}");
     assert!(outcome.number("/ports/0/connections/tcp/sndbyte_ok") > pages * PAGE, "{outcome}");
 }
@@ -181,7 +181,7 @@ fn nginx_serves_emulated_clients_over_tls() {
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
         assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
         let tls = |name: &str| outcome.number(&format!("/ports/0/connections/tls/{name}"));
-        assert_eq!(tls("full") + tls("resumed"), 100, "{outcome}");
+        assert_eq!(tls("full_handshakes") + tls("resumed_handshakes"), 100, "{outcome}");
         assert_eq!((tls("truncated"), tls("handshake/count")), (0, 100), "{outcome}");
         let received = outcome.number("/ports/0/connections/tcp/rcvbyte");
         assert!(received > 100 * PAGE, "{outcome}");
@@ -190,7 +190,11 @@ fn nginx_serves_emulated_clients_over_tls() {
         let lines = |what: &str| log.lines().filter(|line| **line == *what).count() as u64;
         let reused = lines(&format!("TLSv{version} r pages.test"));
         let new = lines(&format!("TLSv{version} . pages.test"));
-        assert_eq!((new, reused), (tls("full"), tls("resumed")), "{outcome}\n{log}");
+        assert_eq!(
+            (new, reused),
+            (tls("full_handshakes"), tls("resumed_handshakes")),
+            "{outcome}\n{log}"
+        );
         match resume {
             // The first ten start together and have no session yet.
             true => assert!((50..=90).contains(&reused), "{reused}"),
@@ -291,7 +295,7 @@ fn openssl_sends_a_client_certificate_to_an_emulated_server() {
     // The rejected connections with their causes; one of the others is from curl.
     assert_eq!(number("connections/tls/failures/peer has no certificate"), 2, "{outcome}");
     assert_eq!(number("connections/tls/failures/certificate of an unknown issuer"), 2, "{outcome}");
-    assert_eq!(number("connections/tls/full"), 3, "{outcome}");
+    assert_eq!(number("connections/tls/full_handshakes"), 3, "{outcome}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn assert_whole(outcome: &Outcome, frames: u64) {
     {
         assert_eq!(measured(outcome, 0, what), expected, "{what}: {outcome}");
     }
-    assert_eq!(outcome.number("/ports/1/rx/unsigned"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/no_signature"), 0, "{outcome}");
     assert_eq!(outcome.number("/ports/1/rx/wrong_port"), 0, "{outcome}");
 }
 

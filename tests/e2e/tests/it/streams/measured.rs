@@ -75,11 +75,11 @@ fn each_flow_is_measured_separately() {
         assert!(mixed.is_null(), "frames of several lengths are not compared");
         assert!(outcome.result().pointer("/flows/2/lost").unwrap().is_null());
         // Other frames come from the kernel: neighbour discovery, multicast reports.
-        assert!(outcome.number("/ports/1/rx/unsigned") >= 200, "{outcome}");
+        assert!(outcome.number("/ports/1/rx/no_signature") >= 200, "{outcome}");
         assert_eq!(outcome.number("/ports/1/rx/wrong_port"), 0);
         let stamped = if backend == "xdp" { "xdp" } else { "process" };
-        assert_eq!(outcome.text("/ports/0/tx/stamped"), stamped);
-        assert_eq!(outcome.text("/ports/1/rx/stamped"), "xdp");
+        assert_eq!(outcome.text("/ports/0/tx/timestamp_point"), stamped);
+        assert_eq!(outcome.text("/ports/1/rx/timestamp_point"), "xdp");
     }
 }
 
