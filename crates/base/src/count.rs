@@ -12,10 +12,10 @@ pub struct Pluralised<'a> {
 /// Returns a number with `one` if it is 1, else with `several`: `1 frame was`, `3 frames were`.
 ///
 /// ```
-/// use wirestorm_base::count::counted;
+/// use wirestorm_base::count::pluralise;
 ///
-/// assert_eq!(counted(1, "frame was", "frames were").to_string(), "1 frame was");
-/// assert_eq!(counted(0, "frame was", "frames were").to_string(), "0 frames were");
+/// assert_eq!(pluralise(1, "frame was", "frames were").to_string(), "1 frame was");
+/// assert_eq!(pluralise(0, "frame was", "frames were").to_string(), "0 frames were");
 /// ```
 pub const fn pluralise<'a>(number: u64, one: &'a str, several: &'a str) -> Pluralised<'a> {
     Pluralised { number, words: if number == 1 { one } else { several } }

@@ -27,7 +27,7 @@ pub(super) fn table(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     }
     write!(f, "\n{:<8}", "")?;
     for _ in ports {
-        row(f, ["new /s", "concurrent", "failed", "b/s out", "b/s in"].map(str::to_owned))?;
+        row(f, ["new /s", "active", "failed", "b/s out", "b/s in"].map(str::to_owned))?;
     }
     writeln!(f)?;
     for first in (0..intervals).step_by(together) {

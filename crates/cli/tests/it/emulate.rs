@@ -425,7 +425,7 @@ fn errors_have_the_file_the_step_and_the_expected_value() {
     for (found, other, expected) in [
         (step, "{send: 'x'}, {select_group: g}", "client.program[1].select_group: found \"g\""),
         (step, "{repeat: {steps: [{idle: 1s}, {send_datagram: x}]}}", "program[0].repeat.steps[1]"),
-        (step, "{sned: x}", "or a word by itself: connect, wait_for_close, reset"),
+        (step, "{sned: x}", "or one of the words connect, wait_for_close, reset"),
         ("rate: 1}", "rate: 1e30}", "more than 0 and at most 10^18"),
         ("rate: 1}", "rate: -1}", "more than 0 and at most 10^18"),
         ("- name: page", "- name: page\n    tls: {ciphers: [TLS_FOO]}", "found the cipher suite"),

@@ -246,11 +246,11 @@ fn clients_parse_responses_of_other_servers() {
         );
     }
     for (said, waits, kept) in [
-        ("response_bytes: 900", "Need(900)", "anew if closed\n"),
+        ("response_bytes: 900", "ReceiveOrFail(900)", "anew if closed\n"),
         ("think_time: 0s", "<whole message", "anew unless kept\n"),
         ("method: HEAD", "NeedWhole(HttpHead)", "anew unless kept\n"),
         ("reconnect: false", "<whole message", "kept\nNeedOpen\n"),
-        ("reconnect: false, response_bytes: 900", "Need(900)", "NeedOpen\n"),
+        ("reconnect: false, response_bytes: 900", "ReceiveOrFail(900)", "NeedOpen\n"),
     ] {
         let (client, _) = programs(&format!("http: {{requests: 2, {said}}}"), "c").unwrap();
         let shown = shown(&client).replace("waits 0 to 0 us\n", "").replace("HEAD /", "GET /");
@@ -530,8 +530,8 @@ fn each_ftp_transfer_is_a_template_of_its_own() {
     let closed = "until it closes\n".to_owned();
     let expected = [
         ("nlst", closed.clone(), "at once\n>\"a\\r\\nb\\r\\n\"\n".to_owned()),
-        ("retr.a", format!("Need(9000)\n{closed}"), "at once\n>\"\" and 9000 more\n".to_owned()),
-        ("retr.b", format!("Need(1024)\n{closed}"), "at once\n>\"\" and 1024 more\n".to_owned()),
+        ("retr.a", format!("ReceiveOrFail(9000)\n{closed}"), "at once\n>\"\" and 9000 more\n".to_owned()),
+        ("retr.b", format!("ReceiveOrFail(1024)\n{closed}"), "at once\n>\"\" and 1024 more\n".to_owned()),
         ("stor.c", "Connect\n".to_owned(), closed.clone()),
     ];
     assert_eq!(transfers(&templates), expected);
@@ -560,7 +560,7 @@ fn each_ftp_transfer_is_a_template_of_its_own() {
     let templates = ftp("files: [b], upload: [{name: c, size: 5}]", "s").unwrap();
     let names: Vec<_> = transfers(&templates).iter().map(|(name, ..)| name.to_string()).collect();
     assert_eq!(names, ["list", "nlst", "retr.b", "stor.c", "stor"]);
-    assert_eq!(transfers(&templates)[3].2, format!("Need(5)\n{closed}"));
+    assert_eq!(transfers(&templates)[3].2, format!("ReceiveOrFail(5)\n{closed}"));
     assert_eq!(transfers(&templates)[4].2, closed);
 
     // Templates exist only for the configured transfers.
@@ -738,9 +738,9 @@ fn every_error_has_its_path() {
         (
             "http: {path: \"/${n}\"}",
             "cs",
-            "http.path: found \"n\", expected a value that every flow",
+            "http.path: found \"n\", expected a predefined value",
         ),
-        ("http: {headers: {A: \"${b}\"}}", "cs", "http.headers.A: found \"b\", expected a value"),
+        ("http: {headers: {A: \"${b}\"}}", "cs", "http.headers.A: found \"b\", expected a predefined"),
         ("http: {host: \"${\"}", "cs", "http.host: found ${ without }"),
         ("http: {set: {flow: 1}}", "cs", "http.set.flow: \"flow\" is a predefined value already"),
         (

@@ -129,11 +129,11 @@ fn tunnels() -> Value {
         "teid_step" => {
             described("Difference between the TEIDs of consecutive clients. Default: 1.", number())
         }
-        "from" => described(
+        "src" => described(
             "Address of the tunnel end at the clients. Default: the port's address.",
             text(),
         ),
-        "to" => described(
+        "dst" => described(
             "Address of the far tunnel end. The port resolves its MAC unless `ethernet` or \
             `devices` name one. Default: the port's address.",
             text(),

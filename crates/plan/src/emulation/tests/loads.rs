@@ -100,11 +100,11 @@ fn open_flows_of_a_rate_can_be_limited() {
         ("{rate: x}", "client.load.rate: found \"x\", expected connections a second"),
         (
             "{concurrent: 5, concurrent_max: 6}",
-            "client.load.concurrent_max: found an unknown field, expected one of",
+            "client.load.concurrent_max: found an unknown field, expected concurrent? (one of",
         ),
         (
             "{concurrent_max: 6}",
-            "client.load.concurrent_max: found an unknown field, expected one of",
+            "client.load.concurrent_max: found an unknown field, expected concurrent? (one of",
         ),
         ("{rate: 5k, poisson: 6}", "client.load: found both"),
         ("{rate: 5k, concurrent: 6}", "client.load: found both"),

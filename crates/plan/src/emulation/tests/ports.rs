@@ -116,7 +116,7 @@ fn tunnels_of_a_port_are_parsed() {
         ),
         (
             "{clients: 1.1.1.1, teid: 1, src: 1.1.1.1, dst: \"fd00::1\"}",
-            "[0].to: found \"fd00::1\", expected an address of the family of 1.1.1.1",
+            "[0].dst: found \"fd00::1\", expected an address of the family of 1.1.1.1",
         ),
         ("{clients: 1.1.1.1, teid: 1, dst: 1.1.1.1, source_port: 0}", "[0].source_port: found 0"),
         ("{clients: 1.1.1.1, teid: 1, dst: 1.1.1.1, type: 1}", "[0].type: found an unknown field"),
@@ -196,7 +196,7 @@ fn vlan_tags_mpls_labels_and_next_hops_of_devices_are_parsed() {
             "next_hop: 10.0.9.1, dst: \"02:00:00:00:00:09\"",
             ".next_hop: found dst as well, expected one of them",
         ),
-        ("vlan: 5, next_hop_source: 10.0.9.9", ".next_hop_from: needs next_hop, which is missing"),
+        ("vlan: 5, next_hop_source: 10.0.9.9", ".next_hop_source: needs next_hop, which is missing"),
         (
             "next_hop: 10.0.9.1, next_hop_source: \"fd00::9\"",
             ".next_hop_source: found \"fd00::9\", expected an address of the family of 10.0.9.1",

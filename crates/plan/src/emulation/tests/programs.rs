@@ -344,7 +344,7 @@ fn errors_in_values_have_their_path() {
             "send: '${flow:octal}'",
             "[0].send: found \"octal\" in ${flow:octal}, expected hex, bytes, u8, u16, u32, u64, octets,",
         ),
-        ("send: '${flow.length}'", "[0].send: found \"flow.length\", expected a value"),
+        ("send: '${flow.length}'", "[0].send: found \"flow.length\", expected a predefined value"),
         ("send: {text: a, hex: '00'}", "[0].send.hex: found hex beside text"),
         ("send: {hex: '0'}", "[0].send.hex: found \"0\", expected bytes in hexadecimal"),
         ("send: {hex: '+1'}", "[0].send.hex: found \"+1\", expected bytes in hexadecimal"),
@@ -520,12 +520,13 @@ fn errors_in_accepted_flows_have_their_path() {
         (
             "- start_flow: {port: port}",
             "- start_flow: {port: prot}",
-            "templates[0].client.program[4].start_flow.port: found \"prot\", expected a value",
+            "templates[0].client.program[4].start_flow.port: found \"prot\", expected a predefined value",
         ),
         (
             "- start_flow: {port: port}",
             "- start_flow: {port: port, client_port: prot}",
-            "templates[0].client.program[4].start_flow.client_port: found \"prot\", expected a value",
+            "templates[0].client.program[4].start_flow.client_port: found \"prot\", expected a \
+             predefined value",
         ),
         (
             "- start_flow: {port: port}",

@@ -16,7 +16,7 @@ fn every_error_has_its_path() {
         (
             "load: {rate: 5k}",
             "load: {rate: 5k, ramp_up: 5s}",
-            "templates[0].client.load.ramp_up: belongs in the client, next to `load`: move ramp there",
+            "templates[0].client.load.ramp_up: belongs in the client, next to `load`: move ramp_up there",
         ),
         (
             "load: {rate: 5k}",

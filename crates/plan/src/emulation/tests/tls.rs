@@ -86,7 +86,7 @@ fn http2_settings_are_parsed() {
         ),
         (
             "    http2: {max_concurrent_streams: 0}\n",
-            "templates[0].http2.streams: found 0, expected a whole number",
+            "templates[0].http2.max_concurrent_streams: found 0, expected a whole number",
         ),
         (
             "    http2: {initial_window_size: 99999999}\n",

@@ -203,7 +203,7 @@ fn all_words() -> Value {
             {"name": "plain", "tls": true, "client": client(json!({"program": []}))},
             {"name": "mail", "tls": true, "transactions": false, "smtp": {"start_tls": true}, "client": client(json!({}))},
             {"name": "streams", "http": {"version": 2, "requests": 4, "pipeline": 2}, "tls": true,
-                "http2": {"streams": 5, "window": 65535}, "client": client(json!({}))},
+                "http2": {"max_concurrent_streams": 5, "initial_window_size": 65535}, "client": client(json!({}))},
             {"name": "stream", "http2": true, "client": client(json!({"program": []}))},
             {
                 "name": "datagrams", "transport": "udp",
