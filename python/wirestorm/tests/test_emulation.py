@@ -96,7 +96,7 @@ def test_result_has_rows_a_table_and_json(lab):
     assert all(it is None or isinstance(it, (str, int, float)) for it in values)
     port = result.port_records()[0]
     assert port["connections_flows_closed"] == port["connections_tcp_connects"] == 5
-    assert port["tx_packets"] > 0 and "impairment_from" in port
+    assert port["tx_packets"] > 0 and "impairment" in port
     lines = str(result).splitlines()
     assert any(line.split()[:2] == ["a", "5"] for line in lines), lines
     assert max(map(len, lines)) <= 80
@@ -313,7 +313,7 @@ def test_verify_checksums_drops_frames_with_partial_checksums(lab, verifies):
         running.stop()
         result = running.wait()
     flows = result.port("b").connections.flows
-    assert (any(connected), flows.damaged > 0) == (not verifies, verifies)
+    assert (any(connected), flows.malformed > 0) == (not verifies, verifies)
 
 
 def test_progress_callback_runs_and_duration_ends_the_load(lab):

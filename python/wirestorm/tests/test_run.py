@@ -333,7 +333,7 @@ def test_runs_that_cannot_send_fail_before_the_first_frame(lab):
         with pytest.raises(ws.RunError) as caught:
             ws.run(plan_of(), ports)
         assert said in str(caught.value) and caught.value.result is None
-    with pytest.raises(ws.RunError, match="longer than"):
+    with pytest.raises(ws.RunError, match="exceeds the maximum"):
         ws.run(plan_of(size=9000), lab.ports)
     with pytest.raises(ws.PlanError, match=r"flows\[0\]\.tx"):
         ws.run({"ports": [], "flows": [{"name": "x", "tx": "a", "packet": []}]})

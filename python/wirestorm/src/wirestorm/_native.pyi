@@ -103,7 +103,7 @@ class Run:
     def stop(self) -> None:
         """Stops the run. Returns at once."""
 
-    def give(self, flows: list[str], order: str, value: str | None = None) -> None:
+    def send_command(self, flows: list[str], order: str, value: str | None = None) -> None:
         """Sends a command to flows by name: pause, resume, start, stop, rate or scale."""
 
     def progress(self) -> dict[str, Any] | None:

@@ -99,29 +99,29 @@ class Running:
     def stop(self, *flows: str) -> None:
         """Stops the run, or only these flows. Returns at once."""
         if flows:
-            self._native.give(list(flows), "stop")
+            self._native.send_command(list(flows), "stop")
         else:
             self._native.stop()
 
     def start(self, *flows: str) -> None:
         """Starts flows that have ended or that wait for a trigger."""
-        self._native.give(list(flows), "start")
+        self._native.send_command(list(flows), "start")
 
     def pause(self, *flows: str) -> None:
         """Pauses flows. Frames that the port has queued already still leave."""
-        self._native.give(list(flows), "pause")
+        self._native.send_command(list(flows), "pause")
 
     def resume(self, *flows: str) -> None:
         """Resumes paused flows."""
-        self._native.give(list(flows), "resume")
+        self._native.send_command(list(flows), "resume")
 
     def set_rate(self, rate: str, *flows: str) -> None:
         """Changes the rate of flows: `"1Mpps"`, `"10G-l1"`, `"10G-l2"` or `"max"`."""
-        self._native.give(list(flows), "rate", rate)
+        self._native.send_command(list(flows), "rate", rate)
 
     def scale(self, factor: float, *flows: str) -> None:
         """Changes the rate of flows to a multiple of the plan's rate."""
-        self._native.give(list(flows), "scale", f"{factor:.9f}")
+        self._native.send_command(list(flows), "scale", f"{factor:.9f}")
 
     def wait(
         self,

@@ -253,7 +253,7 @@ class Transmission:
         names = list(self._run.flows)
         if ids is not None:
             names = [name for name in map(self._name, ids) if name in names]
-        self._run.give(names, order)
+        self._run.send_command(names, order)
         self.is_steady = False
 
     def _name(self, number: int) -> str:
