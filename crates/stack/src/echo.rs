@@ -15,7 +15,7 @@ use wirestorm_wire::packet::{
 };
 
 use crate::frame::network_header;
-use crate::heard::{EchoReply, HostEvent};
+use crate::host_event::{EchoReply, HostEvent};
 
 /// ICMP or ICMPv6 echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,15 +101,15 @@ pub(crate) fn handle_ipv4(mac: MacAddress, frame: &[u8]) -> Option<HostEvent> {
 }
 
 /// Handles an ICMPv6 message in a frame. The answer to a request for all nodes comes from the
-/// host's address `own` (RFC 4443 section 4.2).
-pub(crate) fn handle_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<HostEvent> {
+/// host's address `source` (RFC 4443 section 4.2).
+pub(crate) fn handle_ipv6(mac: MacAddress, source: Ipv6Addr, frame: &[u8]) -> Option<HostEvent> {
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv6::Packet::new(outer.payload()).ok()?;
     let message = icmpv6::Packet::new(packet.payload()).ok()?;
     let echo = Echo {
         macs: (mac, outer.source()),
         source: packet.source().into(),
-        destination: own.into(),
+        destination: source.into(),
         traffic_class: packet.traffic_class(),
         hop_limit: packet.hop_limit(),
         identifier: message.identifier(),
@@ -118,7 +118,7 @@ pub(crate) fn handle_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Optio
         is_right: is_icmpv6_checksum_valid(&packet),
     };
     match message.kind() {
-        icmpv6::ECHO_REPLY if own == packet.destination() => echo.reply(),
+        icmpv6::ECHO_REPLY if source == packet.destination() => echo.reply(),
         icmpv6::ECHO_REQUEST => echo.answer(),
         _ => None,
     }

@@ -9,7 +9,7 @@ use wirestorm_wire::packet::{ipv4, ipv6};
 use wirestorm_wire::prefix::Prefix;
 
 use crate::echo;
-use crate::heard::HostEvent;
+use crate::host_event::HostEvent;
 use crate::neighbour::{self, ALL_NODES, ProgramNames};
 use wirestorm_model::address_range::AddressRange;
 
@@ -80,7 +80,7 @@ pub struct Route {
 impl Host {
     /// Whether an address is one of the host's own or one for which it answers.
     pub fn owns(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|own| own.address == address)
+        self.addresses.iter().any(|prefix| prefix.address == address)
             || self.proxied.iter().any(|guests| guests.have(address))
     }
 
@@ -113,7 +113,7 @@ impl Host {
             {
                 self.ipv6_in_scope_of(destination)?.into()
             }
-            _ => self.addresses.iter().find(|own| own.contains(neighbour))?.address,
+            _ => self.addresses.iter().find(|prefix| prefix.contains(neighbour))?.address,
         };
         Some(Route { source, next_hop: neighbour })
     }
@@ -121,15 +121,15 @@ impl Host {
     /// Returns an own IPv6 address of the same scope (link-local or not) as `other`, or else any
     /// IPv6 address.
     fn ipv6_in_scope_of(&self, other: Ipv6Addr) -> Option<Ipv6Addr> {
-        let own = || {
-            self.addresses.iter().filter_map(|own| match own.address {
+        let local_addresses = || {
+            self.addresses.iter().filter_map(|prefix| match prefix.address {
                 IpAddr::V6(address) => Some(address),
                 IpAddr::V4(_) => None,
             })
         };
         let is_alike =
-            |own: &Ipv6Addr| own.is_unicast_link_local() == other.is_unicast_link_local();
-        own().find(is_alike).or_else(|| own().next())
+            |address: &Ipv6Addr| address.is_unicast_link_local() == other.is_unicast_link_local();
+        local_addresses().find(is_alike).or_else(|| local_addresses().next())
     }
 
     /// Returns the frame that requests the Ethernet address of a neighbour (RFC 826, RFC 4861).
@@ -150,12 +150,12 @@ impl Host {
     /// Returns frames that announce the host's addresses to all neighbours. These are gratuitous
     /// ARP (RFC 5227 section 3) and unsolicited neighbour advertisements (RFC 4861 section 7.2.6).
     pub fn announcements(&self) -> Vec<Vec<u8>> {
-        let announcement = |own: IpAddr| match own {
+        let announcement = |address: IpAddr| match address {
             IpAddr::V4(address) => Some(neighbour::arp_request(self.mac, address, address)),
             IpAddr::V6(address) => neighbour::unsolicited_advertisement(self.mac, address),
         };
-        let own = self.addresses.iter().map(|own| own.address);
-        let all = own.chain(self.proxied.iter().flat_map(ProxiedAddresses::announced));
+        let local_addresses = self.addresses.iter().map(|prefix| prefix.address);
+        let all = local_addresses.chain(self.proxied.iter().flat_map(ProxiedAddresses::announced));
         all.filter_map(announcement).map(|frame| self.tagged(frame)).collect()
     }
 
@@ -166,12 +166,14 @@ impl Host {
     /// interface, as well as the solicited-node multicast address corresponding to each of the IP
     /// addresses assigned to the interface."
     pub fn listener_reports(&self) -> Vec<Vec<u8>> {
-        let own = self.addresses.iter().map(|own| own.address);
+        let local_addresses = self.addresses.iter().map(|prefix| prefix.address);
         let guests = self.proxied.iter().filter(|it| it.range.first.is_ipv6());
         let groups =
-            own.chain(guests.flat_map(ProxiedAddresses::all)).filter_map(|address| match address {
-                IpAddr::V6(address) => Some(neighbour::solicited_node(address)),
-                IpAddr::V4(_) => None,
+            local_addresses.chain(guests.flat_map(ProxiedAddresses::all)).filter_map(|address| {
+                match address {
+                    IpAddr::V6(address) => Some(neighbour::solicited_node(address)),
+                    IpAddr::V4(_) => None,
+                }
             });
         let mut groups: Vec<_> = groups.take(GROUPS_MAX).collect();
         groups.sort_unstable();
@@ -186,7 +188,7 @@ impl Host {
         let Some(frame) = self.untagged(frame) else { return HostEvent::Ignored };
         match self.try_handle_frame(&frame) {
             Some(HostEvent::Reply(answer)) => HostEvent::Reply(self.tagged(answer)),
-            Some(heard) => heard,
+            Some(event) => event,
             None => HostEvent::Ignored,
         }
     }
@@ -200,7 +202,7 @@ impl Host {
         if destination != self.mac && !destination.is_multicast() {
             return None;
         }
-        let told = match outer.ethertype() {
+        let neighbour = match outer.ethertype() {
             ethertype::ARP => neighbour::neighbour_of_arp(outer.payload()),
             ethertype::IPV6 => {
                 let packet = ipv6::Packet::new(outer.payload()).ok()?;
@@ -208,7 +210,7 @@ impl Host {
             }
             _ => None,
         };
-        told.filter(|told| !self.owns(told.address) && !told.mac.is_multicast())
+        neighbour.filter(|neighbour| !self.owns(neighbour.address) && !neighbour.mac.is_multicast())
     }
 
     fn tagged(&self, mut frame: Vec<u8>) -> Vec<u8> {
@@ -250,8 +252,8 @@ impl Host {
                 let discovery =
                     neighbour::handle_neighbour_discovery(self.mac, owns, outer.source(), &packet);
                 discovery.or_else(|| {
-                    let own = self.reply_source(packet.destination(), packet.source())?;
-                    echo::handle_ipv6(self.mac, own, frame)
+                    let source = self.reply_source(packet.destination(), packet.source())?;
+                    echo::handle_ipv6(self.mac, source, frame)
                 })
             }
             _ => None,
@@ -317,8 +319,8 @@ mod tests {
         }
         for (guest, is_answered) in [(10, true), (11, false), (12, true), (13, false), (14, false)]
         {
-            let heard = tagged.handle_frame(&with(&TAGS, &asks(&alloc::format!("10.0.0.{guest}"))));
-            assert_eq!(matches!(heard, HostEvent::Reply(_)), is_answered, "{guest}");
+            let event = tagged.handle_frame(&with(&TAGS, &asks(&alloc::format!("10.0.0.{guest}"))));
+            assert_eq!(matches!(event, HostEvent::Reply(_)), is_answered, "{guest}");
         }
         let guests = ["10.0.0.10", "10.0.0.12"].map(|it| Prefix { address: ip(it), length: 32 });
         let announced = Host { addresses: [host().addresses, guests.into()].concat(), ..host() };

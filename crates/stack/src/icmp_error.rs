@@ -309,10 +309,10 @@ mod tests {
 
         let key = FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::TCP).with_ports(1_024, 80);
         let because = |cause| Some(IcmpError { key, sequence: SequenceNumber(7), cause });
-        let told = |mtu| because(Cause::TooBig { mtu });
-        assert_eq!(IcmpError::read(&ipv6_message(1_400)), told(1_400));
-        assert_eq!(IcmpError::read(&ipv6_message(200)), told(200));
-        assert_eq!(IcmpError::read(&ipv6_message(100_000)), told(u16::MAX));
+        let too_big = |mtu| because(Cause::TooBig { mtu });
+        assert_eq!(IcmpError::read(&ipv6_message(1_400)), too_big(1_400));
+        assert_eq!(IcmpError::read(&ipv6_message(200)), too_big(200));
+        assert_eq!(IcmpError::read(&ipv6_message(100_000)), too_big(u16::MAX));
         for (mtu, expected) in [(0, false), (1_279, false), (1_280, true)] {
             let error = IcmpError::read(&ipv6_message(mtu)).unwrap();
             assert_eq!(error.is_credible(), expected, "{mtu}");

@@ -11,8 +11,8 @@ pub mod content;
 mod echo;
 pub mod endpoint;
 mod frame;
-mod heard;
 mod host;
+mod host_event;
 pub mod http1;
 mod icmp_error;
 mod neighbour;
@@ -22,7 +22,7 @@ pub mod tcp;
 mod udp_echo;
 
 pub use echo::EchoRequest;
-pub use heard::{EchoReply, HostEvent};
 pub use host::{Host, ProxiedAddresses, Route};
+pub use host_event::{EchoReply, HostEvent};
 pub use neighbour::ProgramNames;
 pub use udp_echo::Datagram;

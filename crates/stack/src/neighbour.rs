@@ -14,7 +14,7 @@ use wirestorm_wire::packet::{
 };
 
 use crate::echo::is_icmpv6_checksum_valid;
-use crate::heard::HostEvent;
+use crate::host_event::HostEvent;
 
 /// Address of a neighbour, from one of its own messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ pub(crate) fn handle_arp(
     let sender = packet.sender_address();
     if packet.operation() == arp::REQUEST && owns(packet.target_address().into()) {
         let asker = (packet.sender_hardware(), sender);
-        let own = (mac, packet.target_address());
-        return Some(HostEvent::Reply(arp_frame(asker.0, arp::REPLY, own, asker)));
+        let sender_ends = (mac, packet.target_address());
+        return Some(HostEvent::Reply(arp_frame(asker.0, arp::REPLY, sender_ends, asker)));
     }
     // Announcements and replies carry the sender's address; a probe has no address yet.
     let is_known = !sender.is_unspecified() && !owns(sender.into());
@@ -382,8 +382,8 @@ mod tests {
     #[test]
     fn announcements_update_all_neighbours() {
         let (a, b) = (host(1), host(2));
-        for (own, announcement) in a.addresses.iter().zip(a.announcements()) {
-            let expected = HostEvent::Neighbour { address: own.address, mac: a.mac };
+        for (prefix, announcement) in a.addresses.iter().zip(a.announcements()) {
+            let expected = HostEvent::Neighbour { address: prefix.address, mac: a.mac };
             assert_eq!(b.handle_frame(&announcement), expected);
         }
     }
@@ -392,13 +392,13 @@ mod tests {
     fn requests_and_replies_give_the_address_of_their_sender() {
         let (a, b) = (host(1), host(2));
         for place in 0..2 {
-            let (own, other) = (a.addresses[place].address, b.addresses[place].address);
-            let question = a.solicitation(own, other).unwrap();
+            let (source, other) = (a.addresses[place].address, b.addresses[place].address);
+            let question = a.solicitation(source, other).unwrap();
             let HostEvent::Reply(answer) = b.handle_frame(&question) else { panic!("no answer") };
-            let told = |address, mac| Some(ProgramNames { address, mac, overrides: true });
-            assert_eq!(b.neighbour_of(&question), told(own, a.mac));
-            assert_eq!(a.neighbour_of(&answer), told(other, b.mac));
-            assert_eq!(b.neighbour_of(&a.announcements()[place]), told(own, a.mac));
+            let neighbour = |address, mac| Some(ProgramNames { address, mac, overrides: true });
+            assert_eq!(b.neighbour_of(&question), neighbour(source, a.mac));
+            assert_eq!(a.neighbour_of(&answer), neighbour(other, b.mac));
+            assert_eq!(b.neighbour_of(&a.announcements()[place]), neighbour(source, a.mac));
             assert_eq!(a.neighbour_of(&question), None, "of itself");
             for length in 0..answer.len() {
                 let _ = a.neighbour_of(&answer[..length]);
@@ -411,7 +411,7 @@ mod tests {
         timid[14 + 40 + 4] &= !0x20;
         assert_eq!(b.neighbour_of(&timid), None, "its checksum no longer matches");
         fix_checksum(&mut timid);
-        assert_eq!(b.neighbour_of(&timid).map(|told| told.overrides), Some(false));
+        assert_eq!(b.neighbour_of(&timid).map(|neighbour| neighbour.overrides), Some(false));
     }
 
     #[test]
@@ -458,7 +458,7 @@ mod tests {
         let link_local = "fe80::9".parse().unwrap();
         for (source, expected) in [(None, Ipv6Addr::UNSPECIFIED), (Some(link_local), link_local)] {
             let frames = listener_reports(mac, source, &groups);
-            let mut told = Vec::new();
+            let mut joined = Vec::new();
             for frame in &frames {
                 let outer = ethernet::Frame::new(&frame[..]).unwrap();
                 assert_eq!(outer.destination(), MacAddress([0x33, 0x33, 0, 0, 0, 0x16]));
@@ -476,10 +476,10 @@ mod tests {
                 assert_eq!((head[0], usize::from(head[7])), (143, records.len() / 20));
                 for record in records.chunks(20) {
                     assert_eq!(record[..4], [4, 0, 0, 0]);
-                    told.push(Ipv6Addr::from(<[u8; 16]>::try_from(&record[4..]).unwrap()));
+                    joined.push(Ipv6Addr::from(<[u8; 16]>::try_from(&record[4..]).unwrap()));
                 }
             }
-            assert_eq!((frames.len(), told), (2, groups.clone()));
+            assert_eq!((frames.len(), joined), (2, groups.clone()));
         }
     }
 }

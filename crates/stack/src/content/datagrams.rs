@@ -1,9 +1,9 @@
 //! Sessions over datagrams: the layer between a program and its UDP flow, such as DTLS or QUIC.
 //!
 //! ```text
-//! program's messages -> DatagramSession::say  -> DatagramSession::depart -> datagrams
-//! program's messages <- DatagramSession::hear <---------------------------- datagrams
-//!                       DatagramSession::expire <- the flow's timer
+//! program's messages -> send_message -> DatagramSession -> depart ---------> datagrams
+//! program's messages <----------------- DatagramSession <- receive_datagram <- datagrams
+//!                                       DatagramSession <- expire <- the flow's timer
 //! ```
 //!
 //! A session handles lost, duplicate and late datagrams with its own timer. This module keeps only
@@ -23,14 +23,14 @@ use crate::tcp::connection::Now;
 /// peer makes it panic.
 pub trait DatagramSession: Debug + Send {
     /// Processes a datagram of the peer and calls `message` with each message that it completes.
-    fn hear(&mut self, datagram: &[u8], now: Instant, message: &mut dyn FnMut(&[u8]));
+    fn receive_datagram(&mut self, datagram: &[u8], now: Instant, message: &mut dyn FnMut(&[u8]));
 
     /// Takes a message of the program. The state must be [`SessionState::Open`] or
     /// [`SessionState::PeerClosed`].
     ///
     /// Returns false if the session cannot take the message now. It can after the next datagram of
     /// the peer or the next timer expiry.
-    fn say(&mut self, message: &[u8], now: Instant) -> bool;
+    fn send_message(&mut self, message: &[u8], now: Instant) -> bool;
 
     /// Starts an orderly close: the program sends no more messages.
     fn close(&mut self, now: Instant);
@@ -124,15 +124,20 @@ impl DatagramExchange {
     }
 
     /// Passes a datagram of the peer to the session.
-    pub(crate) fn hear(&mut self, datagram: &[u8], now: Now, mut message: impl FnMut(&[u8])) {
+    pub(crate) fn receive_datagram(
+        &mut self,
+        datagram: &[u8],
+        now: Now,
+        mut message: impl FnMut(&[u8]),
+    ) {
         if !self.has_failed {
-            self.session.hear(datagram, now.instant(), &mut message);
+            self.session.receive_datagram(datagram, now.instant(), &mut message);
         }
     }
 
     /// Passes a message of the program to the session. Returns false if it cannot take it now.
-    pub(crate) fn say(&mut self, message: &[u8], now: Now) -> bool {
-        self.session.say(message, now.instant())
+    pub(crate) fn send_message(&mut self, message: &[u8], now: Now) -> bool {
+        self.session.send_message(message, now.instant())
     }
 
     /// Closes the session. Later calls have no effect.

@@ -21,13 +21,13 @@ pub(crate) enum SendData {
     /// Shared buffer.
     Buffer(BufferId),
     /// Bytes of this flow only.
-    Own(Vec<u8>),
+    Bytes(Vec<u8>),
 }
 
 /// Data of a send step that the session has not taken completely.
 #[derive(Debug)]
 struct PendingSend {
-    saying: SendData,
+    data: SendData,
     offset: u32,
 }
 
@@ -103,13 +103,13 @@ impl Exchange {
         mut plaintext: impl FnMut(&[u8]),
     ) -> u32 {
         self.opened_at = Some(now.micros);
-        let mut said = 0;
+        let mut plaintext_length = 0;
         session.receive_data(came, &mut |plain| {
-            said += plain.len();
+            plaintext_length += plain.len();
             plaintext(plain);
         });
         self.session = Some(session);
-        said as u32
+        plaintext_length as u32
     }
 
     fn state(&self) -> Option<SessionState> {
@@ -184,7 +184,7 @@ impl Exchange {
 
     /// Processes the data of a segment and calls `plaintext` with the data for the program. Returns
     /// the number of plaintext bytes.
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
         segment: &Segment<'_>,
         data: &[u8],
@@ -198,12 +198,12 @@ impl Exchange {
         let start = segment.data_start();
         let beyond = data.get(..arrival.out_of_order as usize).unwrap_or_default();
         self.arrived.keep(start, beyond);
-        let mut said = 0;
+        let mut plaintext_length = 0;
         if arrival.data > 0 {
             self.is_blocked = false;
             let mut hand_on = |bytes: &[u8]| {
                 session.receive_data(bytes, &mut |plain| {
-                    said += plain.len();
+                    plaintext_length += plain.len();
                     plaintext(plain);
                 })
             };
@@ -211,17 +211,17 @@ impl Exchange {
             let end = connection.expected() - u32::from(arrival.is_end);
             let next = end - arrival.data;
             let known = next.distance_from(start).max(0) as usize;
-            let own = data.get(known..).unwrap_or_default();
-            let own = &own[..own.len().min(arrival.data as usize)];
-            hand_on(own);
-            self.arrived.take(next + own.len() as u32, end, hand_on);
+            let new = data.get(known..).unwrap_or_default();
+            let new = &new[..new.len().min(arrival.data as usize)];
+            hand_on(new);
+            self.arrived.take(next + new.len() as u32, end, hand_on);
         }
-        said as u32
+        plaintext_length as u32
     }
 
     /// Takes the data of a send step, which leaves as the connection has room.
-    pub(crate) fn say(&mut self, saying: SendData) {
-        self.pending_send = Some(PendingSend { saying, offset: 0 });
+    pub(crate) fn send(&mut self, data: SendData) {
+        self.pending_send = Some(PendingSend { data, offset: 0 });
         self.sent_end = None;
     }
 
@@ -342,29 +342,30 @@ impl Exchange {
 
     /// Passes a piece of a send step's data to the session; returns whether it took any.
     fn send_piece(&mut self, buffers: &Buffers) -> bool {
-        let (Some(session), Some(unsaid)) = (&mut self.session, &mut self.pending_send) else {
+        let (Some(session), Some(pending_send)) = (&mut self.session, &mut self.pending_send)
+        else {
             return false;
         };
-        let size = match &unsaid.saying {
+        let size = match &pending_send.data {
             SendData::Buffer(buffer) => buffers.get(*buffer).size(),
-            SendData::Own(bytes) => bytes.len() as u32,
+            SendData::Bytes(bytes) => bytes.len() as u32,
         };
-        let left = size.saturating_sub(unsaid.offset);
+        let left = size.saturating_sub(pending_send.offset);
         let length = left.min(PIECE);
-        let taken = match &unsaid.saying {
+        let taken = match &pending_send.data {
             SendData::Buffer(buffer) => {
                 let mut piece = vec![0; length as usize];
-                buffers.get(*buffer).copy(unsaid.offset, &mut piece);
+                buffers.get(*buffer).copy(pending_send.offset, &mut piece);
                 session.send_data(&piece)
             }
-            SendData::Own(bytes) => {
-                let piece = bytes.get(unsaid.offset as usize..).unwrap_or_default();
+            SendData::Bytes(bytes) => {
+                let piece = bytes.get(pending_send.offset as usize..).unwrap_or_default();
                 session.send_data(&piece[..piece.len().min(length as usize)])
             }
         };
         let taken = taken as u32;
         self.is_blocked = taken == 0 && left > 0;
-        unsaid.offset += taken;
+        pending_send.offset += taken;
         if taken >= left {
             self.pending_send = None;
         }

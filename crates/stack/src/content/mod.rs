@@ -3,8 +3,8 @@
 //! examines received data.
 //!
 //! ```text
-//! program's buffers -> Session::say  -> Session::depart -> SendQueue  -> segments
-//! received data     <------------------ Session::hear   <- Reassembly <- segments
+//! program's buffers -> Session::send_data    -> Session::depart       -> SendQueue  -> segments
+//! received data     <------------------------- Session::receive_data <- Reassembly <- segments
 //! ```
 //!
 //! A session starts with its connection, or at
@@ -32,12 +32,12 @@ pub(crate) use exchange::{Exchange, SendData};
 /// Factory of the sessions of a template's flows.
 pub trait SessionFactory: Debug + Send + Sync {
     /// Creates the session of a new TCP flow between our address and the peer's.
-    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session>;
+    fn begin(&self, local: IpAddr, peer: IpAddr) -> Box<dyn Session>;
 
     /// Creates the session of a new UDP flow. `None`: datagrams carry the program's messages
     /// unchanged.
-    fn begin_datagrams(&self, own: IpAddr, peer: IpAddr) -> Option<Box<dyn DatagramSession>> {
-        let _ = (own, peer);
+    fn begin_datagrams(&self, local: IpAddr, peer: IpAddr) -> Option<Box<dyn DatagramSession>> {
+        let _ = (local, peer);
         None
     }
 }

@@ -119,17 +119,17 @@ mod tests {
                 prop_assert!(two[0].end().is_before(two[1].start), "pieces do not touch");
             }
             // The first byte arrives, then the missing bytes one by one.
-            let (mut next, mut heard) = (0, Vec::new());
+            let (mut next, mut received) = (0, Vec::new());
             while next < 340 {
-                heard.push(byte(next, false));
+                received.push(byte(next, false));
                 let end = (next + 1..400).find(|at| there[*at].is_none()).unwrap_or(400);
-                let hand_on = |bytes: &[u8]| heard.extend_from_slice(bytes);
+                let hand_on = |bytes: &[u8]| received.extend_from_slice(bytes);
                 reassembly.take(initial + next as u32 + 1, initial + end as u32, hand_on);
-                prop_assert_eq!(heard.len(), end);
+                prop_assert_eq!(received.len(), end);
                 next = end;
             }
             let expected: Vec<u8> = (0..next).map(|at| byte(at, false)).collect();
-            prop_assert_eq!(heard, expected);
+            prop_assert_eq!(received, expected);
             prop_assert!(reassembly.pieces.is_empty());
         }
     }

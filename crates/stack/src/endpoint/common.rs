@@ -38,7 +38,7 @@ pub(super) struct Common {
     pub(super) pieces: FragmentState,
     pub(super) pauses: YieldSchedule,
     pub(super) followed: FlowSampler,
-    pub(super) strays: UnmatchedCounters,
+    pub(super) unmatched: UnmatchedCounters,
     /// Free frames, within an iteration.
     pub(super) spare: Vec<FrameId>,
     /// Pending requests of programs.
@@ -83,7 +83,7 @@ impl Common {
     pub(super) fn reply_link(&mut self, packet: &Packet<'_>) -> Option<LinkHeader> {
         let link = LinkHeader::answering(packet.link);
         // The packet has more tags and labels than a link header has room for.
-        self.strays.other_protocol += u64::from(link.is_none());
+        self.unmatched.other_protocol += u64::from(link.is_none());
         link
     }
 

@@ -20,7 +20,7 @@ pub(super) struct PendingRequest {
     pub(super) key: FlowKey,
     /// Template of the requesting flow.
     pub(super) template: u16,
-    pub(super) wish: FlowRequest,
+    pub(super) kind: FlowRequest,
 }
 
 /// Event of a flow that others may wait for.

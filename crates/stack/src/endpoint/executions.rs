@@ -214,31 +214,31 @@ impl FlowRequests {
     pub(super) fn execute(&mut self, on: &mut Transports, now: Now, transmit: &mut impl Transmit) {
         // Requests made meanwhile wait for the next iteration.
         for _ in 0..on.common.requested.len() {
-            let Some(asked) = on.common.requested.pop_front() else { break };
-            if on.key(asked.parent) != Some(asked.key) {
+            let Some(request) = on.common.requested.pop_front() else { break };
+            if on.key(request.parent) != Some(request.key) {
                 continue;
             }
-            match asked.wish {
+            match request.kind {
                 FlowRequest::Flow { group, ports } => {
-                    self.start_requested(on, &asked, group, ports, now, transmit)
+                    self.start_requested(on, &request, group, ports, now, transmit)
                 }
                 FlowRequest::End => {
-                    if !self.wait(asked.parent) {
-                        on.go_on(asked.parent, false);
+                    if !self.wait(request.parent) {
+                        on.go_on(request.parent, false);
                     }
                 }
-                FlowRequest::Port { first, last } => self.listen(on, &asked, first, last),
-                FlowRequest::Arrival { group } => self.take(on, &asked, group, now),
-                FlowRequest::Session => self.start_session(on, &asked, now),
-                FlowRequest::Reconnection => self.reconnect(on, &asked, now, transmit),
+                FlowRequest::Port { first, last } => self.listen(on, &request, first, last),
+                FlowRequest::Arrival { group } => self.take(on, &request, group, now),
+                FlowRequest::Session => self.start_session(on, &request, now),
+                FlowRequest::Reconnection => self.reconnect(on, &request, now, transmit),
             }
             self.update_are_awaited(on);
         }
     }
 
     /// Starts the session of a flow whose program has reached `StartSession`.
-    fn start_session(&mut self, on: &mut Transports, asked: &PendingRequest, now: Now) {
-        let FlowSlot::Tcp(place) = asked.parent else { return };
+    fn start_session(&mut self, on: &mut Transports, request: &PendingRequest, now: Now) {
+        let FlowSlot::Tcp(place) = request.parent else { return };
         let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
         let sessions = on.common.templates[usize::from(flow.template)].template.sessions.as_ref();
         let session = sessions.map(|it| it.begin(flow.key.destination(), flow.key.source()));
@@ -254,19 +254,19 @@ impl FlowRequests {
     fn reconnect(
         &mut self,
         on: &mut Transports,
-        asked: &PendingRequest,
+        request: &PendingRequest,
         now: Now,
         transmit: &mut impl Transmit,
     ) {
-        let FlowSlot::Tcp(old) = asked.parent else { return };
+        let FlowSlot::Tcp(old) = request.parent else { return };
         // A key is from the peer to us.
-        let server = Some((asked.key.source(), asked.key.source_port()));
-        let origin = Origin { client: asked.key.destination(), port: None, server };
-        let Some(FlowSlot::Tcp(new)) = on.open(usize::from(asked.template), Some(origin), now)
+        let server = Some((request.key.source(), request.key.source_port()));
+        let origin = Origin { client: request.key.destination(), port: None, server };
+        let Some(FlowSlot::Tcp(new)) = on.open(usize::from(request.template), Some(origin), now)
         else {
-            return on.go_on(asked.parent, true);
+            return on.go_on(request.parent, true);
         };
-        let state = &mut on.common.templates[usize::from(asked.template)];
+        let state = &mut on.common.templates[usize::from(request.template)];
         state.tally.flows.reconnected += 1;
         let Some(flow) = on.connections.flows.get_mut(new) else { return };
         let ends = state.ends(&flow.key);
@@ -282,7 +282,7 @@ impl FlowRequests {
         if let Some(flow) = on.connections.flows.get_mut(new) {
             flow.run = run;
         }
-        self.replace(asked.parent, FlowSlot::Tcp(new));
+        self.replace(request.parent, FlowSlot::Tcp(new));
         self.serve(FlowSlot::Tcp(new), on, now, transmit);
     }
 
@@ -290,15 +290,15 @@ impl FlowRequests {
     fn start_requested(
         &mut self,
         on: &mut Transports,
-        asked: &PendingRequest,
+        request: &PendingRequest,
         group: Option<u16>,
         ports: Option<Ports>,
         now: Now,
         transmit: &mut impl Transmit,
     ) {
-        let PendingRequest { parent, key, template, .. } = *asked;
+        let PendingRequest { parent, key, template, .. } = *request;
         let is_client = |it: &Template| matches!(it.role, Role::Client { .. });
-        let wanted = match group {
+        let selected = match group {
             None => Some(usize::from(template)),
             Some(group) => self.draw(on, group, is_client),
         };
@@ -306,12 +306,12 @@ impl FlowRequests {
         let server = ports.map(|ports| (key.source(), ports.server));
         let port = ports.and_then(|ports| ports.client);
         let origin = Origin { client: key.destination(), port, server };
-        let Some(child) = wanted.and_then(|it| on.open(it, Some(origin), now)) else {
+        let Some(child) = selected.and_then(|it| on.open(it, Some(origin), now)) else {
             return on.go_on(parent, true);
         };
         let flows = &mut on.common.templates[usize::from(template)].tally.flows;
         flows.flows_total += 1;
-        flows.flows_other += u64::from(wanted != Some(usize::from(template)));
+        flows.flows_other += u64::from(selected != Some(usize::from(template)));
         let (owns, waits) = (ports.is_some(), ports.is_none());
         self.begin(child, Parent { place: parent, waits, owns });
         self.update_are_awaited(on);
@@ -321,16 +321,16 @@ impl FlowRequests {
         self.serve(child, on, now, transmit);
     }
 
-    /// Returns a random template of a group among those that satisfy `is_wanted`.
+    /// Returns a random template of a group among those that satisfy `is_eligible`.
     fn draw(
         &mut self,
         on: &mut Transports,
         group: u16,
-        is_wanted: impl Fn(&Template) -> bool,
+        is_eligible: impl Fn(&Template) -> bool,
     ) -> Option<usize> {
         let group = self.groups.get(usize::from(group))?;
         let templates = &on.common.templates;
-        let fits = |it: &&usize| templates.get(**it).is_some_and(|it| is_wanted(&it.template));
+        let fits = |it: &&usize| templates.get(**it).is_some_and(|it| is_eligible(&it.template));
         let count = group.iter().filter(fits).count();
         if count == 0 {
             return None;
@@ -339,10 +339,10 @@ impl FlowRequests {
     }
 
     /// Assigns a port to a program that listens.
-    fn listen(&mut self, on: &mut Transports, asked: &PendingRequest, first: u16, last: u16) {
-        let (peer, own) = (asked.key.source(), asked.key.destination());
+    fn listen(&mut self, on: &mut Transports, request: &PendingRequest, first: u16, last: u16) {
+        let (peer, local) = (request.key.source(), request.key.destination());
         // Drop the connection of an earlier `Listen`.
-        if let Some(held) = self.forget(asked.parent) {
+        if let Some(held) = self.forget(request.parent) {
             on.connections.abort(held, &mut on.common);
         }
         let ports = u32::from(last.saturating_sub(first)) + 1;
@@ -350,18 +350,18 @@ impl FlowRequests {
         self.port = self.port.wrapping_add(1);
         let tried = (0..ports.min(PORTS_MAX)).map(|step| first + ((start + step) % ports) as u16);
         let is_free = |port: &u16| {
-            let key = asked.key.with_ports(asked.key.source_port(), *port);
-            !self.listening.contains_key(&(peer, own, *port))
+            let key = request.key.with_ports(request.key.source_port(), *port);
+            !self.listening.contains_key(&(peer, local, *port))
                 && on.common.servers.at(&key).is_none()
         };
         let port = { tried }.find(is_free);
         if let Some(port) = port {
-            let at = (peer, own, port);
-            self.listening.insert(at, asked.parent);
+            let at = (peer, local, port);
+            self.listening.insert(at, request.parent);
             let expected = ExpectedConnection { at, state: ExpectedState::Open(None) };
-            self.expected.insert(asked.parent, expected);
+            self.expected.insert(request.parent, expected);
         }
-        let FlowSlot::Tcp(place) = asked.parent else { return };
+        let FlowSlot::Tcp(place) = request.parent else { return };
         let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
         let state = &on.common.templates[usize::from(flow.template)];
         flow.run.listens_at(port, &state.template.program);
@@ -373,8 +373,14 @@ impl FlowRequests {
 
     /// Assigns a template of `group` to the connection that a program listens for, now or on its
     /// arrival.
-    fn take(&mut self, on: &mut Transports, asked: &PendingRequest, group: Option<u16>, now: Now) {
-        let parent = asked.parent;
+    fn take(
+        &mut self,
+        on: &mut Transports,
+        request: &PendingRequest,
+        group: Option<u16>,
+        now: Now,
+    ) {
+        let parent = request.parent;
         let is_simple =
             |it: &Template| matches!(it.role, Role::Accepted) && it.program.contents().is_none();
         let template = group.and_then(|group| self.draw(on, group, is_simple));
@@ -395,7 +401,7 @@ impl FlowRequests {
                     held.map(|it| it.counted).unwrap_or_default(),
                     now,
                 );
-                self.begin_accepted_child(on, asked.template, parent, child);
+                self.begin_accepted_child(on, request.template, parent, child);
             }
             ExpectedState::Gone => {
                 self.expected.remove(&parent);
@@ -473,12 +479,12 @@ impl FlowRequests {
             return false;
         };
         let Some(expected) = self.expected.get(&parent).copied() else { return false };
-        let wanted = match expected.state {
+        let accept_template = match expected.state {
             ExpectedState::Open(template) => template,
             ExpectedState::Arrived(_) | ExpectedState::Gone => None,
         };
         // Until it is accepted, the connection has the holder template of its listener.
-        let Some(template) = wanted.or_else(|| self.holders.get(&owner).copied()) else {
+        let Some(template) = accept_template.or_else(|| self.holders.get(&owner).copied()) else {
             return false;
         };
         let Some(place) = on.connections.accept(packet, segment, template, now, &mut on.common)
@@ -486,7 +492,7 @@ impl FlowRequests {
             return true;
         };
         self.listening.remove(&at);
-        if wanted.is_some() {
+        if accept_template.is_some() {
             self.expected.remove(&parent);
             self.begin_accepted_child(on, owner, parent, place);
         } else {

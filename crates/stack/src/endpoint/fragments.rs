@@ -53,10 +53,10 @@ impl FragmentState {
 
     /// Drops packets whose reassembly timed out. Returns whether [`Self::take_late`] has any.
     #[inline]
-    pub(super) fn expire(&mut self, now: Instant, strays: &mut UnmatchedCounters) -> bool {
+    pub(super) fn expire(&mut self, now: Instant, unmatched: &mut UnmatchedCounters) -> bool {
         if !self.arrived.is_empty() {
             let late = &mut self.late;
-            self.arrived.expire(now, |it| strays.give_up(it, late));
+            self.arrived.expire(now, |it| unmatched.give_up(it, late));
         }
         !self.late.is_empty()
     }
@@ -149,10 +149,10 @@ impl FragmentState {
         network: &[u8],
         sender: ReplyLink,
         now: Instant,
-        strays: &mut UnmatchedCounters,
+        unmatched: &mut UnmatchedCounters,
     ) -> Taken {
         let late = &mut self.late;
-        self.arrived.take(network, sender, now, |it| strays.give_up(it, late))
+        self.arrived.take(network, sender, now, |it| unmatched.give_up(it, late))
     }
 
     /// Takes the packets whose reassembly timed out.

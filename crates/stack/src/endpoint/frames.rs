@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use wirestorm_base::port::{FrameId, Transmit};
 
-/// Takes free frames from the port until there are `wanted`, or none is left.
+/// Takes free frames from the port until there are `count`, or none is left.
 // Inlined: a call costs as much as the usual case, in which there are enough.
 #[inline(always)]
-pub(super) fn fill_up(frames: &mut Vec<FrameId>, wanted: u32, transmit: &mut impl Transmit) {
-    while frames.len() < wanted as usize
+pub(super) fn fill_up(frames: &mut Vec<FrameId>, count: u32, transmit: &mut impl Transmit) {
+    while frames.len() < count as usize
         && let Some(frame) = transmit.take()
     {
         frames.push(frame);

@@ -172,16 +172,16 @@ impl Index {
     /// Returns the slot of the flow with a hash for which `is_it` holds.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        let mut way = ProbeSequence::new(hash);
+        let mut probe = ProbeSequence::new(hash);
         for _ in 0..self.chunks.len() {
-            let chunk = &self.chunks[way.at & (self.chunks.len() - 1)];
-            if let Some(at) = chunk.find(way.tag, &mut is_it) {
+            let chunk = &self.chunks[probe.at & (self.chunks.len() - 1)];
+            if let Some(at) = chunk.find(probe.tag, &mut is_it) {
                 return Some(chunk.places[at]);
             }
             if chunk.passed == 0 {
                 break;
             }
-            way.go_on();
+            probe.go_on();
         }
         None
     }
@@ -190,18 +190,18 @@ impl Index {
     #[inline]
     pub(super) fn insert(&mut self, hash: u64, place: u32) {
         let mask = self.chunks.len() - 1;
-        let mut way = ProbeSequence::new(hash);
+        let mut probe = ProbeSequence::new(hash);
         // At least one chunk has room.
         for _ in 0..=mask {
-            let chunk = &mut self.chunks[way.at & mask];
+            let chunk = &mut self.chunks[probe.at & mask];
             if let Some(free) = chunk.free() {
-                chunk.tags[free] = way.tag;
+                chunk.tags[free] = probe.tag;
                 chunk.places[free] = place;
                 self.len += 1;
                 return;
             }
             chunk.passed += 1;
-            way.go_on();
+            probe.go_on();
         }
     }
 
@@ -209,19 +209,19 @@ impl Index {
     #[inline]
     pub(super) fn remove(&mut self, hash: u64, place: u32) {
         let mask = self.chunks.len() - 1;
-        let mut way = ProbeSequence::new(hash);
+        let mut probe = ProbeSequence::new(hash);
         for _ in 0..=mask {
-            let chunk = &mut self.chunks[way.at & mask];
+            let chunk = &mut self.chunks[probe.at & mask];
             // A false positive may be a free place. It cannot hold this slot below the flow's own
             // place, since insertions take the first free one.
-            if let Some(at) = chunk.find(way.tag, |it| it == place) {
+            if let Some(at) = chunk.find(probe.tag, |it| it == place) {
                 chunk.tags[at] = 0;
                 self.len -= 1;
                 return;
             }
             // The flow has passed this chunk.
             chunk.passed -= 1;
-            way.go_on();
+            probe.go_on();
         }
     }
 }
@@ -263,14 +263,14 @@ mod tests {
             }
             let mut passed = alloc::vec![0; self.index.chunks.len()];
             for (place, hash) in &self.hashes {
-                let mut way = ProbeSequence::new(*hash);
+                let mut probe = ProbeSequence::new(*hash);
                 loop {
-                    let at = way.at & (self.index.chunks.len() - 1);
-                    if self.index.chunks[at].find(way.tag, |it| it == *place).is_some() {
+                    let at = probe.at & (self.index.chunks.len() - 1);
+                    if self.index.chunks[at].find(probe.tag, |it| it == *place).is_some() {
                         break;
                     }
                     passed[at] += 1;
-                    way.go_on();
+                    probe.go_on();
                 }
             }
             let counted: Vec<u32> = self.index.chunks.iter().map(|it| it.passed).collect();

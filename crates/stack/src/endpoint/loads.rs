@@ -52,13 +52,13 @@ impl Loads {
         on: &mut Transports,
         executions: &mut FlowRequests,
     ) {
-        for made in 0.. {
+        for started in 0.. {
             let state = &mut on.common.templates[template];
             let tally = &state.tally;
             if !self.starts.has_room() || state.waits_for_answers() {
                 break;
             }
-            let due = state.arrivals.take(now, tally.flows.held(), made, tally.received());
+            let due = state.arrivals.take(now, tally.flows.held(), started, tally.received());
             if due == Due::Not {
                 break;
             }

@@ -154,7 +154,7 @@ impl Endpoint {
             pieces: FragmentState::new(options.seed as u32),
             pauses: YieldSchedule::default(),
             followed: FlowSampler::default(),
-            strays: UnmatchedCounters::default(),
+            unmatched: UnmatchedCounters::default(),
             spare: Vec::new(),
             requested: VecDeque::new(),
             are_awaited: false,
@@ -289,8 +289,8 @@ impl Endpoint {
     /// Returns the counters of packets that belong to no flow.
     pub fn unmatched(&self) -> UnmatchedCounters {
         let fragments_incomplete =
-            self.flows.common.strays.fragments_incomplete + self.flows.common.pieces.waiting();
-        UnmatchedCounters { fragments_incomplete, ..self.flows.common.strays }
+            self.flows.common.unmatched.fragments_incomplete + self.flows.common.pieces.waiting();
+        UnmatchedCounters { fragments_incomplete, ..self.flows.common.unmatched }
     }
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
@@ -322,7 +322,7 @@ impl Endpoint {
                 && offloads.is_verified
                 && has_damaged_header(frame)
             {
-                self.flows.common.strays.malformed += 1;
+                self.flows.common.unmatched.malformed += 1;
                 receive.release(received);
                 continue;
             }
@@ -335,7 +335,7 @@ impl Endpoint {
                 .is_some_and(|train| train.takes(frame, offloads))
             {
                 self.flush_train(time);
-                self.hear(frame, offloads, time, transmit);
+                self.receive(frame, offloads, time, transmit);
             }
             receive.release(received);
         }
@@ -348,7 +348,7 @@ impl Endpoint {
         if !datagrams.flows.is_empty() {
             datagrams.call_due(tick);
         }
-        if common.pieces.expire(now, &mut common.strays) {
+        if common.pieces.expire(now, &mut common.unmatched) {
             self.responder.send_time_exceeded(time, transmit, common);
         }
         self.serve_pending(time, transmit);

@@ -24,7 +24,7 @@ impl Endpoint {
     /// Processes a received frame.
     // Inlined into the receive loop, although reassembled packets call it as well.
     #[inline(always)]
-    pub(super) fn hear(
+    pub(super) fn receive(
         &mut self,
         frame: &[u8],
         offloads: Offloads,
@@ -97,7 +97,7 @@ impl Endpoint {
     #[inline]
     pub(super) fn flush_train(&mut self, now: Now) {
         let Transports { common, connections, .. } = &mut self.flows;
-        connections.hear_train(now, common, &mut self.loads.starts);
+        connections.receive_train(now, common, &mut self.loads.starts);
     }
 
     /// Passes a segment, with its data for a session, to its connection.
@@ -164,14 +164,15 @@ impl Endpoint {
                 return;
             }
             let count = match asks {
-                true => &mut self.flows.common.strays.no_template,
-                false => &mut self.flows.common.strays.no_flow,
+                true => &mut self.flows.common.unmatched.no_template,
+                false => &mut self.flows.common.unmatched.no_flow,
             };
             *count += 1;
             // RFC 9293 section 3.10.7.2, state LISTEN, fourth: "This should not be reached. Drop
             // the segment and return."
-            let says_nothing = segment.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST).0 == 0;
-            if listener.is_some() && says_nothing {
+            let has_no_control_flag =
+                segment.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST).0 == 0;
+            if listener.is_some() && has_no_control_flag {
                 return;
             }
             match self.responder.blackhole {
@@ -211,7 +212,7 @@ impl Endpoint {
         let datagram = udp::Packet::new(packet.transport).ok().filter(|it| {
             (udp::HEADER_LENGTH..=packet.transport.len()).contains(&it.length().into())
         });
-        let Some(datagram) = datagram else { return self.flows.common.strays.malformed += 1 };
+        let Some(datagram) = datagram else { return self.flows.common.unmatched.malformed += 1 };
         let data = datagram.payload();
         let place = match self.flows.datagrams.flows.find(&packet.key) {
             Some(place) => place,
@@ -221,7 +222,7 @@ impl Endpoint {
                 }
                 let Some(template) = self.flows.common.servers.with_data(&packet.key, data) else {
                     if !self.responder.ignores_unmatched {
-                        self.flows.common.strays.no_flow += 1;
+                        self.flows.common.unmatched.no_flow += 1;
                         let common = &mut self.flows.common;
                         self.responder.refuse_datagram(frame, packet, now, transmit, common);
                     }
@@ -244,19 +245,19 @@ impl Endpoint {
         let IcmpError { key, sequence, cause } = error;
         match cause {
             Cause::TooBig { mtu } => {
-                self.flows.common.strays.too_big += 1;
+                self.flows.common.unmatched.too_big += 1;
                 if error.is_credible() {
                     self.shorten(&key, sequence, mtu, now);
                 }
                 return true;
             }
-            Cause::Refused | Cause::Unreachable => self.flows.common.strays.unreachable += 1,
+            Cause::Refused | Cause::Unreachable => self.flows.common.unmatched.unreachable += 1,
         }
         let Transports { common, connections, datagrams } = &mut self.flows;
         if key.protocol() == protocol::UDP {
-            datagrams.hear_unreachable(&key, cause, now, common);
+            datagrams.receive_unreachable(&key, cause, now, common);
         } else {
-            connections.hear_unreachable(&key, sequence, cause, common);
+            connections.receive_unreachable(&key, sequence, cause, common);
         }
         self.executions.settle(&mut self.flows);
         true
@@ -280,7 +281,7 @@ impl Endpoint {
         let (link, network) = frame.split_at(start);
         let is_damaged = |it: ipv4::Packet<&[u8]>| it.checksum() != it.computed_checksum();
         if self.responder.verifies_checksums && ipv4::Packet::new(network).is_ok_and(is_damaged) {
-            return self.flows.common.strays.malformed += 1;
+            return self.flows.common.unmatched.malformed += 1;
         }
         let time = Instant::from_nanos(now.micros * 1_000);
         let sender = if self.responder.local_addresses.take(link) {
@@ -288,16 +289,16 @@ impl Endpoint {
         } else {
             None
         };
-        let Common { strays, pieces, .. } = &mut self.flows.common;
-        match pieces.take(network, sender, time, strays) {
-            Taken::Incomplete => strays.fragments += 1,
-            Taken::Invalid => strays.malformed += 1,
+        let Common { unmatched, pieces, .. } = &mut self.flows.common;
+        match pieces.take(network, sender, time, unmatched) {
+            Taken::Incomplete => unmatched.fragments += 1,
+            Taken::Invalid => unmatched.malformed += 1,
             Taken::Complete(packet) => {
-                strays.fragments += 1;
-                strays.reassembled += 1;
+                unmatched.fragments += 1;
+                unmatched.reassembled += 1;
                 let is_verified = !self.responder.verifies_checksums;
                 let offloads = Offloads { is_verified, ..Offloads::default() };
-                self.hear(&[link, &packet].concat(), offloads, now, transmit);
+                self.receive(&[link, &packet].concat(), offloads, now, transmit);
             }
         }
     }

@@ -189,7 +189,7 @@ impl TemplateState {
 
     /// Creates the per-flow payload state of a new flow, if its program needs one.
     #[inline]
-    pub(super) fn own(&mut self, key: &FlowKey) -> Option<FlowPayload> {
+    pub(super) fn payload(&mut self, key: &FlowKey) -> Option<FlowPayload> {
         let messages = self.template.program.contents()?.messages;
         let listens = self.template.program.keeps();
         Some(FlowPayload::new(self.ends(key), self.tally.findings.next_flow(), listens, messages))

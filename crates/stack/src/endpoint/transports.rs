@@ -62,8 +62,8 @@ impl Transports {
         let link = common.links.take(link.of(key.destination(), key.source()));
         if connections.flows.are_many() && tuples.is_round_robin() {
             // Prefetch the slot of the next tuple for its lookup.
-            let drawn = &mut Random::new(0);
-            let next = tuples.tuples_for(number + 1, ports, None, protocol, None, drawn).next();
+            let random = &mut Random::new(0);
+            let next = tuples.tuples_for(number + 1, ports, None, protocol, None, random).next();
             next.iter().for_each(|key| connections.flows.prefetch(key));
         }
         state.tally.flows.made += 1;

@@ -104,19 +104,19 @@ impl Buffer {
             0 => 0,
             steps => self.sums[steps - 1],
         };
-        let whole = bytes.len() - bytes.len() % STEP;
-        let of_whole = checksum::combine(before(start + whole), !before(start));
-        match &bytes[whole..] {
-            [] => of_whole,
-            rest => checksum::combine(of_whole, checksum::sum(rest)),
+        let aligned = bytes.len() - bytes.len() % STEP;
+        let aligned_sum = checksum::combine(before(start + aligned), !before(start));
+        match &bytes[aligned..] {
+            [] => aligned_sum,
+            rest => checksum::combine(aligned_sum, checksum::sum(rest)),
         }
     }
 
     fn copy_filled(&self, start: usize, to: &mut [u8]) -> u16 {
-        let own = self.bytes.get(start..).unwrap_or_default();
-        let (first, rest) = to.split_at_mut(own.len());
-        first.copy_from_slice(own);
-        let mut place = (start + own.len() - self.bytes.len()) % self.fill.len();
+        let literal = self.bytes.get(start..).unwrap_or_default();
+        let (first, rest) = to.split_at_mut(literal.len());
+        first.copy_from_slice(literal);
+        let mut place = (start + literal.len() - self.bytes.len()) % self.fill.len();
         for byte in rest {
             *byte = self.fill[place];
             place = if place + 1 == self.fill.len() { 0 } else { place + 1 };
@@ -162,13 +162,13 @@ mod tests {
 
     #[test]
     fn copy_returns_any_part_and_its_sum() {
-        let own: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
+        let literal: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
         for size in [50, 75, 1_000, Buffer::WHOLE_MAX + 5] {
-            let buffer = Buffer::new(&own, size, &[1, 2, 3]);
+            let buffer = Buffer::new(&literal, size, &[1, 2, 3]);
             assert_eq!(buffer.size(), size);
-            let byte = |place: usize| match own.get(place) {
+            let byte = |place: usize| match literal.get(place) {
                 Some(byte) => *byte,
-                None => [1, 2, 3][(place - own.len()) % 3],
+                None => [1, 2, 3][(place - literal.len()) % 3],
             };
             for start in (0..50).chain([size as usize - 40]) {
                 for length in 0..40.min(size as usize - start) {
@@ -183,23 +183,23 @@ mod tests {
     }
     #[test]
     fn pieces_equal_the_whole_buffer() {
-        let own: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
+        let literal: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
         for fill in [&[][..], &[1, 2, 3, 4, 5, 6, 7]] {
             let size = u32::MAX;
-            let pieces = Buffer::in_pieces(&own, size, fill);
+            let pieces = Buffer::in_pieces(&literal, size, fill);
             let sizes: Vec<u32> = pieces.iter().map(Buffer::size).collect();
             assert_eq!(sizes, [1 << 30, 1 << 30, 1 << 30, (1 << 30) - 1]);
-            let whole = Buffer::new(&own, size, fill);
+            let reference = Buffer::new(&literal, size, fill);
             let [mut expected, mut copied] = [[0; 100]; 2];
             for (piece, buffer) in pieces.iter().enumerate() {
                 for start in [0, buffer.size() - 100] {
-                    whole.copy(piece as u32 * Buffer::SIZE_MAX + start, &mut expected);
+                    reference.copy(piece as u32 * Buffer::SIZE_MAX + start, &mut expected);
                     buffer.copy(start, &mut copied);
                     assert_eq!(copied, expected, "{start} of {piece}");
                 }
             }
         }
-        let one = Buffer::in_pieces(&own, 60, &[]);
-        assert_eq!(one, [Buffer::new(&own, 60, &[])]);
+        let one = Buffer::in_pieces(&literal, 60, &[]);
+        assert_eq!(one, [Buffer::new(&literal, 60, &[])]);
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn compose(
     let mut bytes = Vec::new();
     for piece in &composition.pieces {
         match piece {
-            Piece::Bytes(own) => bytes.extend_from_slice(own),
+            Piece::Bytes(text) => bytes.extend_from_slice(text),
             Piece::Value(value, form) => write(&mut bytes, &values.find(*value), *form),
             Piece::RandomBytes(count) => {
                 bytes.extend((0..*count).map(|_| random.next() as u8));
@@ -158,13 +158,13 @@ fn write(bytes: &mut Vec<u8>, found: &ResolvedValue<'_>, form: ValueFormat) {
             let _ = write!(digits, "{number:0width$}", width = usize::from(width));
         }
         (ValueFormat::DecimalBytes, _) => {
-            let own_form = match found {
+            let byte_format = match found {
                 ResolvedValue::Number(_) => ValueFormat::Width(2),
                 _ => ValueFormat::Bytes,
             };
-            let mut own = Vec::new();
-            write(&mut own, found, own_form);
-            for (place, byte) in own.into_iter().enumerate() {
+            let mut raw = Vec::new();
+            write(&mut raw, found, byte_format);
+            for (place, byte) in raw.into_iter().enumerate() {
                 let comma = if place > 0 { "," } else { "" };
                 let _ = write!(digits, "{comma}{byte}");
             }
@@ -173,9 +173,9 @@ fn write(bytes: &mut Vec<u8>, found: &ResolvedValue<'_>, form: ValueFormat) {
             let _ = write!(digits, "{number:x}");
         }
         (ValueFormat::Hex, _) => {
-            let mut own = Vec::new();
-            write(&mut own, found, ValueFormat::Bytes);
-            for byte in own {
+            let mut raw = Vec::new();
+            write(&mut raw, found, ValueFormat::Bytes);
+            for byte in raw {
                 let _ = write!(digits, "{byte:02x}");
             }
         }
@@ -286,11 +286,11 @@ mod tests {
         };
         let pieces = alloc::vec![Piece::RandomText(40), Piece::RandomBytes(40)];
         let composition = Composition { pieces, ..Composition::default() };
-        let drawn = |seed| compose(&composition, &values, &mut Random::new(seed), 100).unwrap();
-        assert_eq!(drawn(1), drawn(1));
-        assert_ne!(drawn(1), drawn(2));
-        assert!(drawn(1)[..40].iter().all(u8::is_ascii_alphanumeric));
-        assert!(drawn(1)[40..].iter().any(|byte| !byte.is_ascii()));
-        assert_eq!(drawn(3).len(), 80);
+        let composed = |seed| compose(&composition, &values, &mut Random::new(seed), 100).unwrap();
+        assert_eq!(composed(1), composed(1));
+        assert_ne!(composed(1), composed(2));
+        assert!(composed(1)[..40].iter().all(u8::is_ascii_alphanumeric));
+        assert!(composed(1)[40..].iter().any(|byte| !byte.is_ascii()));
+        assert_eq!(composed(3).len(), 80);
     }
 }

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     /// Returns the mean, the standard deviation and the share of zeros.
-    fn drawn(instruction: Instruction) -> [f64; 3] {
+    fn statistics(instruction: Instruction) -> [f64; 3] {
         const COUNT: u32 = 100_000;
         let mut random = Random::new(7);
         let (mut sum, mut squares, mut zeros) = (0.0, 0.0, 0.0);
@@ -121,19 +121,20 @@ mod tests {
 
     #[test]
     fn delays_follow_their_distributions() {
-        let [mean, deviation, _] = drawn(Instruction::DelayExponential { mean: 50_000 });
+        let [mean, deviation, _] = statistics(Instruction::DelayExponential { mean: 50_000 });
         assert_near(mean, 50_000.0);
         assert_near(deviation, 50_000.0);
         let [mean, deviation, zeros] =
-            drawn(Instruction::DelayNormal { mean: 50_000, deviation: 5_000 });
+            statistics(Instruction::DelayNormal { mean: 50_000, deviation: 5_000 });
         assert_near(mean, 50_000.0);
         assert_near(deviation, 5_000.0);
         assert!(zeros < 1e-3);
-        let [mean, deviation, _] = drawn(Instruction::DelayUniform { min: 10_000, max: 40_000 });
+        let [mean, deviation, _] =
+            statistics(Instruction::DelayUniform { min: 10_000, max: 40_000 });
         assert_near(mean, 25_000.0);
         assert_near(deviation, 30_000.0 / libm::sqrt(12.0));
         // Half of the values would be below 0.
-        let [mean, _, zeros] = drawn(Instruction::DelayNormal { mean: 0, deviation: 10_000 });
+        let [mean, _, zeros] = statistics(Instruction::DelayNormal { mean: 0, deviation: 10_000 });
         assert_near(mean, 10_000.0 / libm::sqrt(2.0 * core::f64::consts::PI));
         assert_near(zeros, 0.5);
     }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::compute::{compute, delay};
 use super::findings::Cause;
 use super::outside::{ProgramContext, STEPS_MAX};
-use super::own::{FlowPayload, Ports, StepResult};
+use super::payload::{FlowPayload, Ports, StepResult};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
 use crate::content::DatagramExchange;
@@ -20,7 +20,7 @@ pub(crate) enum Sent {
     /// Shared buffer.
     Buffer(BufferId),
     /// Payload of the flow, in [`DatagramRun::composed`].
-    Own,
+    Composed,
     /// Datagram of the session.
     Session,
 }
@@ -52,7 +52,7 @@ pub(crate) struct DatagramRun {
     /// Received datagrams since the last step that cleared the count.
     received: u64,
     variables: Option<Box<Variables>>,
-    own: Option<Box<FlowPayload>>,
+    payload: Option<Box<FlowPayload>>,
     /// Payload of the flow to send next.
     composed: Vec<u8>,
     /// Session between the program and the flow, if any.
@@ -82,7 +82,7 @@ impl DatagramRun {
         Self {
             received: 0,
             variables: None,
-            own: None,
+            payload: None,
             composed: Vec::new(),
             exchange: None,
             until: 0,
@@ -103,8 +103,8 @@ impl DatagramRun {
 
     /// Attaches per-flow payload state. Call it before the first step.
     #[cold]
-    pub(crate) fn own_by(&mut self, own: FlowPayload) {
-        self.own = Some(Box::new(own));
+    pub(crate) fn attach_payload(&mut self, payload: FlowPayload) {
+        self.payload = Some(Box::new(payload));
     }
 
     /// Attaches a session. Call it before the first step.
@@ -120,7 +120,7 @@ impl DatagramRun {
 
     /// Whether the program failed, such as by a check.
     pub(crate) fn has_program_failed(&self) -> bool {
-        self.own.as_ref().is_some_and(|own| own.has_failed())
+        self.payload.as_ref().is_some_and(|payload| payload.has_failed())
     }
 
     /// Returns the payload of the flow or of its session to send.
@@ -142,11 +142,11 @@ impl DatagramRun {
 
     /// Processes a received datagram.
     #[inline]
-    pub(crate) fn hear(&mut self, data: &[u8], now: Now) {
+    pub(crate) fn receive(&mut self, data: &[u8], now: Now) {
         match self.exchange.take() {
             None => self.note_received(data),
             Some(mut exchange) => {
-                exchange.hear(data, now, |message| self.note_received(message));
+                exchange.receive(data, now, |message| self.note_received(message));
                 self.exchange = Some(exchange);
             }
         }
@@ -156,8 +156,8 @@ impl DatagramRun {
     #[inline]
     pub(crate) fn note_received(&mut self, data: &[u8]) {
         self.received += 1;
-        if let Some(own) = &mut self.own {
-            own.hear_datagram(data);
+        if let Some(payload) = &mut self.payload {
+            payload.receive_datagram(data);
         }
     }
 
@@ -167,7 +167,7 @@ impl DatagramRun {
         if self.exchange.is_some() {
             return VecDeque::new();
         }
-        self.own.as_mut().map(|own| own.take_rest()).unwrap_or_default()
+        self.payload.as_mut().map(|payload| payload.take_rest()).unwrap_or_default()
     }
 
     /// Returns the time of the idle timeout in ms, from the times of the last datagrams.
@@ -234,9 +234,11 @@ impl DatagramRun {
                             let buffer = outside.buffers.get(buffer);
                             let mut message = vec![0; buffer.size() as usize];
                             buffer.copy(0, &mut message);
-                            exchange.say(&message, now)
+                            exchange.send_message(&message, now)
                         }
-                        Sent::Own | Sent::Session => exchange.say(&self.composed, now),
+                        Sent::Composed | Sent::Session => {
+                            exchange.send_message(&self.composed, now)
+                        }
                     };
                     if !is_taken {
                         return wait(exchange.deadline(now), None, now);
@@ -260,7 +262,7 @@ impl DatagramRun {
     fn follow(&mut self, program: &Program, outside: &mut ProgramContext<'_>) -> Step {
         let now @ Now { millis, .. } = outside.now;
         let place = self.place;
-        if self.own.as_mut().is_some_and(|own| !own.has_room(place, outside)) {
+        if self.payload.as_mut().is_some_and(|payload| !payload.has_room(place, outside)) {
             return Step::Over;
         }
         if self.is_pausing && millis.wrapping_sub(self.until).cast_signed() < 0 {
@@ -278,17 +280,19 @@ impl DatagramRun {
                 Instruction::SendDatagram { buffer } => return Step::Sends(Sent::Buffer(buffer)),
                 // The payload is composed already: no frame was free before.
                 Instruction::SendComposedDatagram { .. } if self.has_begun => {
-                    return Step::Sends(Sent::Own);
+                    return Step::Sends(Sent::Composed);
                 }
                 Instruction::ReceiveDatagrams { count, clear } => {
                     if self.received < count {
                         return Step::Waits;
                     }
-                    match &mut self.own {
-                        Some(own) if !clear => own.keep_datagrams(),
+                    match &mut self.payload {
+                        Some(payload) if !clear => payload.keep_datagrams(),
                         // Datagrams beyond the count belong to the next step.
-                        Some(own) if program.contents().is_some_and(|it| it.examines_data()) => {
-                            own.take_datagrams(count);
+                        Some(payload)
+                            if program.contents().is_some_and(|it| it.examines_data()) =>
+                        {
+                            payload.take_datagrams(count);
                             self.received -= count;
                         }
                         _ if clear => self.received = 0,
@@ -320,12 +324,12 @@ impl DatagramRun {
                     self.has_begun = true;
                     return Step::Executes { group: self.group(), ports: None };
                 }
-                Instruction::StartTemplate { port, own_port } => {
+                Instruction::StartTemplate { port, own_port: local_port } => {
                     self.has_begun = true;
                     let variables = self.variables.get_or_insert_default();
-                    let ports = match (&self.own, program.contents()) {
-                        (Some(own), Some(contents)) => {
-                            own.ports(port, own_port, contents, variables)
+                    let ports = match (&self.payload, program.contents()) {
+                        (Some(payload), Some(contents)) => {
+                            payload.ports(port, local_port, contents, variables)
                         }
                         _ => None,
                     };
@@ -336,8 +340,8 @@ impl DatagramRun {
                 }
                 // UDP has no end-of-stream signal.
                 Instruction::WaitForPeerClose => {
-                    if let Some(own) = &mut self.own {
-                        own.stop_listening();
+                    if let Some(payload) = &mut self.payload {
+                        payload.stop_listening();
                     }
                     return Step::Waits;
                 }
@@ -354,10 +358,14 @@ impl DatagramRun {
                         self.has_begun = true;
                     } else {
                         let variables = self.variables.get_or_insert_default();
-                        let demand = match (&mut self.own, program.contents()) {
-                            (Some(own), Some(contents)) => {
-                                own.follow(instruction, self.place, contents, variables, outside)
-                            }
+                        let demand = match (&mut self.payload, program.contents()) {
+                            (Some(payload), Some(contents)) => payload.follow(
+                                instruction,
+                                self.place,
+                                contents,
+                                variables,
+                                outside,
+                            ),
                             _ => None,
                         };
                         match demand {
@@ -397,8 +405,8 @@ impl DatagramRun {
     #[cold]
     fn fail(&mut self, cause: Cause, outside: &mut ProgramContext<'_>) -> Step {
         let place = self.place;
-        if let Some(own) = &mut self.own {
-            own.fail_waiting(place, cause, outside);
+        if let Some(payload) = &mut self.payload {
+            payload.fail_waiting(place, cause, outside);
         }
         Step::Over
     }

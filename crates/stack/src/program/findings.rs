@@ -104,10 +104,10 @@ impl Failure {
     /// Maximum length of the shown data in bytes.
     pub const SHOWN_MAX: usize = 200;
 
-    fn new(taken: &Taken, wanted: ExpectedBytes<'_>) -> Self {
+    fn new(taken: &Taken, expected_bytes: ExpectedBytes<'_>) -> Self {
         /// Bytes shown before the first difference.
         const BEFORE: usize = 40;
-        let (offset, expected) = match wanted {
+        let (offset, expected) = match expected_bytes {
             ExpectedBytes::Unseen | ExpectedBytes::Nothing => (None, None),
             ExpectedBytes::Part(bytes) => (None, Some(bytes)),
             ExpectedBytes::Whole(bytes) => {
@@ -125,7 +125,7 @@ impl Failure {
             offset: offset.map(|offset| offset as u64),
             expected: expected.map(shown),
             found: shown(&taken.bytes),
-            is_kept: !matches!(wanted, ExpectedBytes::Unseen),
+            is_kept: !matches!(expected_bytes, ExpectedBytes::Unseen),
         }
     }
 }
@@ -223,9 +223,9 @@ impl ProgramResults {
         place: u16,
         cause: Cause,
         taken: &Taken,
-        wanted: ExpectedBytes<'_>,
+        expected: ExpectedBytes<'_>,
     ) {
-        let first = || Failure::new(taken, wanted);
+        let first = || Failure::new(taken, expected);
         self.failures.entry((place, cause)).or_insert_with(first).times += 1;
     }
 

@@ -4,7 +4,7 @@
 //! buffers that it sends; a flow stores only its position.
 //!
 //! A program that composes payload or examines received data has [`Contents`]. Each of its flows
-//! then has a byte stream of its own ([`crate::content`]) and state in `own`.
+//! then has a byte stream of its own ([`crate::content`]) and state in `payload`.
 //!
 //! ```text
 //! Composition -> sent bytes
@@ -22,7 +22,7 @@ mod dns;
 mod findings;
 mod http;
 mod outside;
-mod own;
+mod payload;
 mod reading;
 mod reply;
 mod rtsp;
@@ -41,7 +41,7 @@ pub use contents::Contents;
 pub(crate) use datagrams::{DatagramRun, Sent, Step};
 pub use findings::{Cause, Failure, ProgramResults, TransactionTimes};
 pub(crate) use outside::ProgramContext;
-pub(crate) use own::{FlowPayload, Ports};
+pub(crate) use payload::{FlowPayload, Ports};
 pub(crate) use run::{FlowRequest, Progress, Run};
 pub use variables::Statistics;
 use wirestorm_model::program::{
@@ -391,7 +391,7 @@ impl Program {
         let is_good = length <= Self::LENGTH_MAX
             && !instructions.iter().any(leads_beyond)
             && instructions.iter().all(|it| contents.has(it));
-        let has = |wanted: fn(&Instruction) -> bool| instructions.iter().any(wanted);
+        let has = |predicate: fn(&Instruction) -> bool| instructions.iter().any(predicate);
         let starts_session = has(|it| matches!(it, Instruction::StartSession));
         let counts = has(|it| matches!(it, Instruction::Receive { .. } | Instruction::Need { .. }));
         let reconnects = has(|it| matches!(it, Instruction::Reconnect { .. }));

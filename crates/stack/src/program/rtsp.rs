@@ -135,7 +135,7 @@ mod tests {
         let response = b"RTSP/1.0 200 OK\r\nCSeq: 1\r\ncontent-length: 4\r\n\r\nv=0\n";
         let bare = b"RTSP/1.0 454 Session Not Found\nCSeq: 2\n\n";
         let interim = b"RTSP/1.0 100 Continue\r\n\r\n";
-        for (said, expected) in [
+        for (input, expected) in [
             ([&media[..], response, b"$next"].concat(), (Reading::Done, &response[..], 5)),
             ([&interim[..], media, bare].concat(), (Reading::Done, bare, 0)),
             (response[..20].to_vec(), (Reading::Unfinished, b"", 0)),
@@ -145,18 +145,18 @@ mod tests {
                 (Reading::Wrong, b"RTSP/1.0 200 OK\nContent-Length: x\n\n", 0),
             ),
         ] {
-            for step in 1..=said.len() {
+            for step in 1..=input.len() {
                 let (mut response, mut taken) = (Rtsp::default(), Taken::default());
                 let (mut place, mut reading) = (0, Reading::Unfinished);
-                while place < said.len() && reading == Reading::Unfinished {
-                    let part = &said[place..said.len().min(place + step)];
+                while place < input.len() && reading == Reading::Unfinished {
+                    let part = &input[place..input.len().min(place + step)];
                     let (length, now) = response.read(part, &mut taken);
                     place += length;
                     reading = now;
                 }
-                let (wanted, text, left) = expected;
-                assert_eq!(reading, wanted, "{said:?} by {step}");
-                assert_eq!((&taken.bytes[..], said.len() - place), (text, left), "by {step}");
+                let (reading_expected, text, left) = expected;
+                assert_eq!(reading, reading_expected, "{input:?} by {step}");
+                assert_eq!((&taken.bytes[..], input.len() - place), (text, left), "by {step}");
             }
         }
     }

@@ -418,8 +418,8 @@ impl Connection {
         }
         self.marks.put(StateFlags::RACK, settings.rack && self.marks.has(StateFlags::SACK));
         match timestamps {
-            Some(heard) if self.marks.has(StateFlags::TIMESTAMPS) => {
-                self.timestamp = heard.value;
+            Some(timestamps) if self.marks.has(StateFlags::TIMESTAMPS) => {
+                self.timestamp = timestamps.value;
                 self.timestamp_at = now.millis;
             }
             _ => self.marks.clear(StateFlags::TIMESTAMPS),

@@ -126,11 +126,11 @@ mod tests {
     fn merge_adds_counters_by_name() {
         let mut sum = TcpCounters { connects: 3, ..TcpCounters::default() };
         sum.merge(&TcpCounters { connects: 4, accepts: 1, ..TcpCounters::default() });
-        let told: alloc::vec::Vec<_> = sum
+        let reported: alloc::vec::Vec<_> = sum
             .iter()
             .filter(|(.., value)| *value > 0)
             .map(|(name, _, value)| (name, value))
             .collect();
-        assert_eq!(told, [("accepts", 1), ("connects", 7)]);
+        assert_eq!(reported, [("accepts", 1), ("connects", 7)]);
     }
 }

@@ -114,9 +114,9 @@ impl Connection {
             return is_noted.then(|| now.millis.wrapping_sub(self.timestamp_at));
         }
         let probes = settings.keepalive_interval_ms.wrapping_mul(self.probes.into());
-        let whole = settings.keepalive_ms.wrapping_add(probes);
+        let keepalive_timeout = settings.keepalive_ms.wrapping_add(probes);
         let left = self.keepalive_at.wrapping_sub(now.millis).cast_signed();
-        Some(whole.saturating_sub_signed(left))
+        Some(keepalive_timeout.saturating_sub_signed(left))
     }
 
     /// Bytes of data received in order, modulo 2^32.

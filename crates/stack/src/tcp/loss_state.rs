@@ -234,31 +234,31 @@ pub(super) mod tests {
         let settings = Settings::default();
         let mut counters = TcpCounters::default();
         let mut connection = established(&mut counters);
-        let mut hear = |connection: &mut Connection, segment: &Segment<'_>, millis: u64| {
+        let mut receive = |connection: &mut Connection, segment: &Segment<'_>, millis: u64| {
             let now = Now::from_micros(millis * 1_000);
             connection.handle_segment(segment, &settings, now, &mut counters);
             while connection.poll_transmit(&settings, now, &mut counters).is_some() {}
         };
         // The second segment of the peer arrives first.
-        hear(&mut connection, &Segment { length: 100, ..segment(101, 1) }, 11);
+        receive(&mut connection, &Segment { length: 100, ..segment(101, 1) }, 11);
         assert!(connection.disorder.is_some());
-        hear(&mut connection, &Segment { length: 100, ..segment(1, 1) }, 12);
+        receive(&mut connection, &Segment { length: 100, ..segment(1, 1) }, 12);
         assert!(connection.disorder.is_none());
         // The first of our four segments is lost.
         connection.queue(4 * 536, &mut TcpCounters::default());
-        hear(&mut connection, &segment(201, 1), 20);
-        let told = [537_u32.to_be_bytes(), 2_145_u32.to_be_bytes()].concat();
-        hear(&mut connection, &Segment { sack: &told, ..segment(201, 1) }, 30);
+        receive(&mut connection, &segment(201, 1), 20);
+        let sack = [537_u32.to_be_bytes(), 2_145_u32.to_be_bytes()].concat();
+        receive(&mut connection, &Segment { sack: &sack, ..segment(201, 1) }, 30);
         assert!(connection.disorder.is_some());
-        hear(&mut connection, &segment(201, 2_145), 40);
+        receive(&mut connection, &segment(201, 2_145), 40);
         // The peer may report a duplicate for two windows of data.
         let twice = 2 * connection.disorder.as_ref().unwrap().undo.as_ref().unwrap().window();
         let mut acknowledged = 2_145;
         while connection.disorder.is_some() {
             connection.queue(536, &mut TcpCounters::default());
-            hear(&mut connection, &segment(201, acknowledged), 50);
+            receive(&mut connection, &segment(201, acknowledged), 50);
             acknowledged += 536;
-            hear(&mut connection, &segment(201, acknowledged), 60);
+            receive(&mut connection, &segment(201, acknowledged), 60);
         }
         let behind = acknowledged - 537;
         assert!((twice + 1..twice + 3 * 536).contains(&behind), "{behind} {twice}");
@@ -320,9 +320,9 @@ pub(super) mod tests {
         while connection.poll_transmit(&settings, now, &mut counters).is_some() {}
         for piece in 1..=pieces {
             let start = 1_u32 + 2 * piece;
-            let told = [start.to_be_bytes(), (start + 1).to_be_bytes()].concat();
-            let tells = Segment { sack: &told, ..segment(1, 1) };
-            connection.handle_segment(&tells, &settings, now, &mut counters);
+            let sack = [start.to_be_bytes(), (start + 1).to_be_bytes()].concat();
+            let sack_segment = Segment { sack: &sack, ..segment(1, 1) };
+            connection.handle_segment(&sack_segment, &settings, now, &mut counters);
         }
         assert_eq!(counters.sack_sboverflow, 3);
     }

@@ -95,12 +95,12 @@ impl Connection {
         let (unacknowledged, highest) = (self.unacknowledged, self.highest);
         let delivery = &self.congestion.bbr()?.delivery;
         let acknowledged = SequenceRange { start: unacknowledged, end: segment.acknowledgement };
-        let told = sack_blocks(segment.sack).filter(|_| self.marks.has(StateFlags::SACK));
+        let delivered = sack_blocks(segment.sack).filter(|_| self.marks.has(StateFlags::SACK));
         let is_sent = |block: &SequenceRange| {
             !block.start.is_before(unacknowledged) && !highest.is_before(block.end)
         };
-        let told = told.chain([acknowledged]).filter(is_sent);
-        let new = told.flat_map(|block| holes(self.sacked(), block));
+        let delivered = delivered.chain([acknowledged]).filter(is_sent);
+        let new = delivered.flat_map(|block| holes(self.sacked(), block));
         new.filter_map(|range| delivery.newest(range, unacknowledged)).max_by_key(Flight::order)
     }
 

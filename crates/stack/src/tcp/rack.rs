@@ -364,16 +364,17 @@ impl Connection {
         let is_sent = |block: &SequenceRange| {
             !block.start.is_before(unacknowledged) && !highest.is_before(block.end)
         };
-        let told = sack_blocks(segment.sack).map(|block| (block, None));
+        let delivered = sack_blocks(segment.sack).map(|block| (block, None));
         // RFC 7323 section 4.3: "An <ACK> for an out-of-order segment SHOULD, therefore, contain
         // the timestamp from the most recent segment that advanced RCV.NXT". That timestamp does
         // not tell which transmission arrived.
-        let told = told.chain([(acknowledged, echo)]).filter(|(block, _)| is_sent(block));
+        let delivered = delivered.chain([(acknowledged, echo)]).filter(|(block, _)| is_sent(block));
         let mut last: Option<(u32, SequenceNumber)> = None;
         let mut highest_delivered = rack.highest_delivered;
         let mut is_reordered = rack.is_reordered;
-        let news =
-            told.clone().flat_map(|(block, echo)| holes(sacked, block).map(move |it| (it, echo)));
+        let news = delivered
+            .clone()
+            .flat_map(|(block, echo)| holes(sacked, block).map(move |it| (it, echo)));
         for (new, echo) in news {
             let parts = rack.ranges(unacknowledged).filter(|(range, _)| {
                 range.start.is_before(new.end) && new.start.is_before(range.end)
@@ -403,7 +404,7 @@ impl Connection {
                 }
             }
         }
-        for (SequenceRange { end, .. }, _) in told {
+        for (SequenceRange { end, .. }, _) in delivered {
             if highest_delivered.is_none_or(|highest| highest.is_before(end)) {
                 highest_delivered = Some(end);
             }
@@ -668,7 +669,7 @@ mod tests {
     /// For each byte: its last transmission time, and whether that was a retransmission.
     type Model = Vec<(u32, bool)>;
 
-    fn told(rack: &Rack, from: u32) -> Model {
+    fn transmissions(rack: &Rack, from: u32) -> Model {
         let ranges = rack.ranges(SequenceNumber(from));
         ranges
             .flat_map(|(range, sent)| {
@@ -721,9 +722,9 @@ mod tests {
                         first = first.wrapping_add(bytes);
                     }
                 }
-                prop_assert_eq!(told(&rack, first), model.clone());
+                prop_assert_eq!(transmissions(&rack, first), model.clone());
                 rack.compact(SequenceNumber(first), &Ranges::new());
-                prop_assert_eq!(told(&rack, first), model.clone());
+                prop_assert_eq!(transmissions(&rack, first), model.clone());
             }
         }
     }
@@ -742,14 +743,14 @@ mod tests {
         assert_eq!(rack.sent.len(), RANGES_MAX);
         let model: Model =
             (0..sent).map(|at| (if at < 2 { at } else { at.max(12) }, false)).collect();
-        assert_eq!(told(&rack, 0), model);
+        assert_eq!(transmissions(&rack, 0), model);
         // The merged entry keeps the time of its first part.
         assert_eq!((rack.sent[2].first_at, rack.sent[2].at), (2, 12));
         // A recent retransmission makes the entry that it merges with equally recent.
         let again = SequenceRange { start: SequenceNumber(4), end: SequenceNumber(5) };
         rack.repeat(again, ZERO, 1_000, &Ranges::new());
         assert_eq!(rack.sent.len(), RANGES_MAX);
-        assert!(told(&rack, 0)[2..=12].iter().all(|(at, _)| *at == 12 || *at == 1_000));
+        assert!(transmissions(&rack, 0)[2..=12].iter().all(|(at, _)| *at == 12 || *at == 1_000));
         assert!(rack.sent[1].is_lost);
     }
 
@@ -804,8 +805,8 @@ mod tests {
         for at in 0..sent {
             rack.push(SequenceNumber(at + 1), ZERO, at, &sacked);
         }
-        let told = told(&rack, 0);
-        assert!((0..sent).step_by(2).all(|number| told[number as usize].0 == number));
+        let transmissions = transmissions(&rack, 0);
+        assert!((0..sent).step_by(2).all(|number| transmissions[number as usize].0 == number));
     }
 
     #[test]

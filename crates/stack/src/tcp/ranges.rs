@@ -515,8 +515,8 @@ mod tests {
                     pipe += u32::from(!is_lost) + u32::from(octet < probe);
                 }
                 let retransmitted_to = at(probe.max(first));
-                let told = ranges.pipe(at(first), at(next), retransmitted_to, lost_before);
-                prop_assert_eq!(told, pipe);
+                let computed = ranges.pipe(at(first), at(next), retransmitted_to, lost_before);
+                prop_assert_eq!(computed, pipe);
             }
         }
 

@@ -53,9 +53,9 @@ impl Connection {
     fn pipe_rack(&self) -> u32 {
         let sent = self.next.distance_from(self.unacknowledged).max(0) as u32;
         let Some(disorder) = &self.disorder else { return sent };
-        let told = disorder.sacked.bytes_before(self.next);
+        let sacked_bytes = disorder.sacked.bytes_before(self.next);
         let lost = disorder.rack.lost_bytes(self.unacknowledged, self.next, &disorder.sacked);
-        sent.saturating_sub(told).saturating_sub(lost)
+        sent.saturating_sub(sacked_bytes).saturating_sub(lost)
     }
 
     /// Number after the last unacknowledged retransmission of this recovery, or the oldest
@@ -236,8 +236,8 @@ impl Connection {
     #[inline]
     pub(super) fn handle_ecn_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
         // The peer echoes until it receives CWR, which only new data can carry.
-        let is_told = self.is_recovering() || self.marks.has(StateFlags::CWR_DUE);
-        if !self.is_echo(segment) || is_told {
+        let has_reduced = self.is_recovering() || self.marks.has(StateFlags::CWR_DUE);
+        if !self.is_echo(segment) || has_reduced {
             return;
         }
         counters.ecn_rcwnd += 1;

@@ -195,8 +195,8 @@ mod tests {
             (0, 0),
         ] {
             round_trip.sample(sample, 1);
-            let told = round_trip.min_rtt().unwrap();
-            assert!((least - least / 2_000..=least).contains(&told), "{told} of {least}");
+            let min_rtt = round_trip.min_rtt().unwrap();
+            assert!((least - least / 2_000..=least).contains(&min_rtt), "{min_rtt} of {least}");
         }
     }
 

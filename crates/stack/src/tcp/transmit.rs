@@ -295,8 +295,8 @@ impl Connection {
             false => self.note_retransmission(SequenceRange { start, end }),
         }
         // A probe of the tail, or of all data in flight, fills no hole that SACK reported.
-        let is_told = self.sacked().end().is_some_and(|told| start.is_before(told));
-        if is_told && !is_probe && length > 0 {
+        let is_sacked = self.sacked().end().is_some_and(|sacked_end| start.is_before(sacked_end));
+        if is_sacked && !is_probe && length > 0 {
             counters.sack_rexmits += 1;
             counters.sack_rexmit_bytes += u64::from(length);
         }
@@ -466,8 +466,8 @@ impl Connection {
         if duplicate_acks == 0 {
             return window;
         }
-        let is_told = !self.sacked().is_empty();
-        let extra = if is_told { 0 } else { u32::from(duplicate_acks) };
+        let has_sacked = !self.sacked().is_empty();
+        let extra = if has_sacked { 0 } else { u32::from(duplicate_acks) };
         window.saturating_add(extra * size)
     }
 

@@ -15,9 +15,9 @@ use crate::disturbed::{Impairment, Side, World};
 /// value that depends on its offset. It fails if a byte is not the one that the peer sends.
 #[derive(Debug)]
 struct Toy {
-    heard: Vec<u8>,
+    received: Vec<u8>,
     due: Vec<u8>,
-    said: usize,
+    sent: usize,
     understood: usize,
     state: SessionState,
     greets: bool,
@@ -40,19 +40,26 @@ impl SessionFactory for Toys {
     fn begin(&self, _: IpAddr, _: IpAddr) -> Box<dyn Session> {
         let due = if self.greets { HELLO.to_vec() } else { Vec::new() };
         let state = SessionState::Handshaking;
-        Box::new(Toy { heard: Vec::new(), due, said: 0, understood: 0, state, greets: self.greets })
+        Box::new(Toy {
+            received: Vec::new(),
+            due,
+            sent: 0,
+            understood: 0,
+            state,
+            greets: self.greets,
+        })
     }
 }
 
 impl Session for Toy {
     fn receive_data(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
-        self.heard.extend_from_slice(bytes);
+        self.received.extend_from_slice(bytes);
         loop {
             if self.state == SessionState::Handshaking {
-                if self.heard.len() < HELLO.len() {
+                if self.received.len() < HELLO.len() {
                     return;
                 }
-                let hello: Vec<u8> = self.heard.drain(..HELLO.len()).collect();
+                let hello: Vec<u8> = self.received.drain(..HELLO.len()).collect();
                 if hello != HELLO || !self.greets {
                     self.due.extend_from_slice(&[0xff, 0xff]);
                     self.state = SessionState::Failed("no hello");
@@ -60,17 +67,17 @@ impl Session for Toy {
                 }
                 self.state = SessionState::Open;
             }
-            let Some(length) = self.heard.first_chunk() else { return };
+            let Some(length) = self.received.first_chunk() else { return };
             let length = usize::from(u16::from_be_bytes(*length));
             match length {
                 0 => self.state = SessionState::PeerClosed,
                 0xffff => self.state = SessionState::Failed("told of a failure"),
                 _ => {}
             }
-            if self.state != SessionState::Open || self.heard.len() < 2 + length {
+            if self.state != SessionState::Open || self.received.len() < 2 + length {
                 return;
             }
-            let mut record: Vec<u8> = self.heard.drain(..2 + length).skip(2).collect();
+            let mut record: Vec<u8> = self.received.drain(..2 + length).skip(2).collect();
             for byte in &mut record {
                 *byte ^= mask(self.understood);
                 // Buffers without content count from 0 to 255.
@@ -87,8 +94,8 @@ impl Session for Toy {
         let record = &plaintext[..plaintext.len().min(RECORD_MAX)];
         self.due.extend_from_slice(&(record.len() as u16).to_be_bytes());
         for byte in record {
-            self.due.push(byte ^ mask(self.said));
-            self.said += 1;
+            self.due.push(byte ^ mask(self.sent));
+            self.sent += 1;
         }
         record.len()
     }

@@ -4,7 +4,7 @@ mod content;
 mod disturbed;
 mod endpoint;
 mod memory;
-mod own_bytes;
+mod per_flow_payload;
 mod support;
 mod tcp_dialogues;
 mod tcp_network;

@@ -140,7 +140,7 @@ impl ScriptSegment {
         let (start, end): (i32, i32) = parse_pair(numbers, "sequence")?;
         let length = end.wrapping_sub(start);
         let length = u32::try_from(length).map_err(|_| "notation: it ends before it starts")?;
-        let mut said = Self {
+        let mut script_segment = Self {
             flags,
             start,
             length,
@@ -158,31 +158,31 @@ impl ScriptSegment {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("notation: {word} of what?"));
             match word {
-                "ack" => said.acknowledgement = Some(parse(value()?, word)?),
-                "win" => said.window = Some(parse(value()?, word)?),
-                "ect" => said.is_ecn_capable = true,
-                "ce" => said.met_congestion = true,
-                "ect1" => said.is_capable_otherwise = true,
+                "ack" => script_segment.acknowledgement = Some(parse(value()?, word)?),
+                "win" => script_segment.window = Some(parse(value()?, word)?),
+                "ect" => script_segment.is_ecn_capable = true,
+                "ce" => script_segment.met_congestion = true,
+                "ect1" => script_segment.is_capable_otherwise = true,
                 _ => return Err(format!("notation: {word:?} in a segment")),
             }
         }
-        if flags.contains(Flags::ACK) != said.acknowledgement.is_some() {
+        if flags.contains(Flags::ACK) != script_segment.acknowledgement.is_some() {
             return Err("notation: the flag . and ack go together".to_owned());
         }
         for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             match option.split_once(' ').unwrap_or((option, "")) {
-                ("mss", size) => said.maximum_segment_size = Some(parse(size, "mss")?),
-                ("wscale", shift) => said.window_scale = Some(parse(shift, "wscale")?),
-                ("sackOK", "") => said.sack_permitted = true,
-                ("ts", pair) => said.timestamps = Some(parse_pair(pair, "ts")?),
+                ("mss", size) => script_segment.maximum_segment_size = Some(parse(size, "mss")?),
+                ("wscale", shift) => script_segment.window_scale = Some(parse(shift, "wscale")?),
+                ("sackOK", "") => script_segment.sack_permitted = true,
+                ("ts", pair) => script_segment.timestamps = Some(parse_pair(pair, "ts")?),
                 ("sack", blocks) => {
                     let blocks = blocks.split_whitespace().map(|block| parse_pair(block, "sack"));
-                    said.sack = blocks.collect::<Fallible<_>>()?;
+                    script_segment.sack = blocks.collect::<Fallible<_>>()?;
                 }
                 _ => return Err(format!("notation: {option:?} is no option")),
             }
         }
-        Ok(said)
+        Ok(script_segment)
     }
 
     /// Converts a segment that the connection sends.
@@ -379,21 +379,21 @@ impl DialogueRun {
         }
     }
 
-    fn arrive(&mut self, said: &ScriptSegment) -> Fallible<()> {
+    fn arrive(&mut self, segment: &ScriptSegment) -> Fallible<()> {
         let now = self.now();
         let (settings, counters) = (self.settings, &mut self.counters);
         let Some(connection) = &mut self.connection else {
-            if !self.is_listening || said.flags != said.flags_without(Flags::ACK) {
+            if !self.is_listening || segment.flags != segment.flags_without(Flags::ACK) {
                 return Err("notation: no connection receives it".to_owned());
             }
             let initial = self.origin.ours;
             let accept =
                 |syn: &Segment<'_>| Connection::accept(&settings, syn, initial, now, counters);
-            self.connection = Some(said.arrive(&self.origin, accept));
+            self.connection = Some(segment.arrive(&self.origin, accept));
             self.depart();
             return Ok(());
         };
-        let arrival = said.arrive(&self.origin, |segment| {
+        let arrival = segment.arrive(&self.origin, |segment| {
             connection.handle_segment(segment, &settings, now, counters)
         });
         self.received += arrival.data;
@@ -409,7 +409,7 @@ impl DialogueRun {
     /// Fails if the connection has sent a segment that the dialogue does not list.
     fn expect_nothing(&self) -> Fallible<()> {
         match self.departed.front() {
-            Some((at, said)) => Err(format!("sent before that: {} > {said}", seconds(*at))),
+            Some((at, segment)) => Err(format!("sent before that: {} > {segment}", seconds(*at))),
             None => Ok(()),
         }
     }
@@ -418,15 +418,15 @@ impl DialogueRun {
         if self.departed.is_empty() {
             self.pass(at + TOLERANCE);
         }
-        let Some((when, mut said)) = self.departed.pop_front() else {
+        let Some((when, mut segment)) = self.departed.pop_front() else {
             return Err(format!("nothing sent until {}", seconds(self.at)));
         };
         if expected.window.is_none() {
-            said.window = None;
+            segment.window = None;
         }
         expected.met_congestion = false;
-        if said != expected || when.abs_diff(at) > TOLERANCE {
-            return Err(format!("sent instead: {} > {said}", seconds(when)));
+        if segment != expected || when.abs_diff(at) > TOLERANCE {
+            return Err(format!("sent instead: {} > {segment}", seconds(when)));
         }
         Ok(())
     }
@@ -690,18 +690,18 @@ fn fault(text: &str) -> String {
 
 #[test]
 fn deviations_are_reported_with_their_line() {
-    let told = fault("== a\n0.000 call connect\n 0.000 > S 0:0 win 5 <mss 1000>");
-    assert!(told.ends_with("sent instead: 0.000 > S 0:0 win 10000 <mss 1000>"), "{told}");
-    assert!(told.contains("line 3: 0.000 > S 0:0 win 5"), "{told}");
-    let told = fault("== a\n0.000 call connect\n0.000 state SYN-SENT");
-    assert!(told.ends_with("sent before that: 0.000 > S 0:0 win 10000 <mss 1000>"), "{told}");
-    let told = fault("== a\n0.000 call connect");
-    assert!(told.contains("at the end: sent before that:"), "{told}");
+    let failure = fault("== a\n0.000 call connect\n 0.000 > S 0:0 win 5 <mss 1000>");
+    assert!(failure.ends_with("sent instead: 0.000 > S 0:0 win 10000 <mss 1000>"), "{failure}");
+    assert!(failure.contains("line 3: 0.000 > S 0:0 win 5"), "{failure}");
+    let failure = fault("== a\n0.000 call connect\n0.000 state SYN-SENT");
+    assert!(failure.ends_with("sent before that: 0.000 > S 0:0 win 10000 <mss 1000>"), "{failure}");
+    let failure = fault("== a\n0.000 call connect");
+    assert!(failure.contains("at the end: sent before that:"), "{failure}");
     let late = "== a\n0.000 call connect\n0.000 > S 0:0 <mss 1000>\n";
-    let told = fault(&format!("{late}1.003 > S 0:0 <mss 1000>"));
-    assert!(told.ends_with("sent instead: 1.000 > S 0:0 <mss 1000>"), "{told}");
-    let told = fault(&format!("{late}0.500 > S 0:0 <mss 1000>"));
-    assert!(told.ends_with("nothing sent until 0.501"), "{told}");
+    let failure = fault(&format!("{late}1.003 > S 0:0 <mss 1000>"));
+    assert!(failure.ends_with("sent instead: 1.000 > S 0:0 <mss 1000>"), "{failure}");
+    let failure = fault(&format!("{late}0.500 > S 0:0 <mss 1000>"));
+    assert!(failure.ends_with("nothing sent until 0.501"), "{failure}");
 }
 
 #[test]
@@ -723,8 +723,8 @@ fn errors_of_the_notation_name_the_line() {
         ("set speed 5", "\"speed\" cannot be set"),
         ("counter flights 5", "no counter \"flights\""),
     ] {
-        let told = fault(&format!("== a\n# a remark\n{line}"));
-        assert!(told.contains(&format!("line 3: {line}")), "{told}");
-        assert!(told.ends_with(&format!("notation: {expected}")), "{told}");
+        let failure = fault(&format!("== a\n# a remark\n{line}"));
+        assert!(failure.contains(&format!("line 3: {line}")), "{failure}");
+        assert!(failure.ends_with(&format!("notation: {expected}")), "{failure}");
     }
 }

@@ -79,7 +79,7 @@ impl Connections {
             return;
         }
         flow.connection.send_cookie();
-        let is_good = segment.cookie == self.fast_open.own(&flow.key).as_slice();
+        let is_good = segment.cookie == self.fast_open.cookie_for(&flow.key).as_slice();
         // A connection whose data selects its template waits until it is established.
         if !is_good || !is_known || segment.length == 0 {
             return;
@@ -90,7 +90,7 @@ impl Connections {
             let flags = Flags(segment.flags.0 & !Flags::SYN.0);
             let behind = Segment { sequence: segment.sequence + 1, flags, ..*segment };
             let arrival = SegmentOutcome { data: length, ..SegmentOutcome::default() };
-            received = flow.run.hear(&behind, data, &arrival, &flow.connection, now);
+            received = flow.run.receive(&behind, data, &arrival, &flow.connection, now);
         }
         if received > 0 {
             flow.run.note_received(received);

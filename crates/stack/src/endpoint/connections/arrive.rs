@@ -43,7 +43,7 @@ impl Connections {
         }
         let mut received = arrival.data;
         if flow.run.exchange().is_some() {
-            received = flow.run.hear(segment, data, &arrival, &flow.connection, now);
+            received = flow.run.receive(segment, data, &arrival, &flow.connection, now);
         }
         if received > 0 {
             flow.run.note_received(received);
@@ -128,7 +128,7 @@ impl Connections {
                 tally.times.time_to_first_byte.record(age(flow.began_at, answered_at));
             }
             Decision::NoServer => {
-                common.strays.no_match += 1;
+                common.unmatched.no_match += 1;
                 flow.connection.abort(&mut counted);
             }
             Decision::Open => {
@@ -151,7 +151,7 @@ impl Connections {
 
     /// Passes the segments of the current train to their connection.
     #[inline]
-    pub(in crate::endpoint) fn hear_train(
+    pub(in crate::endpoint) fn receive_train(
         &mut self,
         now: Now,
         common: &mut Common,

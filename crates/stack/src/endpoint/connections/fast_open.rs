@@ -109,7 +109,7 @@ impl FastOpen {
     #[cold]
     pub(super) fn cookie(&self, key: &FlowKey, is_answer: bool) -> Cookie {
         match is_answer {
-            true => self.own(key),
+            true => self.cookie_for(key),
             false => self.known.get(&ends(key)).map(|known| known.cookie).unwrap_or_default(),
         }
     }
@@ -117,7 +117,7 @@ impl FastOpen {
     /// Returns the cookie that a client gets: a hash of both addresses and a secret, so no client
     /// needs to be stored. RFC 7413 section 4.1.2: "the best validation process is to simply
     /// regenerate a valid cookie and compare it against the incoming cookie."
-    pub(super) fn own(&self, key: &FlowKey) -> Cookie {
+    pub(super) fn cookie_for(&self, key: &FlowKey) -> Cookie {
         let hash = key.with_ports(0, 0).without_vlan().hash64(self.secret);
         let bytes: [u8; OWN_LENGTH] = hash.to_be_bytes();
         Cookie::of(&bytes).unwrap_or_default()

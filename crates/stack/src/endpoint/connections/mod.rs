@@ -95,8 +95,8 @@ impl Connections {
         if let Some(session) = common.templates[usize::from(template)].session(&key) {
             run.attach_exchange(Exchange::new(session));
         }
-        if let Some(own) = common.templates[usize::from(template)].own(&key) {
-            run.attach_payload(own);
+        if let Some(payload) = common.templates[usize::from(template)].payload(&key) {
+            run.attach_payload(payload);
         }
         let flow = Flow {
             key,
@@ -293,7 +293,7 @@ impl Connections {
 
     /// Handles an ICMP unreachable message about a flow.
     #[cold]
-    pub(super) fn hear_unreachable(
+    pub(super) fn receive_unreachable(
         &mut self,
         key: &FlowKey,
         number: SequenceNumber,

@@ -53,12 +53,12 @@ impl Connections {
                 if !connection.may_transmit() {
                     break true;
                 }
-                let wanted = connection.burst_max().min(BURST_MAX);
+                let frame_count = connection.burst_max().min(BURST_MAX);
                 // A long frame that the port segments counts as one frame here.
                 let link = common.links.get(flow.link);
                 let in_one =
-                    if wanted > 1 { segments_in_one(connection, link, transmit) } else { 1 };
-                fill_up(&mut common.spare, if in_one > 1 { 1 } else { wanted }, transmit);
+                    if frame_count > 1 { segments_in_one(connection, link, transmit) } else { 1 };
+                fill_up(&mut common.spare, if in_one > 1 { 1 } else { frame_count }, transmit);
                 let frames = common.spare.len() as u32;
                 if frames == 0 {
                     break false;
@@ -117,9 +117,9 @@ impl Connections {
         if flow.connection.is_over() {
             return self.remove(place, now, common);
         }
-        if let Progress::Requests(wish) = progress {
+        if let Progress::Requests(kind) = progress {
             let (parent, key, template) = (FlowSlot::Tcp(place), flow.key, flow.template);
-            common.requested.push_back(PendingRequest { parent, key, template, wish });
+            common.requested.push_back(PendingRequest { parent, key, template, kind });
         }
         if progress == Progress::Pauses {
             progress = flow.run.pause(common.pauses.next(now));

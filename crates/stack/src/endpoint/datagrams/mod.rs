@@ -114,8 +114,8 @@ impl Datagrams {
         let mut run = DatagramRun::new();
         let state = &mut common.templates[usize::from(template)];
         let stamp = state.template.program.stamp().map(|it| Box::new(Stamp::new(it)));
-        if let Some(own) = state.own(&key) {
-            run.own_by(own);
+        if let Some(payload) = state.payload(&key) {
+            run.attach_payload(payload);
         }
         if let Some(session) = state.datagram_session(&key) {
             let longest = room_for_data(common.frame_length_max, &key);
@@ -153,7 +153,7 @@ impl Datagrams {
             Some(stamp) => measure(stamp, data, tally, now),
             None => data,
         };
-        flow.run.hear(data, now);
+        flow.run.receive(data, now);
         flow.received_at = now.millis;
         if !flow.is_answered {
             flow.is_answered = true;
@@ -241,14 +241,14 @@ impl Datagrams {
                 }
                 Step::Executes { group, ports } => {
                     let (parent, key, template) = (FlowSlot::Udp(place), flow.key, flow.template);
-                    let wish = FlowRequest::Flow { group, ports };
-                    common.requested.push_back(PendingRequest { parent, key, template, wish });
+                    let kind = FlowRequest::Flow { group, ports };
+                    common.requested.push_back(PendingRequest { parent, key, template, kind });
                     break;
                 }
                 Step::Awaits => {
                     let (parent, key, template) = (FlowSlot::Udp(place), flow.key, flow.template);
-                    let wish = FlowRequest::End;
-                    common.requested.push_back(PendingRequest { parent, key, template, wish });
+                    let kind = FlowRequest::End;
+                    common.requested.push_back(PendingRequest { parent, key, template, kind });
                     break;
                 }
                 Step::Over => {
@@ -291,11 +291,11 @@ impl Datagrams {
             let headers = Headers { link, key: &flow.key, ip, identification, cookie: &[] };
             let stamp = flow.stamp.as_ref().map(|it| it.header(now));
             let stamp = stamp.as_ref().map_or(&[][..], |header| header);
-            let said = match sent {
+            let payload_length = match sent {
                 Sent::Buffer(buffer) => buffers.get(buffer).size(),
                 sent => run.composed(sent).len() as u32,
             };
-            let size = said.saturating_add(stamp.len() as u32);
+            let size = payload_length.saturating_add(stamp.len() as u32);
             let fill: &dyn Fn(&mut [u8]) -> u16 = &|data| {
                 let (head, data) = data.split_at_mut(stamp.len());
                 let sum = match sent {
@@ -389,7 +389,7 @@ impl Datagrams {
 
     /// Ends a flow after an ICMP error. RFC 1122 section 4.1.3.3: "UDP MUST pass to the application
     /// layer all ICMP error messages". Programs do not handle them, so the flow is over.
-    pub(super) fn hear_unreachable(
+    pub(super) fn receive_unreachable(
         &mut self,
         key: &FlowKey,
         cause: Cause,

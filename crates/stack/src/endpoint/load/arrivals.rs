@@ -183,14 +183,14 @@ impl Arrivals {
         }
     }
 
-    /// Takes a due flow, if any. `active`: existing flows. `made`: flows started since the first
+    /// Takes a due flow, if any. `active`: existing flows. `started`: flows started since the first
     /// call of this iteration. `received`: bytes that all flows have received.
     #[inline]
     pub(in crate::endpoint) fn take(
         &mut self,
         now: Instant,
         active: u64,
-        made: u64,
+        started: u64,
         received: u64,
     ) -> Due {
         if self.left == 0 {
@@ -200,7 +200,7 @@ impl Arrivals {
             return self.take_open(now.min(self.until), active);
         }
         // Flows that end at once count as well, so an iteration starts no more than are held.
-        let held = active.max(made);
+        let held = active.max(started);
         let is_due = match &mut self.pace {
             Pace::OnDemand | Pace::Open(..) => false,
             _ if self.is_off || now > self.until => false,

@@ -32,7 +32,7 @@ pub(in crate::endpoint) struct Schedule {
     /// Mean of the current intervals in nanoseconds, if they are random.
     mean: Option<f64>,
     /// Due time of the next flow, in the schedule's own time and on the clock.
-    own: Duration,
+    schedule_time: Duration,
     due: Instant,
 }
 
@@ -46,7 +46,7 @@ impl Schedule {
             scale: (NonZero::<u32>::MIN, NonZero::<u32>::MIN),
             ticker: Ticker::new(rate),
             mean: None,
-            own: Duration::ZERO,
+            schedule_time: Duration::ZERO,
             due: start,
         }
     }
@@ -77,8 +77,8 @@ impl Schedule {
             Some(mean) => Duration::from_nanos((random.exponential() * mean) as u64),
             None => self.ticker.step(1),
         };
-        self.own = self.own.saturating_add(interval);
-        self.due = self.start.saturating_add(self.on_the_clock(self.own));
+        self.schedule_time = self.schedule_time.saturating_add(interval);
+        self.due = self.start.saturating_add(self.to_clock_time(self.schedule_time));
     }
 
     /// Skips all flows that are due by a time; returns their number.
@@ -100,8 +100,8 @@ impl Schedule {
     /// Skips almost all flows that are due by a time, if they are many. Draws the number of random
     /// ones at once.
     fn pass_many(&mut self, by: Instant, random: &mut Random) -> u64 {
-        let end = self.in_own_time(by.saturating_since(self.start));
-        let expected = end.saturating_sub(self.own).as_nanos() as f64 / self.mean_now();
+        let end = self.to_schedule_time(by.saturating_since(self.start));
+        let expected = end.saturating_sub(self.schedule_time).as_nanos() as f64 / self.mean_now();
         if self.due > by || expected < MANY {
             return 0;
         }
@@ -110,11 +110,11 @@ impl Schedule {
             None => (expected * (1.0 - 1e-12)) as u64 - 1,
             Some(_) => (expected + libm::sqrt(expected) * random.normal()) as u64,
         };
-        self.own = match self.mean {
-            None => self.own.saturating_add(self.ticker.step(passed)),
+        self.schedule_time = match self.mean {
+            None => self.schedule_time.saturating_add(self.ticker.step(passed)),
             Some(_) => end,
         };
-        self.due = self.start.saturating_add(self.on_the_clock(self.own));
+        self.due = self.start.saturating_add(self.to_clock_time(self.schedule_time));
         passed
     }
 
@@ -132,16 +132,16 @@ impl Schedule {
         now: Instant,
     ) -> Result<(), RateError> {
         let rate = self.rate.scaled(scale.0.get().into(), scale.1.get().into())?;
-        let passed = self.in_own_time(now.saturating_since(self.start));
+        let passed = self.to_schedule_time(now.saturating_since(self.start));
         // Flows that are already due stay due.
-        let left = u128::from(self.own.saturating_sub(passed).as_nanos());
+        let left = u128::from(self.schedule_time.saturating_sub(passed).as_nanos());
         let product = |a: NonZero<u32>, b: NonZero<u32>| u128::from(a.get()) * u128::from(b.get());
         let (longer, shorter) = (product(self.scale.0, scale.1), product(self.scale.1, scale.0));
         if left > 0 {
             let left = left.checked_mul(longer).map_or(u128::MAX, |it| it / shorter);
             let left = Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
-            self.own = passed.saturating_add(left);
-            self.due = self.start.saturating_add(self.on_the_clock(self.own));
+            self.schedule_time = passed.saturating_add(left);
+            self.due = self.start.saturating_add(self.to_clock_time(self.schedule_time));
         }
         self.scale = scale;
         self.ticker = Ticker::new(rate);
@@ -150,17 +150,17 @@ impl Schedule {
     }
 
     /// Converts the schedule's own time to the time on the clock, both since the start.
-    fn on_the_clock(&self, own: Duration) -> Duration {
+    fn to_clock_time(&self, schedule_time: Duration) -> Duration {
         let half = Duration::from_nanos(self.ramp.as_nanos() / 2);
-        if own >= half {
-            return own.saturating_add(half);
+        if schedule_time >= half {
+            return schedule_time.saturating_add(half);
         }
-        let square = 2 * u128::from(self.ramp.as_nanos()) * u128::from(own.as_nanos());
+        let square = 2 * u128::from(self.ramp.as_nanos()) * u128::from(schedule_time.as_nanos());
         Duration::from_nanos(square.isqrt() as u64)
     }
 
     /// Converts the time on the clock to the schedule's own time, both since the start.
-    fn in_own_time(&self, passed: Duration) -> Duration {
+    fn to_schedule_time(&self, passed: Duration) -> Duration {
         if passed >= self.ramp {
             return passed.saturating_sub(Duration::from_nanos(self.ramp.as_nanos() / 2));
         }

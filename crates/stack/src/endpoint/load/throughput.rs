@@ -65,7 +65,7 @@ pub(in crate::endpoint) struct Throughput {
     is_long: bool,
     /// Due time of the next short flow, as last computed; `None`: as soon as there is a place.
     due: Option<Instant>,
-    looked_at: Instant,
+    adjusted_at: Instant,
     /// Bytes received until then.
     received: u64,
     /// Deficit of held flows in bytes; negative: surplus.
@@ -153,7 +153,7 @@ impl Throughput {
             over: CompletedFlows::default(),
             is_long: true,
             due: None,
-            looked_at: start,
+            adjusted_at: start,
             received: 0,
             missing: 0.0,
             is_short_of_places: false,
@@ -197,7 +197,7 @@ impl Throughput {
 
     /// Returns when to ask again with `active` flows.
     pub(in crate::endpoint) fn next(&self, active: u64) -> Instant {
-        let look = self.looked_at.saturating_add(INTERVAL);
+        let look = self.adjusted_at.saturating_add(INTERVAL);
         if active >= self.flows {
             return look;
         }
@@ -225,7 +225,7 @@ impl Throughput {
         received: u64,
     ) -> bool {
         self.over.look(received);
-        if now.saturating_since(self.looked_at) >= INTERVAL {
+        if now.saturating_since(self.adjusted_at) >= INTERVAL {
             self.adjust(now, active, received);
         }
         self.choose_pace(now, active, received);
@@ -276,48 +276,51 @@ impl Throughput {
 
     #[cold]
     fn adjust(&mut self, now: Instant, active: u64, received: u64) {
-        let seconds = now.saturating_since(self.looked_at).as_secs_f64();
+        let seconds = now.saturating_since(self.adjusted_at).as_secs_f64();
         let bytes = received.wrapping_sub(self.received) as f64;
         if self.received == 0 && received > 0 {
             self.growth.lag = now.saturating_since(self.since).min(LAG_MAX);
         }
-        (self.looked_at, self.received) = (now, received);
-        let (asked, interval) = (self.bytes_per_second, INTERVAL.as_secs_f64());
+        (self.adjusted_at, self.received) = (now, received);
+        let (target, interval) = (self.bytes_per_second, INTERVAL.as_secs_f64());
         // The data of a flow may arrive all at once at its end.
         let over = self.over.seconds.min(SMOOTHED_MAX);
         self.rate += (bytes / seconds - self.rate) * seconds / (seconds + over);
         let rate = self.rate;
-        if let Some(before) = self.growth.judge(now, rate, rate >= ENOUGH * asked) {
+        if let Some(before) = self.growth.judge(now, rate, rate >= ENOUGH * target) {
             self.flows = self.flows.min(before);
         }
         let flows = self.flows as f64;
         // Number of flows that start while one of them exists.
         let at_once = match self.over.bytes > 0.0 {
-            true => (asked * self.over.seconds / self.over.bytes).min(MORE_MAX * flows),
+            true => (target * self.over.seconds / self.over.bytes).min(MORE_MAX * flows),
             false => 0.0,
         };
         if self.is_long {
             // Correct by at most the data of one flow or, before that is known, of one interval.
             // The start of the load is no deficit.
-            let most = if self.over.bytes > 0.0 { self.over.bytes } else { asked * interval };
-            self.missing = (self.missing + asked * seconds - bytes).clamp(-most, most);
+            let most = if self.over.bytes > 0.0 { self.over.bytes } else { target * interval };
+            self.missing = (self.missing + target * seconds - bytes).clamp(-most, most);
         }
-        let wanted = if self.is_long && self.over.bytes > 0.0 {
+        let target_flows = if self.is_long && self.over.bytes > 0.0 {
             libm::round(at_once + self.missing / self.over.bytes).max(0.0) as u64
         } else if self.is_long {
-            let wanted = asked * seconds + self.missing / REPAY_INTERVALS;
+            let target_bytes = target * seconds + self.missing / REPAY_INTERVALS;
             // Without data, the effect of more flows is unknown.
-            let in_proportion = if bytes > 0.0 { active as f64 * wanted / bytes } else { flows };
+            let in_proportion =
+                if bytes > 0.0 { active as f64 * target_bytes / bytes } else { flows };
             libm::round(in_proportion.clamp(flows / 2.0, 2.0 * flows)).max(1.0) as u64
         } else {
-            self.waive(now, active, received, (asked * interval).max(self.over.bytes));
-            let is_missing = self.is_short_of_places && rate < ENOUGH * asked;
+            self.waive(now, active, received, (target * interval).max(self.over.bytes));
+            let is_missing = self.is_short_of_places && rate < ENOUGH * target;
             if is_missing { at_once.max(2.0 * flows) as u64 } else { self.flows }
         };
         self.is_short_of_places = false;
         let seconds = self.over.seconds;
-        if wanted <= self.flows || self.growth.begins(now, self.flows, wanted, rate, seconds) {
-            self.flows = wanted;
+        if target_flows <= self.flows
+            || self.growth.begins(now, self.flows, target_flows, rate, seconds)
+        {
+            self.flows = target_flows;
         }
     }
 }
@@ -336,11 +339,18 @@ impl GrowthAttempt {
 
     /// Starts an attempt with more flows, if its time has come. `flows` receive `rate` bytes a
     /// second, and a flow takes `over` seconds.
-    fn begins(&mut self, now: Instant, flows: u64, wanted: u64, rate: f64, over: f64) -> bool {
+    fn begins(
+        &mut self,
+        now: Instant,
+        flows: u64,
+        target_flows: u64,
+        rate: f64,
+        over: f64,
+    ) -> bool {
         if self.before.is_some() || now < self.retry_at {
             return false;
         }
-        let more = wanted as f64 / flows.max(1) as f64 - 1.0;
+        let more = target_flows as f64 / flows.max(1) as f64 - 1.0;
         self.before = Some((flows, rate * (1.0 + GAIN * more)));
         let over = 2.0 * over.min(SMOOTHED_MAX) * NANOSECONDS_PER_SECOND as f64;
         let wait = self.lag.saturating_add(self.lag).max(Duration::from_nanos(over as u64));
@@ -400,13 +410,13 @@ mod tests {
         fn receive(&self, bits_per_second: u64, seconds: usize) -> (Vec<f64>, bool) {
             let mut throughput = Throughput::new(bits_per_second, Instant::ZERO);
             let mut arrivals = BTreeMap::new();
-            let (mut now, mut active, mut received, mut made) = (Instant::ZERO, 0, 0, 0);
+            let (mut now, mut active, mut received, mut started) = (Instant::ZERO, 0, 0, 0);
             let mut each = vec![0.0; seconds];
             loop {
                 while throughput.take(now, active, 0, received) {
-                    (active, made) = (active + 1, made + 1);
+                    (active, started) = (active + 1, started + 1);
                     for (place, (after, bytes, is_last)) in self.arrivals().enumerate() {
-                        let key = (now.saturating_add(after), made, place);
+                        let key = (now.saturating_add(after), started, place);
                         arrivals.insert(key, (bytes, is_last, now));
                     }
                 }
@@ -431,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outcome_has_the_whole_target_despite_waived_bytes() {
+    fn waived_bytes_stay_in_the_target_of_the_outcome() {
         let second = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let mut throughput = Throughput::new(8_000, Instant::ZERO);
         assert!(throughput.take(Instant::ZERO, 0, 0, 0));

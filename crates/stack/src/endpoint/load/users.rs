@@ -13,7 +13,7 @@ const LEAST: Duration = Duration::from_micros(1);
 
 fn draw(think: &ThinkTime, random: &mut Random) -> Duration {
     let nanos = |time: Duration| time.as_nanos() as f64;
-    let drawn = match *think {
+    let think_nanos = match *think {
         ThinkTime::Uniform { min, max } => {
             let span = max.saturating_sub(min);
             if span == Duration::ZERO {
@@ -28,7 +28,7 @@ fn draw(think: &ThinkTime, random: &mut Random) -> Duration {
         }
     };
     // What is below 0 becomes 0.
-    Duration::from_nanos(drawn as u64)
+    Duration::from_nanos(think_nanos as u64)
 }
 
 /// State of the users of a template.

@@ -1,7 +1,7 @@
 //! Answers to packets of no flow: resets, ICMP errors, ARP and neighbour discovery.
 
 mod allowance;
-mod stations;
+mod local_addresses;
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -14,7 +14,7 @@ use wirestorm_wire::packet::{MacAddress, ethertype};
 use wirestorm_wire::prefix::Prefix;
 
 use self::allowance::IcmpRateLimit;
-use self::stations::{LocalAddresses, number};
+use self::local_addresses::{LocalAddresses, number};
 use super::common::Common;
 use super::frames::room;
 use super::template::Role;
@@ -23,8 +23,8 @@ use crate::frame::{
     DissectError, Headers, LinkHeader, Packet, has_damaged_header, is_unicast, network_header,
     write_icmp_error, write_segment,
 };
-use crate::heard::HostEvent;
 use crate::host::Host;
+use crate::host_event::HostEvent;
 use crate::icmp_error::{IcmpErrorMessage, flow_for_icmp_error, unknown_protocol};
 use crate::neighbour::is_discovery;
 use crate::tcp::connection::Now;
@@ -84,17 +84,18 @@ impl Responder {
             Role::Client { link, .. } => Some(link.sources()),
             Role::Server { .. } | Role::Accepted => None,
         });
-        let own = [(mac, 1)].into_iter().chain(others.iter().copied());
-        let own = own.map(|(mac, count)| (number(&mac.0), count));
-        let stations = LocalAddresses::new(clients.flatten().chain(own), addresses);
+        let ranges = [(mac, 1)].into_iter().chain(others.iter().copied());
+        let ranges = ranges.map(|(mac, count)| (number(&mac.0), count));
+        let local_addresses = LocalAddresses::new(clients.flatten().chain(ranges), addresses);
         let is_on_wire = mac != MacAddress::default();
-        self.local_addresses = LocalAddresses { is_on_wire, hosts: hosts.to_vec(), ..stations };
+        self.local_addresses =
+            LocalAddresses { is_on_wire, hosts: hosts.to_vec(), ..local_addresses };
     }
 
     /// Counts a packet that would start a flow, but is for another MAC address.
     #[cold]
     pub(super) fn note_other(&self, common: &mut Common) {
-        common.strays.foreign_mac += u64::from(!self.ignores_unmatched);
+        common.unmatched.foreign_mac += u64::from(!self.ignores_unmatched);
     }
 
     /// Whether a packet of no flow is for this endpoint and has valid addresses; counts it if not.
@@ -105,7 +106,7 @@ impl Responder {
             return false;
         }
         let is_possible = self.local_addresses.are_valid(&packet.key);
-        common.strays.martian += u64::from(!is_possible && !self.ignores_unmatched);
+        common.unmatched.martian += u64::from(!is_possible && !self.ignores_unmatched);
         is_possible
     }
 
@@ -117,7 +118,7 @@ impl Responder {
     /// Counts a damaged packet, which belongs to no flow.
     #[cold]
     pub(super) fn note_damage(&mut self, other: DissectError, common: &mut Common) {
-        common.strays.malformed += 1;
+        common.unmatched.malformed += 1;
         match other {
             DissectError::BadChecksum => self.refusals.rcvbadsum += 1,
             DissectError::BadOffset => self.refusals.rcvbadoff += 1,
@@ -183,7 +184,7 @@ impl Responder {
             // The port's host answers and sends pings and neighbour discovery beside the flows.
             let is_hosts = is_echo(frame) || is_discovery(frame);
             if !is_hosts {
-                common.strays.other_protocol += 1;
+                common.unmatched.other_protocol += 1;
                 self.refuse_protocol(frame, now, transmit, common);
             }
             return;
@@ -219,7 +220,7 @@ impl Responder {
         let message = IcmpErrorMessage::PortUnreachable;
         let about = About { link: &link, key: &packet.key, original };
         if self.send_icmp_error(message, &about, now, transmit, common) {
-            common.strays.unreachable_sent += 1;
+            common.unmatched.unreachable_sent += 1;
         }
     }
 
@@ -255,7 +256,7 @@ impl Responder {
         let Some(link) = LinkHeader::answering(link) else { return };
         let about = About { link: &link, key: &key, original };
         if self.send_icmp_error(message, &about, now, transmit, common) {
-            common.strays.unreachable_sent += 1;
+            common.unmatched.unreachable_sent += 1;
         }
     }
 
@@ -280,7 +281,7 @@ impl Responder {
             if !self.ignores_unmatched
                 && self.send_icmp_error(message, &about, now, transmit, common)
             {
-                common.strays.time_exceeded_sent += 1;
+                common.unmatched.time_exceeded_sent += 1;
             }
         }
     }
@@ -317,7 +318,7 @@ impl Responder {
     /// Whether an address belongs to the port, or to a client or server of the endpoint. A shared
     /// link also delivers packets for other hosts.
     pub(super) fn is_address_of_ours(&self, address: IpAddr, common: &Common) -> bool {
-        let of_port = self.local_addresses.addresses.iter().any(|own| own.address == address);
+        let of_port = self.local_addresses.addresses.iter().any(|prefix| prefix.address == address);
         of_port
             || common.templates[..common.templates_known].iter().any(|it| match &it.template.role {
                 Role::Client { tuples, .. } => tuples.clients.contains(address),

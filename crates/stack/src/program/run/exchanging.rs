@@ -6,7 +6,7 @@ use super::{Extra, Progress, Run, Wait};
 use crate::content::{Exchange, SendData, Session};
 use crate::program::compute::compute;
 use crate::program::outside::{ProgramContext, STEPS_MAX};
-use crate::program::own::{FlowPayload, StepResult};
+use crate::program::payload::{FlowPayload, StepResult};
 use crate::program::{Ends, Instruction, Program};
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::receive::SegmentOutcome;
@@ -20,30 +20,30 @@ impl Run {
 
     /// Attaches per-flow payload state. Call it before the first step.
     #[cold]
-    pub(crate) fn attach_payload(&mut self, own: FlowPayload) {
+    pub(crate) fn attach_payload(&mut self, payload: FlowPayload) {
         let extra = self.extra.get_or_insert_default();
-        extra.own = Some(Box::new(own));
+        extra.payload = Some(Box::new(payload));
         extra.exchange.get_or_insert_with(|| Box::new(Exchange::plain()));
     }
 
     /// Buffers received data until [`Self::begin_accepted`].
     #[cold]
-    pub(crate) fn buffer_received(&mut self, own: FlowPayload) {
-        self.attach_payload(own);
+    pub(crate) fn buffer_received(&mut self, payload: FlowPayload) {
+        self.attach_payload(payload);
         self.hold();
     }
 
     /// Returns the number of buffered bytes.
     #[cold]
     pub(crate) fn buffered_bytes(&self) -> u64 {
-        self.own().map_or(0, FlowPayload::waiting)
+        self.payload().map_or(0, FlowPayload::waiting)
     }
 
     /// Drops the buffered data, and stops buffering.
     #[cold]
     pub(crate) fn stop_buffering(&mut self) {
-        if let Some(own) = self.own_mut() {
-            own.stop_listening();
+        if let Some(payload) = self.payload_mut() {
+            payload.stop_listening();
         }
     }
 
@@ -58,7 +58,7 @@ impl Run {
         }
         // Programs of accepted flows have no per-flow payload.
         if let Some(extra) = &mut self.extra {
-            extra.own = None;
+            extra.payload = None;
         }
         self.restart_program();
     }
@@ -79,9 +79,9 @@ impl Run {
         moved.variables = core::mem::take(&mut extra.variables);
         moved.traffic_class = extra.traffic_class;
         moved.has_failed = core::mem::take(&mut extra.has_failed);
-        moved.own = extra.own.take();
-        if let Some(own) = &mut moved.own {
-            own.reset_for_connection(ends);
+        moved.payload = extra.payload.take();
+        if let Some(payload) = &mut moved.payload {
+            payload.reset_for_connection(ends);
         }
         if moved.is_unused() {
             other.extra = None;
@@ -104,24 +104,27 @@ impl Run {
     #[cold]
     fn begin_session(&mut self, session: Box<dyn Session>, now: Now) {
         let Some(extra) = &mut self.extra else { return };
-        let Extra { exchange: Some(exchange), own: Some(own), .. } = &mut **extra else { return };
-        let came = own.begin_session();
-        let said = exchange.start(session, &came, now, |plaintext| own.hear(plaintext, now.micros));
-        self.received = said.into();
+        let Extra { exchange: Some(exchange), payload: Some(payload), .. } = &mut **extra else {
+            return;
+        };
+        let unconsumed = payload.begin_session();
+        let received_bytes = exchange
+            .start(session, &unconsumed, now, |plaintext| payload.receive(plaintext, now.micros));
+        self.received = received_bytes.into();
     }
 
-    pub(super) fn own(&self) -> Option<&FlowPayload> {
-        self.extra.as_ref()?.own.as_deref()
+    pub(super) fn payload(&self) -> Option<&FlowPayload> {
+        self.extra.as_ref()?.payload.as_deref()
     }
 
-    pub(super) fn own_mut(&mut self) -> Option<&mut FlowPayload> {
-        self.extra.as_mut()?.own.as_deref_mut()
+    pub(super) fn payload_mut(&mut self) -> Option<&mut FlowPayload> {
+        self.extra.as_mut()?.payload.as_deref_mut()
     }
 
     /// Processes the data of a segment in the exchange; returns the number of bytes for the
     /// program.
     #[cold]
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
         segment: &Segment<'_>,
         data: &[u8],
@@ -130,10 +133,10 @@ impl Run {
         now: Now,
     ) -> u32 {
         let Some(extra) = &mut self.extra else { return 0 };
-        let Extra { exchange: Some(exchange), own, .. } = &mut **extra else { return 0 };
-        exchange.hear(segment, data, arrival, connection, now, |plaintext| {
-            if let Some(own) = own {
-                own.hear(plaintext, now.micros);
+        let Extra { exchange: Some(exchange), payload, .. } = &mut **extra else { return 0 };
+        exchange.receive(segment, data, arrival, connection, now, |plaintext| {
+            if let Some(payload) = payload {
+                payload.receive(plaintext, now.micros);
             }
         })
     }
@@ -163,13 +166,13 @@ impl Run {
     /// Whether the program failed, such as by a check.
     pub(crate) fn has_program_failed(&self) -> bool {
         let has_failed = self.extra.as_ref().is_some_and(|it| it.has_failed);
-        has_failed || self.own().is_some_and(FlowPayload::has_failed)
+        has_failed || self.payload().is_some_and(FlowPayload::has_failed)
     }
 
     /// Returns the HTTP/1 messages that the failed flow has not received.
     #[cold]
     pub(crate) fn take_missing(&mut self) -> u64 {
-        self.own_mut().map_or(0, FlowPayload::take_missing)
+        self.payload_mut().map_or(0, FlowPayload::take_missing)
     }
 
     /// Whether both sides have closed the session.
@@ -184,7 +187,7 @@ impl Run {
     }
 
     #[inline]
-    pub(super) fn has_unsaid(&self) -> bool {
+    pub(super) fn has_pending_send(&self) -> bool {
         self.exchange().is_some_and(Exchange::has_pending_send)
     }
 
@@ -203,20 +206,22 @@ impl Run {
 
     /// Consumes received data for the current step. Returns false if the program failed.
     #[cold]
-    pub(super) fn attend(
+    pub(super) fn consume_received(
         &mut self,
         program: &Program,
         connection: &mut Connection,
         outside: &mut ProgramContext<'_>,
     ) -> bool {
         let (wait, place) = (self.wait, self.place);
-        let (Some(own), Some(contents)) = (self.own_mut(), program.contents()) else { return true };
+        let (Some(payload), Some(contents)) = (self.payload_mut(), program.contents()) else {
+            return true;
+        };
         let can_go_on = match (wait, program.instruction(place)) {
             (Wait::Over, _) => true,
             (Wait::Taking, Some(Instruction::Take { rule, .. })) => {
-                own.go_on(place, contents, rule, outside)
+                payload.go_on(place, contents, rule, outside)
             }
-            _ => own.has_room(place, outside),
+            _ => payload.has_room(place, outside),
         };
         if !can_go_on {
             self.end(connection, outside);
@@ -270,18 +275,19 @@ impl Run {
     pub(super) fn announces_close(&self, keeps: Option<u16>, program: &Program) -> bool {
         let check = keeps.zip(program.contents());
         let check = check.and_then(|(place, it)| it.checks.get(usize::from(place)));
-        check.zip(self.own()).is_some_and(|(check, own)| !own.passes(check))
+        check.zip(self.payload()).is_some_and(|(check, payload)| !payload.passes(check))
     }
 
     /// Whether the data of a step is complete, after it arrived or the peer closed.
     #[cold]
     pub(super) fn has_all(&mut self, program: &Program, outside: &mut ProgramContext<'_>) -> bool {
         let place = self.place;
-        let Some(own) = self.own_mut() else { return true };
+        let Some(payload) = self.payload_mut() else { return true };
         let is_awaited =
             matches!(program.instruction(place), Some(Instruction::Take { is_required: true, .. }));
-        let has_all = own.is_read_complete() || own.end_of_stream(place, is_awaited, outside);
-        let waiting = own.waiting();
+        let has_all =
+            payload.is_read_complete() || payload.end_of_stream(place, is_awaited, outside);
+        let waiting = payload.waiting();
         self.received = waiting;
         has_all
     }
@@ -295,10 +301,10 @@ impl Run {
         connection: &mut Connection,
         outside: &mut ProgramContext<'_>,
     ) {
-        let Extra { variables, exchange, own, .. } = &mut **self.extra.get_or_insert_default();
-        let demand = match (own, program.contents()) {
-            (Some(own), Some(contents)) => {
-                own.follow(instruction, self.place, contents, variables, outside)
+        let Extra { variables, exchange, payload, .. } = &mut **self.extra.get_or_insert_default();
+        let demand = match (payload, program.contents()) {
+            (Some(payload), Some(contents)) => {
+                payload.follow(instruction, self.place, contents, variables, outside)
             }
             _ => None,
         };
@@ -309,7 +315,7 @@ impl Run {
             Some(StepResult::Takes) => self.wait = Wait::Taking,
             Some(StepResult::Sends(bytes)) => {
                 if let Some(exchange) = exchange {
-                    exchange.say(SendData::Own(bytes));
+                    exchange.send(SendData::Bytes(bytes));
                 }
                 self.wait = self.wait_after_exchange_send();
             }

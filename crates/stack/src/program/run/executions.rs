@@ -72,7 +72,7 @@ impl Run {
 
     /// Returns the request that the program waits for.
     #[cold]
-    pub(super) fn wish(&self, program: &Program) -> Progress {
+    pub(super) fn request_progress(&self, program: &Program) -> Progress {
         match (self.wait, program.instruction(self.place)) {
             (Wait::Port, Some(Instruction::Listen { first, last, .. })) => {
                 Progress::Requests(FlowRequest::Port { first, last })
@@ -113,8 +113,9 @@ impl Run {
         let Some((extra, contents)) = self.extra.as_mut().zip(program.contents()) else {
             return false;
         };
-        let own = extra.own.as_ref();
-        extra.ports = own.and_then(|own| own.ports(server, client, contents, &extra.variables));
+        let payload = extra.payload.as_ref();
+        extra.ports =
+            payload.and_then(|payload| payload.ports(server, client, contents, &extra.variables));
         extra.ports.is_some()
     }
 }

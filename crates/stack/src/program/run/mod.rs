@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::compute::delay;
 use super::findings::{Cause, ExpectedBytes};
 use super::outside::{ProgramContext, STEPS_MAX};
-use super::own::{FlowPayload, Ports};
+use super::payload::{FlowPayload, Ports};
 use super::reading::Taken;
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
@@ -88,21 +88,21 @@ struct Extra {
     traffic_class: Option<u8>,
     /// Ports of the next flow.
     ports: Option<Ports>,
-    /// Whether the program failed; for flows without `own`.
+    /// Whether the program failed; for flows without `payload`.
     has_failed: bool,
     /// Exchange between the program and its connection, if any.
     exchange: Option<Box<Exchange>>,
     /// Per-flow payload state. If present, `exchange` is present as well.
-    own: Option<Box<FlowPayload>>,
+    payload: Option<Box<FlowPayload>>,
 }
 
 impl Extra {
     /// Whether all of it has the default value.
     fn is_unused(&self) -> bool {
-        let Self { before, variables, traffic_class, ports, has_failed, exchange, own } = self;
+        let Self { before, variables, traffic_class, ports, has_failed, exchange, payload } = self;
         let is_empty = before.is_empty() && *variables == Variables::default();
-        let says_nothing = traffic_class.is_none() && ports.is_none() && !has_failed;
-        is_empty && says_nothing && exchange.is_none() && own.is_none()
+        let has_no_state = traffic_class.is_none() && ports.is_none() && !has_failed;
+        is_empty && has_no_state && exchange.is_none() && payload.is_none()
     }
 }
 
@@ -181,8 +181,8 @@ impl Run {
     #[cold]
     fn fail(&mut self, cause: Cause, outside: &mut ProgramContext<'_>) {
         let place = self.place;
-        if let Some(own) = self.own_mut() {
-            return own.fail_waiting(place, cause, outside);
+        if let Some(payload) = self.payload_mut() {
+            return payload.fail_waiting(place, cause, outside);
         }
         self.extra.get_or_insert_default().has_failed = true;
         outside.findings.note(place, cause, &Taken::default(), ExpectedBytes::Unseen);
@@ -208,7 +208,7 @@ impl Run {
             Wait::ExchangeAcknowledgement => {
                 self.exchange().is_some_and(|it| it.is_unacknowledged(connection))
             }
-            Wait::Departure => connection.unsent() > 0 || self.has_unsaid(),
+            Wait::Departure => connection.unsent() > 0 || self.has_pending_send(),
             Wait::Data => match program.instruction(self.place) {
                 Some(Instruction::Receive { bytes, .. }) => {
                     self.received < bytes && !self.is_peer_done(connection)
@@ -217,7 +217,7 @@ impl Run {
             },
             Wait::Needed => self.lacks(program) && !self.is_peer_done(connection),
             Wait::Taking => {
-                !self.own().is_some_and(FlowPayload::is_read_complete)
+                !self.payload().is_some_and(FlowPayload::is_read_complete)
                     && !self.is_peer_done(connection)
             }
             Wait::Delay | Wait::Pause => now.millis.wrapping_sub(self.until).cast_signed() < 0,
@@ -237,7 +237,8 @@ impl Run {
         outside: &mut ProgramContext<'_>,
     ) -> Progress {
         if self.exchange().is_some()
-            && !(self.is_begun(connection, outside) && self.attend(program, connection, outside))
+            && !(self.is_begun(connection, outside)
+                && self.consume_received(program, connection, outside))
         {
             return Progress::Waits;
         }
@@ -295,7 +296,7 @@ impl Run {
                     | Wait::Port
                     | Wait::Arrival
                     | Wait::Session
-                    | Wait::Reconnection => self.wish(program),
+                    | Wait::Reconnection => self.request_progress(program),
                     _ => self.progress(),
                 };
             }
@@ -336,8 +337,8 @@ impl Run {
 
     #[inline]
     fn end(&mut self, connection: &mut Connection, outside: &mut ProgramContext<'_>) -> Progress {
-        if let Some(own) = self.own_mut() {
-            own.forget();
+        if let Some(payload) = self.payload_mut() {
+            payload.forget();
         }
         self.close(connection, outside.counters);
         Progress::Waits
@@ -373,7 +374,7 @@ impl Run {
             Instruction::Send { buffer } => {
                 match self.exchange_mut() {
                     Some(exchange) => {
-                        exchange.say(SendData::Buffer(buffer));
+                        exchange.send(SendData::Buffer(buffer));
                         self.wait = self.wait_after_exchange_send();
                     }
                     None => {
@@ -426,8 +427,8 @@ impl Run {
             },
             Instruction::WaitForPeerClose => {
                 self.wait = Wait::PeerClose;
-                if let Some(own) = self.own_mut() {
-                    own.stop_listening();
+                if let Some(payload) = self.payload_mut() {
+                    payload.stop_listening();
                 }
             }
             Instruction::Reset => {
@@ -437,8 +438,8 @@ impl Run {
             Instruction::Jump { to } => self.place = to,
             instruction => match delay(instruction, random) {
                 Some(micros) => {
-                    let since = match (instruction, self.own()) {
-                        (Instruction::DelaySinceRead { .. }, Some(own)) => own.taken_at(),
+                    let since = match (instruction, self.payload()) {
+                        (Instruction::DelaySinceRead { .. }, Some(payload)) => payload.taken_at(),
                         _ => now.micros,
                     };
                     self.until = now.millis_after(since, micros);

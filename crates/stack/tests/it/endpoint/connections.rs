@@ -56,9 +56,9 @@ fn poisson_arrivals_have_the_rate_and_exponential_intervals() {
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let (mut before, mut in_step) = (0, [0_u64; 5]);
     world.run(Duration::from_secs(20), |_, client| {
-        let made = client.tcp().connattempt - before;
+        let connects = client.tcp().connattempt - before;
         before = client.tcp().connattempt;
-        in_step[(made as usize).min(4)] += 1;
+        in_step[(connects as usize).min(4)] += 1;
     });
     // 20,000 with a standard deviation of 141.
     assert!((19_400..20_600).contains(&before), "{before}");
@@ -92,11 +92,11 @@ fn hold_keeps_a_constant_number_of_flows() {
     let of_syn = times.round_trip.quantile(0.1).unwrap().as_nanos() / 1_000;
     assert!((97..=100).contains(&of_syn), "{of_syn}");
     // The duration excludes TIME-WAIT, which takes 10 ms.
-    let whole = median(&times.duration);
-    assert!((49_000..53_000).contains(&whole), "{whole}");
-    let made = world.client.tcp().connattempt;
+    let duration = median(&times.duration);
+    assert!((49_000..53_000).contains(&duration), "{duration}");
+    let connects = world.client.tcp().connattempt;
     // 50 ms each; the 10 ms of TIME-WAIT delay no other connection.
-    assert!((390..=400).contains(&made), "{made}");
+    assert!((390..=400).contains(&connects), "{connects}");
     world.run(SECOND, |_, _| {});
     world.assert_over(500);
 }
@@ -429,8 +429,12 @@ fn too_big_errors_below_the_minimum_mtu_are_bounded() {
         let again = frames(&mut world.down.1);
         let longest = again.iter().map(|frame| frame.len() - 14).max().unwrap_or(0);
         assert_eq!(longest, expected, "{first}: {mtu}");
-        let (strays, tcp) = (world.server.unmatched(), world.server.tcp());
-        assert_eq!((strays.too_big, tcp.mturesent), (1, u64::from(expected > 0)), "{first}: {mtu}");
-        assert_eq!(strays.other_protocol, 0);
+        let (unmatched, tcp) = (world.server.unmatched(), world.server.tcp());
+        assert_eq!(
+            (unmatched.too_big, tcp.mturesent),
+            (1, u64::from(expected > 0)),
+            "{first}: {mtu}"
+        );
+        assert_eq!(unmatched.other_protocol, 0);
     }
 }

@@ -30,23 +30,23 @@ struct Toy {
     is_client: bool,
     state: SessionState,
     /// Datagrams to send, first one first.
-    to_say: Vec<Vec<u8>>,
+    outgoing: Vec<Vec<u8>>,
     /// Unacknowledged datagram, the time of its last transmission, and their number.
     unanswered: Option<(Vec<u8>, Instant, u32)>,
     /// Numbers of the next messages, to and from the peer.
     next: [u8; 2],
-    longest_asked: usize,
+    longest_requested: usize,
 }
 
 impl Toy {
     fn new(is_client: bool) -> Self {
         let state = SessionState::Handshaking;
-        let (to_say, unanswered) = (Vec::new(), None);
-        Self { is_client, state, to_say, unanswered, next: [0; 2], longest_asked: 0 }
+        let (outgoing, unanswered) = (Vec::new(), None);
+        Self { is_client, state, outgoing, unanswered, next: [0; 2], longest_requested: 0 }
     }
 
     fn ask(&mut self, datagram: Vec<u8>, now: Instant) {
-        self.to_say.push(datagram.clone());
+        self.outgoing.push(datagram.clone());
         self.unanswered = Some((datagram, now, 1));
     }
 
@@ -57,10 +57,10 @@ impl Toy {
 }
 
 impl DatagramSession for Toy {
-    fn hear(&mut self, datagram: &[u8], _: Instant, message: &mut dyn FnMut(&[u8])) {
+    fn receive_datagram(&mut self, datagram: &[u8], _: Instant, message: &mut dyn FnMut(&[u8])) {
         match *datagram {
             [HELLO] if !self.is_client => {
-                self.to_say.push(vec![WELCOME]);
+                self.outgoing.push(vec![WELCOME]);
                 if self.state == SessionState::Handshaking {
                     self.state = SessionState::Open;
                 }
@@ -69,7 +69,7 @@ impl DatagramSession for Toy {
                 (self.state, self.unanswered) = (SessionState::Open, None);
             }
             [DATA, number, ref hidden @ ..] => {
-                self.to_say.push(vec![TAKEN, number]);
+                self.outgoing.push(vec![TAKEN, number]);
                 if number == self.next[1] {
                     self.next[1] = number.wrapping_add(1);
                     message(&hidden.iter().map(|byte| byte ^ 0x5a).collect::<Vec<_>>());
@@ -77,14 +77,14 @@ impl DatagramSession for Toy {
             }
             [TAKEN, number] if self.next[0] == number.wrapping_add(1) => self.unanswered = None,
             [BYE] => {
-                self.to_say.push(vec![TAKEN, self.next[0].wrapping_sub(1)]);
+                self.outgoing.push(vec![TAKEN, self.next[0].wrapping_sub(1)]);
                 self.state = SessionState::PeerClosed;
             }
             _ => {}
         }
     }
 
-    fn say(&mut self, message: &[u8], now: Instant) -> bool {
+    fn send_message(&mut self, message: &[u8], now: Instant) -> bool {
         if self.unanswered.is_some() {
             return false;
         }
@@ -95,19 +95,19 @@ impl DatagramSession for Toy {
     }
 
     fn close(&mut self, _: Instant) {
-        self.to_say.push(vec![BYE]);
+        self.outgoing.push(vec![BYE]);
     }
 
     fn depart(&mut self, now: Instant, longest: usize, to: &mut Vec<u8>) -> bool {
-        self.longest_asked = longest;
+        self.longest_requested = longest;
         let begins = self.is_client && self.state == SessionState::Handshaking;
         if begins && self.unanswered.is_none() {
             self.ask(vec![HELLO], now);
         }
-        if self.to_say.is_empty() {
+        if self.outgoing.is_empty() {
             return false;
         }
-        to.extend(self.to_say.remove(0));
+        to.extend(self.outgoing.remove(0));
         true
     }
 
@@ -124,7 +124,7 @@ impl DatagramSession for Toy {
             return;
         }
         (*at, *times) = (now, *times + 1);
-        self.to_say.push(datagram.clone());
+        self.outgoing.push(datagram.clone());
     }
 
     fn state(&self) -> SessionState {
@@ -137,7 +137,7 @@ impl DatagramSession for Toy {
     }
 
     fn is_busy(&self) -> bool {
-        self.unanswered.is_some() || !self.to_say.is_empty()
+        self.unanswered.is_some() || !self.outgoing.is_empty()
     }
 }
 
@@ -156,19 +156,19 @@ impl SessionFactory for Toys {
     }
 }
 
-const ASKED: &[u8] = b"what is to be hidden";
+const REQUEST: &[u8] = b"what is to be hidden";
 const FLOWS: u64 = 20;
 
 /// A client sends three requests; each response has `answer` bytes.
 fn world(answer: u32) -> World {
     let mut buffers = Buffers::default();
-    let ask = buffers.push(Buffer::new(ASKED, 0, &[]));
+    let ask = buffers.push(Buffer::new(REQUEST, 0, &[]));
     let answer = buffers.push(Buffer::new(b"shown", answer, b"again"));
-    let hear = Instruction::ReceiveDatagrams { count: 1, clear: true };
-    let say = |buffer| Instruction::SendDatagram { buffer };
+    let receive = Instruction::ReceiveDatagrams { count: 1, clear: true };
+    let send = |buffer| Instruction::SendDatagram { buffer };
     let idle = Instruction::SetIdle { millis: 3_000, receive_only: false };
-    let asks = [say(ask), hear].into_iter().cycle().take(6);
-    let answers = [hear, say(answer)].into_iter().cycle().take(6);
+    let asks = [send(ask), receive].into_iter().cycle().take(6);
+    let answers = [receive, send(answer)].into_iter().cycle().take(6);
     let of = |instructions: Vec<Instruction>, role, is_client| Template {
         program: Program::new(instructions).unwrap(),
         transport: Transport::Udp,
@@ -225,7 +225,7 @@ fn session_hides_the_payload_of_programs() {
     let (mut frames, mut seen) = (0, 0);
     talk(&mut world, u64::MAX, SECOND, |frame| {
         frames += 1;
-        seen += u32::from(is_seen(frame, ASKED) || is_seen(frame, b"shown"));
+        seen += u32::from(is_seen(frame, REQUEST) || is_seen(frame, b"shown"));
     });
     assert!(frames > 10 * FLOWS, "{frames}");
     assert_eq!(seen, 0);

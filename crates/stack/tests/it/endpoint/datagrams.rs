@@ -204,9 +204,9 @@ fn datagram_to_a_closed_port_gets_port_unreachable() {
     for (first, longest) in [("16.0.0.1", 576), ("2001:db8:1::1", 1_280)] {
         let mut buffers = buffers.clone();
         let long = buffers.push(Buffer::new(b"", 1_400, &[]));
-        for (asked, length) in [(question, None), (long, Some(longest))] {
+        for (request, length) in [(question, None), (long, Some(longest))] {
             let client =
-                datagrams(vec![send(asked), receive(1)], client(first, 53, once(), Some(1)));
+                datagrams(vec![send(request), receive(1)], client(first, 53, once(), Some(1)));
             let mut world = World::of(vec![client], vec![datagrams(vec![], server(54))], &buffers);
             let mut answered = Vec::new();
             for _ in 0..3 {
@@ -218,10 +218,10 @@ fn datagram_to_a_closed_port_gets_port_unreachable() {
             // The IP header, 8 bytes of ICMP, and the packet with both of its headers.
             let short = if first.contains(':') { 40 + 8 + 40 + 8 + 5 } else { 20 + 8 + 20 + 8 + 5 };
             assert_eq!(answered, [length.unwrap_or(short)], "{first}");
-            let (flows, strays) = (world.client.counters(), world.client.unmatched());
+            let (flows, unmatched) = (world.client.counters(), world.client.unmatched());
             assert_eq!((flows.refused, flows.failed(), flows.active), (1, 1, 0), "{first}");
-            assert_eq!((strays.unreachable, world.server.unmatched().unreachable_sent), (1, 1));
-            assert_eq!((world.server.unmatched().no_flow, strays.malformed), (1, 0));
+            assert_eq!((unmatched.unreachable, world.server.unmatched().unreachable_sent), (1, 1));
+            assert_eq!((world.server.unmatched().no_flow, unmatched.malformed), (1, 0));
         }
     }
 }
@@ -249,10 +249,10 @@ fn foreign_and_multicast_datagrams_get_no_icmp_error() {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         pass_by(&mut world.up, change);
         world.run(STEP, |_, _| {});
-        let strays = world.server.unmatched();
-        let told = [strays.no_flow, strays.foreign_mac, strays.martian];
+        let unmatched = world.server.unmatched();
+        let counted = [unmatched.no_flow, unmatched.foreign_mac, unmatched.martian];
         let expected = [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]][case];
-        assert_eq!((told, strays.unreachable_sent), (expected, 0), "case {case}");
+        assert_eq!((counted, unmatched.unreachable_sent), (expected, 0), "case {case}");
     }
 }
 
@@ -274,8 +274,8 @@ fn datagram_from_port_zero_is_not_answered() {
             pass_by(&mut world.up, |frame| frame[port..port + 2].fill(0));
             world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
             assert_eq!(frames(&mut world.down.1), [[0; 0]; 0], "{client_at}, {listens}");
-            let (strays, flows) = (world.server.unmatched(), world.server.counters());
-            assert_eq!((strays.martian, flows.active + flows.closed), (1, 0), "{client_at}");
+            let (unmatched, flows) = (world.server.unmatched(), world.server.counters());
+            assert_eq!((unmatched.martian, flows.active + flows.closed), (1, 0), "{client_at}");
         }
     }
 }
@@ -307,10 +307,10 @@ fn icmp_errors_are_rate_limited() {
     let mut world = World::of(vec![client], vec![datagrams(vec![], server(54))], &buffers);
     world.run(STEP, |_, _| {});
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-    let mut heard = 0;
-    while heard < 200 {
+    let mut received = 0;
+    while received < 200 {
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-        heard = world.server.unmatched().no_flow;
+        received = world.server.unmatched().no_flow;
     }
     assert_eq!(world.server.unmatched().unreachable_sent, 50);
 }
@@ -352,8 +352,10 @@ fn identifications_are_consecutive_over_all_datagrams() {
 fn long_datagrams_are_fragmented() {
     // A packet of 1,500 bytes has an IPv4 header, or an IPv6 and a fragment header. It holds 1,480
     // or 1,448 bytes of a datagram, which starts with a header of 8 bytes.
-    for (first, whole, in_one) in [("16.0.0.1", 1_472, 1_480), ("2001:db8:1::1", 1_452, 1_448)] {
-        for size in [whole, whole + 1, 20_000] {
+    for (first, unfragmented_max, in_one) in
+        [("16.0.0.1", 1_472, 1_480), ("2001:db8:1::1", 1_452, 1_448)]
+    {
+        for size in [unfragmented_max, unfragmented_max + 1, 20_000] {
             let mut buffers = Buffers::default();
             let buffer = buffers.push(Buffer::new(b"long", size, &[]));
             let asks = vec![send(buffer), receive(2)];
@@ -363,17 +365,18 @@ fn long_datagrams_are_fragmented() {
             let mut world = World::of(vec![client], vec![server], &buffers);
             world.run(SECOND, |_, _| {});
             let case = format!("{size} bytes from {first}");
-            let pieces = if size == whole { 0 } else { (u64::from(size) + 8).div_ceil(in_one) };
+            let pieces =
+                if size == unfragmented_max { 0 } else { (u64::from(size) + 8).div_ceil(in_one) };
             let is_cut = u64::from(pieces > 0);
             for (endpoint, datagrams) in [(&world.client, [1, 2]), (&world.server, [2, 1])] {
-                let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
+                let (udp, unmatched) = (endpoint.udp(), endpoint.unmatched());
                 let [sent, received] = datagrams;
                 assert_eq!((udp.sndpkt, udp.rcvpkt), (sent, received), "{case}");
                 assert_eq!(udp.rcvbyte, received * u64::from(size), "{case}");
                 assert_eq!(udp.fragmented, sent * is_cut, "{case}");
-                assert_eq!(strays.fragments, received * pieces, "{case}");
-                assert_eq!(strays.reassembled, received * is_cut, "{case}");
-                assert_eq!((strays.malformed, endpoint.counters().closed), (0, 1), "{case}");
+                assert_eq!(unmatched.fragments, received * pieces, "{case}");
+                assert_eq!(unmatched.reassembled, received * is_cut, "{case}");
+                assert_eq!((unmatched.malformed, endpoint.counters().closed), (0, 1), "{case}");
             }
         }
     }
@@ -405,20 +408,20 @@ fn damaged_and_missing_fragments_are_counted() {
     world.run(STEP, |_, _| {});
     put(&mut world.up.0, &frames[1]);
     world.run(STEP, |_, _| {});
-    let strays = world.server.unmatched();
-    assert_eq!((strays.fragments_incomplete, strays.reassembled), (2, 0));
+    let unmatched = world.server.unmatched();
+    assert_eq!((unmatched.fragments_incomplete, unmatched.reassembled), (2, 0));
     put(&mut world.up.0, &frames[0]);
     world.run(STEP, |_, _| {});
-    let strays = world.server.unmatched();
-    assert_eq!((strays.fragments_incomplete, strays.reassembled), (1, 1));
+    let unmatched = world.server.unmatched();
+    assert_eq!((unmatched.fragments_incomplete, unmatched.reassembled), (1, 1));
 
     // Damage in a fragmented datagram is detected after reassembly.
     let (mut world, mut frames) = sent();
     *frames[1].last_mut().unwrap() ^= 1;
     frames.iter().for_each(|frame| put(&mut world.up.0, frame));
     world.run(STEP, |_, _| {});
-    let strays = world.server.unmatched();
-    assert_eq!((strays.reassembled, strays.malformed), (1, 1));
+    let unmatched = world.server.unmatched();
+    assert_eq!((unmatched.reassembled, unmatched.malformed), (1, 1));
 
     // Fragments that overlap with different content.
     let (mut world, frames) = sent();
@@ -428,8 +431,11 @@ fn damaged_and_missing_fragments_are_counted() {
         put(&mut world.up.0, frame);
     }
     world.run(STEP, |_, _| {});
-    let strays = world.server.unmatched();
-    assert_eq!((strays.fragments, strays.fragments_overlapping, strays.reassembled), (3, 1, 0));
+    let unmatched = world.server.unmatched();
+    assert_eq!(
+        (unmatched.fragments, unmatched.fragments_overlapping, unmatched.reassembled),
+        (3, 1, 0)
+    );
 }
 
 /// Delivers some of the two fragments of a client's datagram, changed. Returns the packets that the
@@ -492,8 +498,12 @@ fn incomplete_reassembly_sends_time_exceeded() {
         let (from, to) = if ip == 20 { (12..16, 16..20) } else { (8..24, 24..40) };
         assert_eq!(header[from.clone()], fragment[to.clone()]);
         assert_eq!(header[to], fragment[from]);
-        let strays = world.server.unmatched();
-        assert_eq!((strays.time_exceeded_sent, strays.fragments_incomplete), (1, 1), "{first}");
+        let unmatched = world.server.unmatched();
+        assert_eq!(
+            (unmatched.time_exceeded_sent, unmatched.fragments_incomplete),
+            (1, 1),
+            "{first}"
+        );
     }
 }
 
@@ -521,9 +531,9 @@ fn no_time_exceeded_without_the_first_fragment_or_for_foreign_packets() {
     ];
     for (case, (arriving, change)) in changes.into_iter().enumerate() {
         let (answered, _, world) = answers_to_parts("16.0.0.1", arriving, change);
-        let strays = world.server.unmatched();
-        assert_eq!((answered.len(), strays.fragments_incomplete), (0, 1), "case {case}");
-        assert_eq!((strays.time_exceeded_sent, strays.malformed), (0, 0), "case {case}");
+        let unmatched = world.server.unmatched();
+        assert_eq!((answered.len(), unmatched.fragments_incomplete), (0, 1), "case {case}");
+        assert_eq!((unmatched.time_exceeded_sent, unmatched.malformed), (0, 0), "case {case}");
     }
 }
 

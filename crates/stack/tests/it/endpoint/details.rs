@@ -36,8 +36,8 @@ fn flow_details_include_state_and_addresses() {
     let flows: Vec<_> = world.client.flows(0, world.now).collect();
     assert_eq!(flows.len(), 2);
     let address = |text: &str| text.parse::<IpAddr>().unwrap();
-    for (flow, own) in flows.iter().zip(["2001:db8:1::1", "2001:db8:1::2"]) {
-        assert_eq!(flow.own, (address(own), 10_000));
+    for (flow, client) in flows.iter().zip(["2001:db8:1::1", "2001:db8:1::2"]) {
+        assert_eq!(flow.own, (address(client), 10_000));
         assert_eq!(flow.peer.1, 80);
         assert_eq!(flow.age, Duration::from_micros(300_100));
         let tcp = flow.tcp.unwrap();
@@ -218,10 +218,10 @@ fn out_of_order_segments_are_counted_per_flow() {
     let counted = world.server.tcp().rcvoopack;
     assert!((2..200).contains(&counted), "{counted}");
     let flows: Vec<_> = world.server.flows(0, world.now).collect();
-    let told = |own: &str| {
-        let flow = flows.iter().find(|it| it.peer.0 == own.parse::<IpAddr>().unwrap()).unwrap();
+    let counted_of = |client: &str| {
+        let flow = flows.iter().find(|it| it.peer.0 == client.parse::<IpAddr>().unwrap()).unwrap();
         flow.tcp.map(|tcp| (tcp.received, u64::from(tcp.out_of_order)))
     };
-    assert_eq!(told("16.0.0.1"), Some((100_000, counted)));
-    assert_eq!(told("16.0.0.2"), Some((100_000, 0)));
+    assert_eq!(counted_of("16.0.0.1"), Some((100_000, counted)));
+    assert_eq!(counted_of("16.0.0.2"), Some((100_000, 0)));
 }

@@ -128,8 +128,8 @@ fn first_client_port_depends_on_the_seed() {
     assert!(firsts.len() > 40, "{firsts:?}");
     assert!(firsts.iter().all(|port| tuples.client_ports.contains(port)), "{firsts:?}");
     // After the first one the order is the default one: 10 clients, then the next server.
-    let drawn = first_ports(3, true);
-    assert!(drawn.iter().all(|port| *port == drawn[0]), "{drawn:?}");
+    let ports = first_ports(3, true);
+    assert!(ports.iter().all(|port| *port == ports[0]), "{ports:?}");
 }
 
 /// A client that sends three requests, with a delay of 10 ms between them. The server closes after

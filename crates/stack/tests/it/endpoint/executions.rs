@@ -84,14 +84,14 @@ fn one(port: u16) -> Role {
     client("16.0.0.1", port, Load::Concurrent(1), Some(1))
 }
 
-fn asked(port: u16) -> Role {
+fn on_demand_client(port: u16) -> Role {
     client("16.0.0.1", port, Load::OnDemand, None)
 }
 
 #[test]
 fn program_waits_for_the_flow_that_it_started() {
     let pages = Pages::new();
-    let main = |own: Vec<Instruction>| {
+    let main = |instructions: Vec<Instruction>| {
         let forever = Instruction::SetIdle { millis: 10_000, receive_only: false };
         let browse = [
             SetTemplate { group: 0 },
@@ -100,27 +100,31 @@ fn program_waits_for_the_flow_that_it_started() {
             ExecTemplate,
             ExecTemplate,
         ];
-        [vec![forever], own.clone(), browse.to_vec(), own].concat()
+        [vec![forever], instructions.clone(), browse.to_vec(), instructions].concat()
     };
     for is_udp in [false, true] {
         let main = match is_udp {
             false => template(main(pages.fetch()), one(80)),
             true => udp(template(main(pages.ask()), one(80))),
         };
-        let clients =
-            vec![main, template(pages.fetch(), asked(81)), udp(template(pages.ask(), asked(82)))];
+        let clients = vec![
+            main,
+            template(pages.fetch(), on_demand_client(81)),
+            udp(template(pages.ask(), on_demand_client(82))),
+        ];
         let mut world = pages.world(clients, &[&[1], &[2]]);
         let mut order = Vec::new();
         world.run(SECOND, |now, client| {
-            let made: Vec<_> = (0..3).map(|it| client.tally(it).unwrap().flows.made).collect();
-            if order.last().is_none_or(|(last, _)| *last != made) {
-                order.push((made, now.as_nanos() / 1_000_000));
+            let flows_made: Vec<_> =
+                (0..3).map(|it| client.tally(it).unwrap().flows.made).collect();
+            if order.last().is_none_or(|(last, _)| *last != flows_made) {
+                order.push((flows_made, now.as_nanos() / 1_000_000));
             }
             let flows = client.counters();
             assert!(flows.active - flows.waiting <= 2, "one at a time beside the first");
         });
-        let (made, at): (Vec<_>, Vec<_>) = order.into_iter().unzip();
-        assert_eq!(made, [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 2]]);
+        let (flows_made, at): (Vec<_>, Vec<_>) = order.into_iter().unzip();
+        assert_eq!(flows_made, [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 2]]);
         // A page takes 20 ms. The 10 ms of TIME-WAIT do not count.
         assert!(at.windows(2).all(|pair| (20..30).contains(&(pair[1] - pair[0]))), "{at:?}");
         let flows = world.client.tally(0).unwrap().flows;
@@ -140,9 +144,9 @@ fn started_flow_has_the_same_client_and_a_random_template_of_the_group() {
         [SetTemplate { group: 0 }].into_iter().chain([ExecTemplate; 20]).collect();
     let clients = vec![
         template(program, role),
-        template(pages.fetch(), asked(81)),
-        template(pages.fetch(), asked(82)),
-        udp(template(pages.ask(), asked(83))),
+        template(pages.fetch(), on_demand_client(81)),
+        template(pages.fetch(), on_demand_client(82)),
+        udp(template(pages.ask(), on_demand_client(83))),
     ];
     let mut world = pages.world(clients, &[&[1, 2, 3]]);
     let mut seen = BTreeSet::new();
@@ -157,9 +161,9 @@ fn started_flow_has_the_same_client_and_a_random_template_of_the_group() {
     }
     assert_eq!(world.client.counters().closed, 10 + 200);
     assert_eq!(world.client.tally(0).unwrap().flows.flows_total, 200);
-    let made: Vec<_> = (1..4).map(|it| world.client.tally(it).unwrap().flows.made).collect();
+    let flows_made: Vec<_> = (1..4).map(|it| world.client.tally(it).unwrap().flows.made).collect();
     // 67 each, with a standard deviation of 7.
-    assert!(made.iter().all(|made| (45..90).contains(made)), "{made:?}");
+    assert!(flows_made.iter().all(|flows_made| (45..90).contains(flows_made)), "{flows_made:?}");
     let expected = (1..=10).flat_map(|client| (80..84).map(move |port| (client, port)));
     assert_eq!(seen, expected.collect());
 }
@@ -209,7 +213,7 @@ fn dropped_flow_does_not_wait_for_its_started_flow() {
         Instruction::SendDatagram { buffer: pages.question },
     ];
     let role = client("16.0.0.1", 80, Load::Concurrent(1), Some(40));
-    let clients = vec![udp(template(program, role)), template(pages.fetch(), asked(81))];
+    let clients = vec![udp(template(program, role)), template(pages.fetch(), on_demand_client(81))];
     let mut world = pages.world(clients, &[&[1]]);
     world.run(SECOND, |_, _| {});
     let [main, executed] = [0, 1].map(|it| world.client.tally(it).unwrap().flows);
@@ -298,7 +302,7 @@ impl Transfer {
         let asks = Template { program: asks, ..template(vec![], role) };
         let answers = Template { program: answers, ..template(vec![], server(80)) };
         let mut world = World::of(vec![], vec![], buffers);
-        let clients = vec![asks, template(fetch, asked(81))];
+        let clients = vec![asks, template(fetch, on_demand_client(81))];
         let servers = vec![answers, template(data, Role::Accepted)];
         let of = |templates, seed| {
             let options = options(templates, buffers, seed);
@@ -309,7 +313,7 @@ impl Transfer {
     }
 }
 
-fn heard() -> Value {
+fn received_text() -> Value {
     Value::Text(TextVariable::new(0).unwrap())
 }
 
@@ -334,7 +338,7 @@ fn connection_reaches_a_listening_program() {
     // The connection arrives before or after the server waits for it. There are more flows than
     // ports of one client; each flow has its own port.
     for delay in [0, 50_000] {
-        let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 20);
+        let mut world = transfer.world(transfer.asks(received_text()), transfer.answers(delay), 20);
         let mut ports = BTreeSet::new();
         world.run(SECOND, |_, _| {});
         for endpoint in [&world.client, &world.server] {
@@ -350,7 +354,7 @@ fn connection_reaches_a_listening_program() {
         assert_eq!(tcp.rcvtotal, world.client.tally(1).unwrap().tcp.sndtotal);
         assert_eq!(world.server.counters().failed() + world.server.unmatched().no_template, 0);
         // Both ports are free again.
-        let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 1);
+        let mut world = transfer.world(transfer.asks(received_text()), transfer.answers(delay), 1);
         for _ in 0..2_000 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
             pass_by(&mut world.up, |frame| {
@@ -385,7 +389,8 @@ fn failure_of_a_started_flow_fails_the_waiting_one() {
 
     // The response is shorter than required.
     let fetch = vec![Instruction::Need { bytes: 1_001 }];
-    let mut world = transfer.world_of(transfer.asks(heard()), transfer.answers(0), 3, fetch);
+    let mut world =
+        transfer.world_of(transfer.asks(received_text()), transfer.answers(0), 3, fetch);
     world.run(SECOND, |_, _| {});
     assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
     assert_eq!(failure(&world.client, 1), Some((Cause::Closed, String::new())));

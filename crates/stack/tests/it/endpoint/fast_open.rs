@@ -13,7 +13,7 @@ use wirestorm_wire::packet::tcp::Flags;
 
 use super::world::{STEP, World, client, endpoint, server, template};
 
-const ASKED: u32 = 40;
+const REQUEST_LENGTH: u32 = 40;
 const ANSWERED: u32 = 5_000;
 
 /// One client that makes connections to one server, one after the other.
@@ -43,18 +43,18 @@ impl Opened {
     /// Creates a world with responses of `answered` bytes.
     fn with(client_is_fast: bool, server_is_fast: bool, answered: u32) -> Self {
         let mut buffers = Buffers::default();
-        let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
+        let ask = buffers.push(Buffer::new(b"", REQUEST_LENGTH, &[]));
         let answer = buffers.push(Buffer::new(b"", answered, &[]));
         let receive = |bytes: u32| Instruction::Receive { bytes: bytes.into(), clear: false };
         let asks = Program::new([Instruction::Send { buffer: ask }, receive(answered)]);
-        let answers = Program::new([receive(ASKED), Instruction::Send { buffer: answer }]);
+        let answers = Program::new([receive(REQUEST_LENGTH), Instruction::Send { buffer: answer }]);
         Self::of(client_is_fast, server_is_fast, answered, [asks, answers], buffers)
     }
 
     /// Like [`Self::with`], with programs that check the received data.
     fn looking(answered: u32) -> Self {
         let mut buffers = Buffers::default();
-        let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
+        let ask = buffers.push(Buffer::new(b"", REQUEST_LENGTH, &[]));
         let answer = buffers.push(Buffer::new(b"", answered, &[]));
         let take = Instruction::Take { rule: 0, is_required: true };
         let program = |instructions: [Instruction; 2], bytes: u32| {
@@ -62,7 +62,7 @@ impl Opened {
             Program::with_contents(instructions, Contents { rules, ..Contents::default() })
         };
         let asks = program([Instruction::Send { buffer: ask }, take], answered);
-        let answers = program([take, Instruction::Send { buffer: answer }], ASKED);
+        let answers = program([take, Instruction::Send { buffer: answer }], REQUEST_LENGTH);
         Self::of(true, true, answered, [asks, answers], buffers)
     }
 
@@ -131,8 +131,8 @@ impl Opened {
         let [client, server] = [&self.world.client, &self.world.server].map(Endpoint::tcp);
         assert_eq!(self.world.client.counters().failed(), 0);
         assert_eq!(client.rcvbyte, connections * u64::from(self.answered));
-        assert_eq!(client.rcvackbyte, connections * u64::from(ASKED));
-        assert_eq!(client.sndbyte_ok, connections * u64::from(ASKED));
+        assert_eq!(client.rcvackbyte, connections * u64::from(REQUEST_LENGTH));
+        assert_eq!(client.sndbyte_ok, connections * u64::from(REQUEST_LENGTH));
         assert_eq!(server.sndrexmitpack, 0);
     }
 }
@@ -141,13 +141,13 @@ impl Opened {
 fn data_is_on_the_syn_to_a_server_with_a_known_cookie() {
     let mut opened = Opened::new(true, true);
     (0..3).for_each(|_| opened.connect(0..0));
-    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), REQUEST_LENGTH), (Some(8), REQUEST_LENGTH)]);
     // The response arrives one round trip earlier, with the acknowledgement of the SYN.
     assert_eq!(opened.steps, [4, 3, 3]);
     let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
     assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 2, 2));
     opened.assert_said(3);
-    assert_eq!(opened.world.server.tcp().rcvbyte, 3 * u64::from(ASKED));
+    assert_eq!(opened.world.server.tcp().rcvbyte, 3 * u64::from(REQUEST_LENGTH));
     assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
 }
 
@@ -165,13 +165,13 @@ fn short_response_arrives_a_round_trip_earlier() {
 fn data_of_checking_programs_is_on_the_syn_too() {
     let mut opened = Opened::looking(500);
     (0..3).for_each(|_| opened.connect(0..0));
-    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), REQUEST_LENGTH), (Some(8), REQUEST_LENGTH)]);
     assert_eq!(opened.steps, [3, 2, 2]);
     opened.assert_said(3);
     assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
     // If the SYN is lost, the data is sent again once the connection is open.
     opened.connect(0..1);
-    assert_eq!(opened.syns[3..], [(Some(8), ASKED), (None, 0)]);
+    assert_eq!(opened.syns[3..], [(Some(8), REQUEST_LENGTH), (None, 0)]);
     opened.assert_said(4);
 }
 
@@ -193,11 +193,11 @@ fn data_with_a_wrong_cookie_is_dropped_and_sent_again() {
     // Another server at the same address, with another secret.
     opened.world.server = endpoint(opened.servers.clone(), &opened.buffers, 77);
     (0..2).for_each(|_| opened.connect(0..0));
-    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), REQUEST_LENGTH), (Some(8), REQUEST_LENGTH)]);
     // It sent its own cookie with the answer.
     assert_eq!(opened.steps, [4, 4, 3]);
     opened.assert_said(3);
-    assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(ASKED));
+    assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(REQUEST_LENGTH));
     let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
     assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 1, 1));
     assert_eq!(client.sndrexmitpack, 1);
@@ -208,9 +208,9 @@ fn lost_syn_is_retransmitted_without_data() {
     let mut opened = Opened::new(true, true);
     opened.connect(0..0);
     opened.connect(0..1);
-    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (None, 0)]);
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), REQUEST_LENGTH), (None, 0)]);
     opened.assert_said(2);
-    assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(ASKED));
+    assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(REQUEST_LENGTH));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn early_response_waits_for_the_syn_ack_retransmission() {
 
 #[test]
 fn unanswered_fast_open_syns_disable_it_for_a_minute() {
-    let (fast, again, plain) = ((Some(8), ASKED), (None, 0), (None, 0));
+    let (fast, again, plain) = ((Some(8), REQUEST_LENGTH), (None, 0), (None, 0));
     let mut opened = Opened::new(true, true);
     opened.connect(0..0);
     // A single lost SYN does not disable Fast Open.

@@ -12,7 +12,7 @@ use super::world::{SECOND, STEP, World, client, options, pass_by, rate, server, 
 
 /// Returns the packets, starting at their IP headers, of servers with IP settings that answer two
 /// clients with 5,000 bytes each.
-fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
+fn sent_packets(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
     let mut buffers = Buffers::default();
     let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
     let answers = vec![Instruction::Send { buffer: answer }];
@@ -92,7 +92,7 @@ fn programs_set_the_traffic_class_of_later_packets() {
 /// RFC 6864 section 4.1: a packet that must not be fragmented may have any identification.
 #[test]
 fn default_packets_have_df_and_no_identification() {
-    let packets = said(IpSettings::default(), "16.0.0.1");
+    let packets = sent_packets(IpSettings::default(), "16.0.0.1");
     assert!(packets.len() > 10);
     assert!(packets.iter().all(|packet| packet[4..8] == [0, 0, 0x40, 0]));
 }
@@ -104,7 +104,7 @@ fn counting_identifications_span_all_flows() {
         dont_fragment: false,
         ..IpSettings::default()
     };
-    let packets = said(ip, "16.0.0.1");
+    let packets = sent_packets(ip, "16.0.0.1");
     assert!(packets.len() > 10);
     for pair in packets.windows(2) {
         assert_eq!(identification(&pair[1]), identification(&pair[0]).wrapping_add(1));
@@ -115,7 +115,7 @@ fn counting_identifications_span_all_flows() {
 #[test]
 fn random_identifications_differ() {
     let ip = IpSettings { identification: Identification::Random, ..IpSettings::default() };
-    let packets = said(ip, "16.0.0.1");
+    let packets = sent_packets(ip, "16.0.0.1");
     let mut numbers: Vec<u16> = packets.iter().map(|packet| identification(packet)).collect();
     assert_eq!(packets[0][6..8], [0x40, 0]);
     let steps = numbers.windows(2).filter(|pair| pair[1].wrapping_sub(pair[0]) == 1).count();
@@ -128,7 +128,8 @@ fn random_identifications_differ() {
 #[test]
 fn flow_label_is_per_flow_or_fixed() {
     let labels = |flow_label| {
-        let packets = said(IpSettings { flow_label, ..IpSettings::default() }, "2001:db8:1::1");
+        let packets =
+            sent_packets(IpSettings { flow_label, ..IpSettings::default() }, "2001:db8:1::1");
         let label = |packet: &Vec<u8>| {
             u32::from_be_bytes([packet[0], packet[1], packet[2], packet[3]]) & 0xf_ffff
         };
@@ -191,8 +192,8 @@ fn listener_ignores_segments_without_syn_and_ack() {
             segment[36..38].copy_from_slice(&port.to_be_bytes());
             segment[47] = flags;
             let found = answers(&mut world, &segment);
-            let strays = world.server.unmatched();
-            assert_eq!((strays.no_flow, strays.malformed), (1, 0), "{flags:x}");
+            let unmatched = world.server.unmatched();
+            assert_eq!((unmatched.no_flow, unmatched.malformed), (1, 0), "{flags:x}");
             found
         });
         assert_eq!(found, expected, "{flags:x}");
@@ -260,10 +261,10 @@ fn blackhole_suppresses_resets() {
         let frames = [&syn, &acknowledgement, &datagram, &to_server];
         let found = frames.map(|frame| answers(&mut world, frame));
         assert_eq!(found, expected, "{blackhole:?}");
-        let strays = world.server.unmatched();
-        assert_eq!((strays.no_template, strays.no_flow), (1, 2), "all are counted");
+        let unmatched = world.server.unmatched();
+        assert_eq!((unmatched.no_template, unmatched.no_flow), (1, 2), "all are counted");
         let resets = expected[0] + expected[1];
         assert_eq!(world.server.tcp().rst_sent, resets as u64);
-        assert_eq!(strays.unreachable_sent, expected[2] as u64);
+        assert_eq!(unmatched.unreachable_sent, expected[2] as u64);
     }
 }

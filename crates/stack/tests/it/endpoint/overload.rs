@@ -119,9 +119,9 @@ fn templates_share_the_time_under_overload() {
     let roles = vec![role(80, constant(1_000_000_000)), role(81, constant(100))];
     let mut world = World::new(roles, 0);
     world.run(SECOND, |_, _| {});
-    let made = |template| world.client.tally(template).unwrap().flows.made;
-    assert!(made(0) > 1_000);
-    assert!((90..=100).contains(&made(1)), "{} of 100", made(1));
+    let flows_made = |template| world.client.tally(template).unwrap().flows.made;
+    assert!(flows_made(0) > 1_000);
+    assert!((90..=100).contains(&flows_made(1)), "{} of 100", flows_made(1));
 }
 
 #[test]
@@ -228,8 +228,8 @@ fn throughput_target_may_need_less_than_one_flow() {
         world.client.stop();
         let outcome = world.client.throughput(0).unwrap();
         // Up to the last iteration.
-        let asked = (SECOND.as_nanos() * 5 - STEP.as_nanos()) as f64 / 1e9 * bits as f64 / 8.0;
-        assert_eq!(outcome.target_bytes, asked.round() as u64);
+        let target = (SECOND.as_nanos() * 5 - STEP.as_nanos()) as f64 / 1e9 * bits as f64 / 8.0;
+        assert_eq!(outcome.target_bytes, target.round() as u64);
         assert_eq!(outcome.received_bytes, world.client.tcp().rcvbyte);
         world.client.stop();
         assert_eq!(world.client.throughput(0), Some(outcome));
@@ -253,8 +253,8 @@ fn received_bytes_exceed_the_target_by_at_most_one_flow() {
     let mut world = pages(Load::Throughput(bits), 5_000, 50_000);
     world.run(seconds(5), |now, client| {
         let received = client.tcp().rcvbyte * 8;
-        let asked = now.as_nanos() / 1_000 * (bits / 1_000_000);
-        assert!(received <= asked + 5_000 * 8, "{received} of {asked} bits at {now:?}");
+        let target = now.as_nanos() / 1_000 * (bits / 1_000_000);
+        assert!(received <= target + 5_000 * 8, "{received} of {target} bits at {now:?}");
     });
     let received = world.client.tcp().rcvbyte * 8;
     assert!(received > 5 * bits * 95 / 100, "{received}");

@@ -26,8 +26,8 @@ fn begins_with(text: &str) -> Vec<MatchByte> {
 }
 
 /// A client that sends bytes to one server, from which it receives 3 bytes.
-fn asking(says: &str, server: &str, over: Transport, buffers: &mut Buffers) -> Template {
-    let buffer = buffers.push(Buffer::new(says.as_bytes(), 0, &[]));
+fn client_sending(request: &str, server: &str, over: Transport, buffers: &mut Buffers) -> Template {
+    let buffer = buffers.push(Buffer::new(request.as_bytes(), 0, &[]));
     let mut role = client("16.0.0.1", 80, Load::Concurrent(1), Some(1));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.servers = addresses(server, 1).unwrap();
@@ -91,20 +91,20 @@ fn most_specific_server_is_selected_then_the_first() {
             ("GET ", "48.0.0.15", 3),
             ("GET ", "48.0.0.16", 1),
         ];
-        for (says, server, expected) in cases {
-            let client = asking(says, server, over, &mut buffers);
+        for (request, server, expected) in cases {
+            let client = client_sending(request, server, over, &mut buffers);
             let mut world = World::of(vec![client], servers.clone(), &buffers);
             world.run(SECOND, |_, _| {});
             assert_eq!(closed(&world.client, 1), [1]);
             let mut one = vec![0; servers.len()];
             one[expected] = 1;
-            assert_eq!(closed(&world.server, servers.len()), one, "{says} to {server}");
-            let (of_it, whole) = (world.server.tally(expected).unwrap(), &world.server);
+            assert_eq!(closed(&world.server, servers.len()), one, "{request} to {server}");
+            let (of_it, total) = (world.server.tally(expected).unwrap(), &world.server);
             let connected = |tcp: TcpCounters| (tcp.accepts, tcp.connects, tcp.rcvbyte);
-            assert_eq!(connected(of_it.tcp), connected(whole.tcp()));
+            assert_eq!(connected(of_it.tcp), connected(total.tcp()));
             assert_eq!(of_it.tcp.accepts + of_it.udp.accepts, 1);
             assert_eq!(of_it.tcp.connects, of_it.tcp.accepts);
-            assert_eq!(of_it.udp, whole.udp());
+            assert_eq!(of_it.udp, total.udp());
             assert_eq!(of_it.times.time_to_first_byte.count(), 1);
         }
     }
@@ -122,12 +122,12 @@ fn server_with_more_match_bytes_is_selected_in_any_order() {
                 order.map(|it: usize| Listen { first_bytes: begins[it].clone(), ..Listen::at(80) });
             let servers: Vec<_> =
                 listens.into_iter().map(|it| answering(it, over, &mut buffers)).collect();
-            for (says, expected) in [("GET ", 2), ("GETS", 1), ("GOTO", 0), ("PUT ", 3)] {
-                let client = asking(says, "48.0.0.1", over, &mut buffers);
+            for (request, expected) in [("GET ", 2), ("GETS", 1), ("GOTO", 0), ("PUT ", 3)] {
+                let client = client_sending(request, "48.0.0.1", over, &mut buffers);
                 let mut world = World::of(vec![client], servers.clone(), &buffers);
                 world.run(SECOND, |_, _| {});
                 let found = closed(&world.server, 4).iter().position(|it| *it == 1).unwrap();
-                assert_eq!(order[found], expected, "{says} in {order:?}");
+                assert_eq!(order[found], expected, "{request} in {order:?}");
             }
         }
     }
@@ -140,7 +140,7 @@ fn first_bytes_match_in_sequence_order() {
     let get = Listen { first_bytes: begins_with("GET "), ..Listen::at(80) };
     let server = answering(get, tcp, &mut buffers);
     // Two segments, the first of which is lost once.
-    let mut client = asking("GET ", "48.0.0.1", tcp, &mut buffers);
+    let mut client = client_sending("GET ", "48.0.0.1", tcp, &mut buffers);
     let pieces = [&b"GET "[..], b"PUT "].map(|it| buffers.push(Buffer::new(it, 0, &[])));
     let mut program = vec![Instruction::SendBlocking { waits: false }];
     program.extend(pieces.map(|buffer| Instruction::Send { buffer }));
@@ -190,7 +190,7 @@ fn first_bytes_may_span_several_segments() {
         let listens = listens.map(|first_bytes| Listen { first_bytes, ..Listen::at(80) });
         let servers: Vec<_> =
             listens.into_iter().map(|it| answering(it, tcp, &mut buffers)).collect();
-        let mut client = asking("", "48.0.0.1", tcp, &mut buffers);
+        let mut client = client_sending("", "48.0.0.1", tcp, &mut buffers);
         let mut program = vec![Instruction::SendBlocking { waits: false }];
         program.extend(pieces.iter().map(|it| piece(it, &mut buffers)));
         program.push(Instruction::Receive { bytes: 3, clear: false });
@@ -215,13 +215,13 @@ fn first_bytes_may_span_several_segments() {
         let mut one = vec![0; 3];
         one[expected] = 1;
         assert_eq!(closed(&world.server, 3), one, "{case}");
-        let (of_it, whole) = (world.server.tally(expected).unwrap(), world.server.tcp());
+        let (of_it, total) = (world.server.tally(expected).unwrap(), world.server.tcp());
         let connected = |tcp: TcpCounters| (tcp.accepts, tcp.connects, tcp.rcvbyte, tcp.rcvpack);
-        assert_eq!(connected(of_it.tcp), connected(whole), "{case}");
-        let said: usize = pieces.iter().map(|it| it.len()).sum();
+        assert_eq!(connected(of_it.tcp), connected(total), "{case}");
+        let sent_bytes: usize = pieces.iter().map(|it| it.len()).sum();
         assert_eq!(
-            (whole.rcvbyte, of_it.times.time_to_first_byte.count()),
-            (said as u64, 1),
+            (total.rcvbyte, of_it.times.time_to_first_byte.count()),
+            (sent_bytes as u64, 1),
             "{case}"
         );
     }
@@ -233,8 +233,9 @@ fn connection_with_unmatched_first_bytes_is_reset() {
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
     let get = Listen { first_bytes: begins_with("GET "), ..Listen::at(80) };
     let server = answering(get.clone(), tcp, &mut buffers);
-    let mut clients =
-        ["PUT ", "GET", "GET "].map(|says| asking(says, "48.0.0.1", tcp, &mut buffers)).to_vec();
+    let mut clients = ["PUT ", "GET", "GET "]
+        .map(|request| client_sending(request, "48.0.0.1", tcp, &mut buffers))
+        .to_vec();
     // Sends only a part of the first bytes, and closes.
     let part = buffers.push(Buffer::new(b"GET", 0, &[]));
     clients[1].program = Program::new([Instruction::Send { buffer: part }]).unwrap();
@@ -259,7 +260,7 @@ fn connection_with_unmatched_first_bytes_is_reset() {
 
 #[test]
 fn frames_for_other_hosts_are_ignored() {
-    let own = MacAddress([2, 0, 0, 0, 0, 2]);
+    let port_mac = MacAddress([2, 0, 0, 0, 0, 2]);
     let other = MacAddress([2, 0, 0, 0, 0, 9]);
     let aimed_at = [(MacAddress([2, 0, 0, 0, 0, 1]), 2)];
     // Server address, other MAC addresses that clients of the plan send to, destination, port, and
@@ -267,16 +268,16 @@ fn frames_for_other_hosts_are_ignored() {
     // for other hosts.
     let cases = [
         (other, &aimed_at[..], "48.0.0.1", 80, false, [2, 0, 0]),
-        (own, &[], "48.0.0.1", 80, false, [2, 0, 0]),
-        (own, &[], "48.0.0.1", 81, false, [0, 2, 0]),
+        (port_mac, &[], "48.0.0.1", 80, false, [2, 0, 0]),
+        (port_mac, &[], "48.0.0.1", 81, false, [0, 2, 0]),
         // The port's own address, and one of no host.
-        (own, &[], "50.0.0.1", 80, false, [0, 2, 0]),
-        (own, &[], "49.0.0.1", 80, false, [0, 0, 0]),
+        (port_mac, &[], "50.0.0.1", 80, false, [0, 2, 0]),
+        (port_mac, &[], "49.0.0.1", 80, false, [0, 0, 0]),
         (other, &[], "48.0.0.1", 80, false, [0, 0, 2]),
         (other, &[], "48.0.0.1", 81, false, [0, 0, 2]),
         // To a group.
-        (own, &[], "48.0.0.1", 80, true, [0, 0, 2]),
-        (own, &[], "48.0.0.1", 81, true, [0, 0, 2]),
+        (port_mac, &[], "48.0.0.1", 80, true, [0, 0, 2]),
+        (port_mac, &[], "48.0.0.1", 81, true, [0, 0, 2]),
     ];
     for (mac, aimed_at, address, port, is_to_group, expected) in cases {
         for leaves in [false, true] {
@@ -285,7 +286,7 @@ fn frames_for_other_hosts_are_ignored() {
             let overs = [tcp, Transport::Udp];
             let listen = Listen { addresses: addresses("48.0.0.1", 1), ..Listen::at(80) };
             let servers = overs.map(|over| answering(listen.clone(), over, &mut buffers)).to_vec();
-            let mut clients = overs.map(|over| asking("what", address, over, &mut buffers));
+            let mut clients = overs.map(|over| client_sending("what", address, over, &mut buffers));
             for client in &mut clients {
                 let Role::Client { tuples, .. } = &mut client.role else { unreachable!() };
                 tuples.server_port = port;
@@ -307,15 +308,15 @@ fn frames_for_other_hosts_are_ignored() {
                 world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
                 world.now += STEP;
             }
-            let (flows, strays) = (world.client.counters(), world.server.unmatched());
-            let found = [flows.closed, flows.refused, strays.foreign_mac];
+            let (flows, unmatched) = (world.client.counters(), world.server.unmatched());
+            let found = [flows.closed, flows.refused, unmatched.foreign_mac];
             let case = format!("{address} port {port}, {mac}, {is_to_group}");
             let left = if leaves { [expected[0], 0, 0] } else { expected };
             assert_eq!(found, left, "{case}");
             let refused = if leaves { 0 } else { 2 - expected[0] - expected[2] };
-            assert_eq!(strays.no_flow + strays.no_template, refused, "{case}");
+            assert_eq!(unmatched.no_flow + unmatched.no_template, refused, "{case}");
             if found == [0; 3] {
-                let sent = (world.server.tcp().sndtotal, strays.unreachable_sent);
+                let sent = (world.server.tcp().sndtotal, unmatched.unreachable_sent);
                 assert_eq!(sent, (0, 0), "{case}");
             }
         }
@@ -340,7 +341,8 @@ fn martian_addresses_get_no_answer() {
         let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
         let overs = [tcp, Transport::Udp];
         let servers = overs.map(|over| answering(Listen::at(80), over, &mut buffers)).to_vec();
-        let clients = overs.map(|over| asking("what", "48.0.0.1", over, &mut buffers)).to_vec();
+        let clients =
+            overs.map(|over| client_sending("what", "48.0.0.1", over, &mut buffers)).to_vec();
         let mut world = World::of(clients, Vec::new(), &buffers);
         let options =
             EndpointOptions { verifies_checksums: false, ..options(servers, &buffers, 2) };
@@ -355,11 +357,11 @@ fn martian_addresses_get_no_answer() {
             world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
             world.now += STEP;
         }
-        let (server, strays) = (&world.server, world.server.unmatched());
-        assert_eq!(strays.martian, expected, "{address:?}");
+        let (server, unmatched) = (&world.server, world.server.unmatched());
+        assert_eq!(unmatched.martian, expected, "{address:?}");
         assert_eq!(server.tcp().accepts + server.udp().accepts, 2 - expected, "{address:?}");
         if expected == 2 {
-            assert_eq!((server.tcp().sndtotal, strays.unreachable_sent), (0, 0), "{address:?}");
+            assert_eq!((server.tcp().sndtotal, unmatched.unreachable_sent), (0, 0), "{address:?}");
         }
     }
 }
@@ -387,7 +389,7 @@ fn device_addresses_belong_to_the_port() {
             sources_count: counts,
         });
         let tcp = Transport::Tcp(Default::default());
-        let mut asks = asking("what", "16.0.0.1", tcp, &mut buffers);
+        let mut asks = client_sending("what", "16.0.0.1", tcp, &mut buffers);
         let Role::Client { link: links, tuples, .. } = &mut asks.role else { unreachable!() };
         tuples.clients = addresses("16.0.1.1", 1).unwrap();
         links.default_link = LinkHeader::new(&link(to)).unwrap();
@@ -404,17 +406,22 @@ fn leave_strays_ignores_unmatched_segments() {
     for leaves in [false, true] {
         let mut buffers = Buffers::default();
         let roles = [Transport::Tcp(Default::default()), Transport::Udp];
-        let clients = roles.map(|over| asking("what", "48.0.0.1", over, &mut buffers)).to_vec();
+        let clients =
+            roles.map(|over| client_sending("what", "48.0.0.1", over, &mut buffers)).to_vec();
         let mut world = World::of(clients, Vec::new(), &buffers);
         if leaves {
             world.server.ignore_unmatched();
         }
         world.run(SECOND, |_, _| {});
-        let (strays, sent) = (world.server.unmatched(), world.server.tcp().rst_sent);
+        let (unmatched, sent) = (world.server.unmatched(), world.server.tcp().rst_sent);
         let refused = world.client.counters().refused;
         match leaves {
-            false => assert_eq!((strays.no_template, strays.no_flow, sent, refused), (1, 1, 1, 1)),
-            true => assert_eq!((strays.no_template, strays.no_flow, sent, refused), (0, 0, 0, 0)),
+            false => {
+                assert_eq!((unmatched.no_template, unmatched.no_flow, sent, refused), (1, 1, 1, 1))
+            }
+            true => {
+                assert_eq!((unmatched.no_template, unmatched.no_flow, sent, refused), (0, 0, 0, 0))
+            }
         }
     }
 }

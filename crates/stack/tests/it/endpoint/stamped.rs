@@ -57,19 +57,19 @@ fn first_sender_writes_its_time_and_the_peer_returns_it() {
     let start = (1 << 32) - 150;
     world.now = Instant::ZERO + Duration::from_micros(start);
     let end = world.now + SECOND;
-    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    let (mut requests, mut answered) = (Vec::new(), Vec::new());
     while world.now < end {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
-        pass_by(&mut world.up, |frame| asked.push(frame[HEADERS..].to_vec()));
+        pass_by(&mut world.up, |frame| requests.push(frame[HEADERS..].to_vec()));
         world.now += STEP;
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
         pass_by(&mut world.down, |frame| answered.push(frame[HEADERS..].to_vec()));
         world.now += STEP;
     }
     let headers = [header(0, start as u32), header(1, 50)];
-    let says = |header: &Vec<u8>, text: &[u8]| [header, text].concat();
-    assert_eq!(asked, [0, 1].map(|it| says(&headers[it], b"ask")));
-    assert_eq!(answered, [0, 1, 1].map(|it| says(&headers[it], b"answer")));
+    let with_header = |header: &Vec<u8>, text: &[u8]| [header, text].concat();
+    assert_eq!(requests, [0, 1].map(|it| with_header(&headers[it], b"ask")));
+    assert_eq!(answered, [0, 1, 1].map(|it| with_header(&headers[it], b"answer")));
     for (endpoint, count, micros) in [(&world.client, 3, 200), (&world.server, 2, 100)] {
         let times = times(endpoint);
         assert_eq!((times.times.count(), times.total_micros), (count, count * micros));
@@ -162,10 +162,10 @@ fn negative_latency_counts_as_zero() {
     let servers = vec![stamped(vec![receive(2)], server(53))];
     let clients = vec![stamped(vec![ask, ask], asking("16.0.0.1"))];
     let mut world = World::of(clients, servers, &buffers);
-    let heard = Instant::ZERO + SECOND;
-    let sent = heard + Duration::from_micros(5);
+    let received_at = Instant::ZERO + SECOND;
+    let sent = received_at + Duration::from_micros(5);
     world.client.breathe(sent, &mut world.up.0, &mut world.down.1).unwrap();
-    world.server.breathe(heard, &mut world.down.0, &mut world.up.1).unwrap();
+    world.server.breathe(received_at, &mut world.down.0, &mut world.up.1).unwrap();
     let times = times(&world.server);
     assert_eq!((times.times.count(), times.total_micros), (2, 0));
     assert_eq!((times.min, times.times.max()), (Some(Duration::ZERO), Duration::ZERO));
@@ -174,8 +174,8 @@ fn negative_latency_counts_as_zero() {
 #[test]
 fn header_counts_in_sizes_and_checksums() {
     // The data that fits 1,500 bytes together with a header of 12, over IPv4 and IPv6.
-    for (first, whole) in [("16.0.0.1", 1_460), ("2001:db8:1::1", 1_440)] {
-        for size in [5, 6, whole, whole + 1, 9_000] {
+    for (first, unfragmented_max) in [("16.0.0.1", 1_460), ("2001:db8:1::1", 1_440)] {
+        for size in [5, 6, unfragmented_max, unfragmented_max + 1, 9_000] {
             let mut buffers = Buffers::default();
             let long = send(&mut buffers, b"long", size);
             let clients = vec![stamped(vec![long, receive(1)], asking(first))];
@@ -183,11 +183,11 @@ fn header_counts_in_sizes_and_checksums() {
             let mut world = World::of(clients, servers, &buffers);
             world.run(SECOND, |_, _| {});
             for endpoint in [&world.client, &world.server] {
-                let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
+                let (udp, unmatched) = (endpoint.udp(), endpoint.unmatched());
                 let case = format!("{size} bytes from {first}");
                 assert_eq!((udp.rcvpkt, udp.rcvbyte), (1, u64::from(size) + 12), "{case}");
-                assert_eq!(udp.fragmented, u64::from(size > whole), "{case}");
-                assert_eq!((strays.malformed, endpoint.counters().closed), (0, 1), "{case}");
+                assert_eq!(udp.fragmented, u64::from(size > unfragmented_max), "{case}");
+                assert_eq!((unmatched.malformed, endpoint.counters().closed), (0, 1), "{case}");
                 assert_eq!(times(endpoint).times.count(), 1, "{case}");
             }
         }

@@ -136,8 +136,8 @@ fn possibly_old_syn_does_not_end_time_wait() {
             add(&mut syn, TIMESTAMP, timestamp);
         }
         put(&mut world.up, &syn);
-        let (said, counted) = (answers(&mut world), world.server.counters());
-        assert_eq!(said, [if is_new { SYN_ACK } else { ACK }], "{case}");
+        let (answered, counted) = (answers(&mut world), world.server.counters());
+        assert_eq!(answered, [if is_new { SYN_ACK } else { ACK }], "{case}");
         assert_eq!(world.server.tcp().accepts, 1 + u64::from(is_new), "{case}");
         assert_eq!((counted.closed, counted.active), (u64::from(is_new), 1), "{case}");
         assert_eq!(counted.waiting, u64::from(!is_new), "{case}");
@@ -181,7 +181,7 @@ fn urgent_data_arrives_in_line() {
 #[test]
 fn invalid_segments_are_counted_by_cause() {
     let (mut world, syn) = remembering(true);
-    let mut hear = |change: &dyn Fn(&mut Vec<u8>)| {
+    let mut receive = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut frame = syn.clone();
         change(&mut frame);
         put(&mut world.up, &frame);
@@ -189,14 +189,14 @@ fn invalid_segments_are_counted_by_cause() {
         let tcp = world.server.tcp();
         [tcp.rcvbadoff, tcp.rcvshort, tcp.rcvbadsum, world.server.unmatched().malformed]
     };
-    assert_eq!(hear(&|frame| frame[OFFSET] = 0x40), [1, 0, 0, 1], "below the minimum");
-    assert_eq!(hear(&|frame| frame[OFFSET] = 0xf0), [2, 0, 0, 2], "beyond the end");
+    assert_eq!(receive(&|frame| frame[OFFSET] = 0x40), [1, 0, 0, 1], "below the minimum");
+    assert_eq!(receive(&|frame| frame[OFFSET] = 0xf0), [2, 0, 0, 2], "beyond the end");
     let cut = |frame: &mut Vec<u8>, bytes: usize| {
         frame.truncate(TCP + bytes);
         frame[16..18].copy_from_slice(&(20 + bytes as u16).to_be_bytes());
     };
-    assert_eq!(hear(&|frame| cut(frame, 19)), [2, 1, 0, 3], "shorter than a header");
-    assert_eq!(hear(&|frame| cut(frame, 3)), [2, 2, 0, 4], "shorter than the ports");
+    assert_eq!(receive(&|frame| cut(frame, 19)), [2, 1, 0, 3], "shorter than a header");
+    assert_eq!(receive(&|frame| cut(frame, 3)), [2, 2, 0, 4], "shorter than the ports");
 
     // With checksum verification.
     let mut world = World::new(vec![], 0);

@@ -64,7 +64,7 @@ fn unknown_ipv4_protocol_gets_protocol_unreachable() {
     for protocol in [SCTP, 58, 255] {
         let sent = ipv4(protocol, 0, &[7; 12], |_| {});
         let padded = [&sent[..], &[0; 14]].concat();
-        let (answered, strays) = answers(&[padded], |_| {});
+        let (answered, unmatched) = answers(&[padded], |_| {});
         let [answer] = &answered[..] else { panic!("{protocol}: {answered:?}") };
         assert_eq!(answer[..12], [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
         // "An ICMP error message SHOULD be sent with normal (i.e., zero) TOS bits."
@@ -74,12 +74,12 @@ fn unknown_ipv4_protocol_gets_protocol_unreachable() {
         assert_eq!(message[..2], [3, 2]);
         assert_eq!(message[4..], [&[0; 4], &sent[14..]].concat());
         assert_eq!(checksum::sum(message), 0xffff);
-        assert_eq!((strays.unreachable_sent, strays.other_protocol), (1, 1));
+        assert_eq!((unmatched.unreachable_sent, unmatched.other_protocol), (1, 1));
     }
     // A fragmented packet gets one error.
     let parts = [ipv4(SCTP, 0x2000, &[7; 16], |_| {}), ipv4(SCTP, 2, &[7; 16], |_| {})];
-    let (answered, strays) = answers(&parts, |_| {});
-    assert_eq!((answered.len(), strays.reassembled, strays.unreachable_sent), (1, 1, 1));
+    let (answered, unmatched) = answers(&parts, |_| {});
+    assert_eq!((answered.len(), unmatched.reassembled, unmatched.unreachable_sent), (1, 1, 1));
 }
 
 /// RFC 4443 section 3.4, RFC 8200 section 4.
@@ -98,7 +98,7 @@ fn unknown_ipv6_header_gets_parameter_problem_with_its_offset() {
     ];
     for (next, extensions, at) in cases {
         let sent = ipv6(next, extensions, |_| {});
-        let (answered, strays) = answers(std::slice::from_ref(&sent), |_| {});
+        let (answered, unmatched) = answers(std::slice::from_ref(&sent), |_| {});
         let [answer] = &answered[..] else { panic!("{next}: {answered:?}") };
         assert_eq!((answer[15] & 0xf0, answer[20]), (0, 58));
         assert_eq!((&answer[22..38], &answer[38..54]), (&sent[38..54], &sent[22..38]));
@@ -108,7 +108,7 @@ fn unknown_ipv6_header_gets_parameter_problem_with_its_offset() {
         let (from, to) = (answer[22..38].try_into().unwrap(), answer[38..54].try_into().unwrap());
         let sum = checksum::pseudo_header_ipv6(from, to, 58, message.len() as u32);
         assert_eq!(checksum::combine(sum, checksum::sum(message)), 0xffff);
-        assert_eq!((strays.unreachable_sent, strays.other_protocol), (1, 1));
+        assert_eq!((unmatched.unreachable_sent, unmatched.other_protocol), (1, 1));
     }
 }
 
@@ -139,9 +139,9 @@ fn no_error_for_known_multicast_or_damaged_packets() {
         ipv6(SCTP, &[], |frame| frame[19] = 200),
     ];
     for (case, frame) in cases.into_iter().enumerate() {
-        let (answered, strays) = answers(&[frame], |_| {});
-        assert_eq!((answered.len(), strays.unreachable_sent), (0, 0), "case {case}");
-        assert_eq!(strays.other_protocol + strays.malformed, 1, "case {case}");
+        let (answered, unmatched) = answers(&[frame], |_| {});
+        assert_eq!((answered.len(), unmatched.unreachable_sent), (0, 0), "case {case}");
+        assert_eq!(unmatched.other_protocol + unmatched.malformed, 1, "case {case}");
     }
     let mut damaged = ipv4(SCTP, 0, &[7; 12], |_| {});
     damaged[22] -= 1;
@@ -154,6 +154,9 @@ fn no_error_for_known_multicast_or_damaged_packets() {
 #[test]
 fn protocol_errors_share_the_rate_limit_of_port_errors() {
     let sent: Vec<_> = (0..60).map(|_| ipv4(SCTP, 0, &[7; 12], |_| {})).collect();
-    let (answered, strays) = answers(&sent, |_| {});
-    assert_eq!((answered.len(), strays.unreachable_sent, strays.other_protocol), (50, 50, 60));
+    let (answered, unmatched) = answers(&sent, |_| {});
+    assert_eq!(
+        (answered.len(), unmatched.unreachable_sent, unmatched.other_protocol),
+        (50, 50, 60)
+    );
 }

@@ -53,7 +53,7 @@ pub(crate) struct Peer {
     pub(crate) counters: TcpCounters,
     /// Bytes that the program sends in total, and bytes that it has queued so far.
     pub(crate) sends: u32,
-    given: u32,
+    queued: u32,
     /// Bytes received in order.
     pub(crate) received: u32,
     pub(crate) is_peer_done: bool,
@@ -74,7 +74,7 @@ impl Peer {
             connection: None,
             counters: TcpCounters::default(),
             sends,
-            given: 0,
+            queued: 0,
             received: 0,
             is_peer_done: false,
             arrived: Vec::new(),
@@ -91,12 +91,12 @@ impl Peer {
         if !connection.is_established() {
             return;
         }
-        while self.given < self.sends && connection.unsent() < 64 << 10 {
-            let piece = (self.sends - self.given).min(64 << 10);
+        while self.queued < self.sends && connection.unsent() < 64 << 10 {
+            let piece = (self.sends - self.queued).min(64 << 10);
             connection.queue(piece, &mut self.counters);
-            self.given += piece;
+            self.queued += piece;
         }
-        if self.given == self.sends {
+        if self.queued == self.sends {
             connection.close();
         }
     }

@@ -251,12 +251,12 @@ mod tests {
         delivery: Delivery,
         acknowledged: u32,
         sent: u32,
-        told: u32,
+        sacked: u32,
     }
 
     impl Flow {
         fn new() -> Self {
-            Self { delivery: Delivery::default(), acknowledged: 0, sent: 0, told: 0 }
+            Self { delivery: Delivery::default(), acknowledged: 0, sent: 0, sacked: 0 }
         }
 
         fn send(&mut self, bytes: u32, now: u64) -> bool {
@@ -271,7 +271,7 @@ mod tests {
             let newest =
                 self.delivery.newest(range(self.acknowledged, to), START + self.acknowledged);
             self.acknowledged = to;
-            self.delivery.note_delivered(START + to, self.told, newest, 1_000, now)
+            self.delivery.note_delivered(START + to, self.sacked, newest, 1_000, now)
         }
     }
 
@@ -337,10 +337,10 @@ mod tests {
     fn sacked_bytes_count_once_even_after_a_timeout() {
         let mut flow = Flow::new();
         flow.send(10_000, 0);
-        flow.told = 6_000;
+        flow.sacked = 6_000;
         assert_eq!(flow.acknowledge(1_000, 10_000).bytes, 7_000);
         // After a timeout the peer may have discarded SACKed data.
-        flow.told = 0;
+        flow.sacked = 0;
         assert_eq!(flow.acknowledge(3_000, 20_000).bytes, 0);
         assert_eq!(flow.acknowledge(10_000, 30_000).bytes, 3_000);
         assert_eq!(flow.delivery.total, 10_000);

@@ -143,7 +143,7 @@ impl Aggregation {
     /// Time in microseconds; the bandwidth times this time bounds the excess.
     const SPAN_MAX: u64 = 100_000;
 
-    fn note(&mut self, heard: &Acknowledgement, is_round_start: bool, bandwidth: u64, window: u32) {
+    fn note(&mut self, ack: &Acknowledgement, is_round_start: bool, bandwidth: u64, window: u32) {
         if is_round_start {
             self.rounds += 1;
             if self.rounds >= Self::ROUNDS {
@@ -151,11 +151,11 @@ impl Aggregation {
                 self.most = [0, self.most[0]];
             }
         }
-        let mut expected = bytes_in(bandwidth, heard.now.saturating_sub(self.since));
+        let mut expected = bytes_in(bandwidth, ack.now.saturating_sub(self.since));
         if self.acknowledged <= expected {
-            (self.acknowledged, self.since, expected) = (0, heard.now, 0);
+            (self.acknowledged, self.since, expected) = (0, ack.now, 0);
         }
-        self.acknowledged += u64::from(heard.delivered.bytes);
+        self.acknowledged += u64::from(ack.delivered.bytes);
         let extra = self.acknowledged.saturating_sub(expected).min(u64::from(window));
         self.most[0] = self.most[0].max(extra);
     }
@@ -251,25 +251,25 @@ impl Bbr {
     }
 
     /// Processes an acknowledgement (BBRUpdateModelAndState and BBRUpdateControlParameters).
-    pub(in crate::tcp) fn on_acknowledged(&mut self, heard: &Acknowledgement) {
-        self.note_bandwidth(heard);
-        if heard.delivered.bytes > 0 && heard.delivered.sample.is_some() {
+    pub(in crate::tcp) fn on_acknowledged(&mut self, ack: &Acknowledgement) {
+        self.note_bandwidth(ack);
+        if ack.delivered.bytes > 0 && ack.delivered.sample.is_some() {
             let (bandwidth, window) = (self.bandwidth.get(), self.window.bytes);
-            self.aggregation.note(heard, self.is_round_start, bandwidth, window);
+            self.aggregation.note(ack, self.is_round_start, bandwidth, window);
         }
-        self.turn_cycle(heard);
-        self.find_full(heard);
-        self.drain(heard);
-        self.note_round_trip(heard);
+        self.turn_cycle(ack);
+        self.find_full(ack);
+        self.drain(ack);
+        self.note_round_trip(ack);
         let (pacing_gain, window_gain) = self.gains();
         self.set_pacing_rate(pacing_gain);
-        self.set_window(heard, window_gain);
+        self.set_window(ack, window_gain);
     }
 
     /// BBRUpdateRound and BBRUpdateBtlBw.
-    fn note_bandwidth(&mut self, heard: &Acknowledgement) {
+    fn note_bandwidth(&mut self, ack: &Acknowledgement) {
         self.is_round_start = false;
-        let Some(sample) = heard.delivered.sample else { return };
+        let Some(sample) = ack.delivered.sample else { return };
         if sample.prior_delivered >= self.round_ends {
             self.round_ends = self.delivery.total;
             self.rounds = self.rounds.wrapping_add(1);
@@ -284,7 +284,7 @@ impl Bbr {
     }
 
     /// BBRCheckCyclePhase and BBRIsNextCyclePhase.
-    fn turn_cycle(&mut self, heard: &Acknowledgement) {
+    fn turn_cycle(&mut self, ack: &Acknowledgement) {
         let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
         let passed = self.delivery.at.saturating_sub(since);
         let is_whole = passed > u64::from(self.least_round_trip.unwrap_or(0));
@@ -292,12 +292,12 @@ impl Bbr {
         let is_over = match gain {
             UNIT => is_whole,
             // Until the flight has grown by the gain, or a loss occurred.
-            320 => is_whole && (heard.lost > 0 || heard.in_flight_before >= self.inflight(gain)),
+            320 => is_whole && (ack.lost > 0 || ack.in_flight_before >= self.inflight(gain)),
             // Until the flight fits the BDP again.
-            _ => is_whole || heard.in_flight_before <= self.inflight(UNIT),
+            _ => is_whole || ack.in_flight_before <= self.inflight(UNIT),
         };
         if is_over {
-            self.begin_phase(phase + 1, heard.now);
+            self.begin_phase(phase + 1, ack.now);
         }
     }
 
@@ -310,14 +310,14 @@ impl Bbr {
     /// synchronize.
     fn begin_cycle(&mut self, now: u64) {
         // The time in microseconds is random enough.
-        let drawn = (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (CYCLE.len() as u64 - 1);
-        let phase = if drawn == 0 { 0 } else { drawn as u8 + 1 };
+        let random = (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (CYCLE.len() as u64 - 1);
+        let phase = if random == 0 { 0 } else { random as u8 + 1 };
         self.begin_phase(phase, now);
     }
 
     /// BBRCheckFullPipe.
-    fn find_full(&mut self, heard: &Acknowledgement) {
-        let is_limited = heard.delivered.sample.is_none_or(|it| it.is_app_limited);
+    fn find_full(&mut self, ack: &Acknowledgement) {
+        let is_limited = ack.delivered.sample.is_none_or(|it| it.is_app_limited);
         if self.is_full || !self.is_round_start || is_limited {
             return;
         }
@@ -331,21 +331,21 @@ impl Bbr {
     }
 
     /// BBRCheckDrain.
-    fn drain(&mut self, heard: &Acknowledgement) {
+    fn drain(&mut self, ack: &Acknowledgement) {
         if self.mode == Mode::Startup && self.is_full {
             self.mode = Mode::Drain;
         }
-        if self.mode == Mode::Drain && heard.in_flight <= self.inflight(UNIT) {
-            self.begin_cycle(heard.now);
+        if self.mode == Mode::Drain && ack.in_flight <= self.inflight(UNIT) {
+            self.begin_cycle(ack.now);
         }
     }
 
     /// BBRUpdateRTprop and BBRCheckProbeRTT.
-    fn note_round_trip(&mut self, heard: &Acknowledgement) {
-        let now = heard.now;
+    fn note_round_trip(&mut self, ack: &Acknowledgement) {
+        let now = ack.now;
         let is_old =
             self.least_round_trip.is_some() && now.saturating_sub(self.least_at) > ROUND_TRIP_SPAN;
-        if let Some(sample) = heard.delivered.round_trip
+        if let Some(sample) = ack.delivered.round_trip
             && (is_old || self.least_round_trip.is_none_or(|least| sample <= least))
         {
             (self.least_round_trip, self.least_at) = (Some(sample), now);
@@ -355,20 +355,20 @@ impl Bbr {
             self.save_window();
             self.mode = Mode::ProbeRoundTrip { until: None, has_round: false };
         }
-        self.probe_round_trip(heard);
-        if heard.delivered.bytes > 0 {
+        self.probe_round_trip(ack);
+        if ack.delivered.bytes > 0 {
             self.restarts = false;
         }
     }
 
     /// BBRHandleProbeRTT.
-    fn probe_round_trip(&mut self, heard: &Acknowledgement) {
+    fn probe_round_trip(&mut self, ack: &Acknowledgement) {
         let Mode::ProbeRoundTrip { until, has_round } = self.mode else { return };
         // The path does not limit the rate now.
-        self.delivery.mark_application_limited(heard.in_flight);
+        self.delivery.mark_application_limited(ack.in_flight);
         match until {
-            None if heard.in_flight <= self.window_min() => {
-                let until = Some(heard.now + PROBE_ROUND_TRIP_SPAN);
+            None if ack.in_flight <= self.window_min() => {
+                let until = Some(ack.now + PROBE_ROUND_TRIP_SPAN);
                 self.mode = Mode::ProbeRoundTrip { until, has_round: false };
                 self.round_ends = self.delivery.total;
             }
@@ -377,7 +377,7 @@ impl Bbr {
                 let has_round = has_round || self.is_round_start;
                 self.mode = Mode::ProbeRoundTrip { until, has_round };
                 if has_round {
-                    self.end_probe(heard.now);
+                    self.end_probe(ack.now);
                 }
             }
         }
@@ -433,9 +433,9 @@ impl Bbr {
     }
 
     /// BBRSetCwnd.
-    fn set_window(&mut self, heard: &Acknowledgement, gain: u64) {
-        let newly = heard.delivered.bytes;
-        if newly > 0 && !self.follow_repair(heard) {
+    fn set_window(&mut self, ack: &Acknowledgement, gain: u64) {
+        let newly = ack.delivered.bytes;
+        if newly > 0 && !self.follow_repair(ack) {
             let extra = if self.is_full { self.aggregation.most(self.bandwidth.get()) } else { 0 };
             let extra = u32::try_from(extra).unwrap_or(WINDOW_MAX);
             let target = self.inflight(gain).saturating_add(extra).min(WINDOW_MAX);
@@ -454,16 +454,16 @@ impl Bbr {
     }
 
     /// Applies BBRModulateCwndForRecovery. Returns whether the recovery determines the window.
-    fn follow_repair(&mut self, heard: &Acknowledgement) -> bool {
+    fn follow_repair(&mut self, ack: &Acknowledgement) -> bool {
         let before = self.repair;
         // BBR ignores recoveries for other reasons, such as an ECN mark.
-        self.repair = match heard.repair {
+        self.repair = match ack.repair {
             RecoveryKind::Timeout if before == RecoveryKind::None => RecoveryKind::None,
             repair => repair,
         };
-        let conserved = heard.in_flight.saturating_add(heard.delivered.bytes).min(WINDOW_MAX);
+        let conserved = ack.in_flight.saturating_add(ack.delivered.bytes).min(WINDOW_MAX);
         let segment = self.segment();
-        self.window.bytes = self.window.bytes.saturating_sub(heard.lost).max(segment);
+        self.window.bytes = self.window.bytes.saturating_sub(ack.lost).max(segment);
         match self.repair {
             RecoveryKind::Recovery if before != RecoveryKind::Recovery => {
                 self.conserves = true;
@@ -505,11 +505,11 @@ mod tests {
     fn round(bbr: &mut Bbr, now: u64, rate: u64, in_flight: u32) -> u64 {
         let now = now + u64::from(ROUND_TRIP) + 1;
         let bytes = bytes_in(rate, ROUND_TRIP.into());
-        hear(bbr, now, bytes, in_flight, |_| {});
+        acknowledge(bbr, now, bytes, in_flight, |_| {});
         now
     }
 
-    fn hear(
+    fn acknowledge(
         bbr: &mut Bbr,
         now: u64,
         bytes: u64,
@@ -523,20 +523,20 @@ mod tests {
         let round_trip = Some(ROUND_TRIP);
         let delivered = Delivered { bytes: bytes as u32, sample: Some(sample), round_trip };
         let in_flight_before = in_flight + bytes as u32;
-        let mut heard = Acknowledgement {
+        let mut ack = Acknowledgement {
             now,
             delivered,
             in_flight_before,
             in_flight,
             ..Acknowledgement::default()
         };
-        change(&mut heard);
-        bbr.on_acknowledged(&heard);
+        change(&mut ack);
+        bbr.on_acknowledged(&ack);
     }
 
     /// Marks the sample as application-limited.
-    fn limited(heard: &mut Acknowledgement) {
-        if let Some(sample) = &mut heard.delivered.sample {
+    fn limited(ack: &mut Acknowledgement) {
+        if let Some(sample) = &mut ack.delivered.sample {
             sample.is_app_limited = true;
         }
     }
@@ -587,11 +587,11 @@ mod tests {
         now = round(&mut bbr, now, RATE, 0);
         for _ in 0..20 {
             now += u64::from(ROUND_TRIP) + 1;
-            hear(&mut bbr, now, 5_000, 0, limited);
+            acknowledge(&mut bbr, now, 5_000, 0, limited);
         }
         assert_eq!((bbr.mode, bbr.bandwidth.get()), (Mode::Startup, RATE));
         // A higher rate counts even if it is application-limited.
-        hear(&mut bbr, now, 400_000, 0, limited);
+        acknowledge(&mut bbr, now, 400_000, 0, limited);
         assert_eq!(bbr.bandwidth.get(), 2 * RATE);
     }
 
@@ -625,13 +625,13 @@ mod tests {
         let (mut bbr, mut now) = at_more();
         for _ in 0..3 {
             now += u64::from(ROUND_TRIP) + 1;
-            hear(&mut bbr, now, 10_000, 0, |_| {});
+            acknowledge(&mut bbr, now, 10_000, 0, |_| {});
             assert_eq!(bbr.gains().0, 320);
         }
-        hear(&mut bbr, now + 1, 10_000, 0, |heard| heard.lost = 1_000);
+        acknowledge(&mut bbr, now + 1, 10_000, 0, |ack| ack.lost = 1_000);
         assert_eq!(bbr.gains().0, 192);
         let (mut bbr, now) = at_more();
-        hear(&mut bbr, now + u64::from(ROUND_TRIP) + 1, 10_000, 2 * FITS, |_| {});
+        acknowledge(&mut bbr, now + u64::from(ROUND_TRIP) + 1, 10_000, 2 * FITS, |_| {});
         assert_eq!(bbr.gains().0, 192);
     }
 
@@ -653,13 +653,13 @@ mod tests {
     fn probe_rtt_follows_ten_seconds_and_lasts_200_ms_and_a_round() {
         let (mut bbr, mut now) = steady();
         let before = bbr.window.bytes;
-        let longer = |heard: &mut Acknowledgement| {
-            heard.delivered.round_trip = Some(ROUND_TRIP + 5_000);
+        let longer = |ack: &mut Acknowledgement| {
+            ack.delivered.round_trip = Some(ROUND_TRIP + 5_000);
         };
         let since = bbr.least_at;
         while now - since <= ROUND_TRIP_SPAN {
             now += u64::from(ROUND_TRIP);
-            hear(&mut bbr, now, 200_000, 0, longer);
+            acknowledge(&mut bbr, now, 200_000, 0, longer);
         }
         assert_eq!(bbr.least_round_trip, Some(ROUND_TRIP + 5_000));
         assert!(matches!(bbr.mode, Mode::ProbeRoundTrip { .. }));
@@ -668,7 +668,7 @@ mod tests {
         while matches!(bbr.mode, Mode::ProbeRoundTrip { .. }) {
             now += 1_000;
             assert!(now - begin < 1_000_000, "{:?}", bbr.mode);
-            hear(&mut bbr, now, 4_000, 4_000, limited);
+            acknowledge(&mut bbr, now, 4_000, 4_000, limited);
         }
         assert!((200..205).contains(&((now - begin) / 1_000)), "{}", now - begin);
         assert_eq!(bbr.least_round_trip, Some(ROUND_TRIP));
@@ -681,21 +681,21 @@ mod tests {
         let (mut bbr, now) = steady();
         let before = bbr.window.bytes;
         bbr.on_loss();
-        let repairs = |heard: &mut Acknowledgement| heard.repair = RecoveryKind::Recovery;
-        hear(&mut bbr, now + 10, 1_000, 150_000, repairs);
+        let repairs = |ack: &mut Acknowledgement| ack.repair = RecoveryKind::Recovery;
+        acknowledge(&mut bbr, now + 10, 1_000, 150_000, repairs);
         assert_eq!(bbr.window.bytes, 151_000);
         // In the first round the flight does not grow.
-        let within = |heard: &mut Acknowledgement| {
-            heard.repair = RecoveryKind::Recovery;
-            heard.delivered.sample = None;
+        let within = |ack: &mut Acknowledgement| {
+            ack.repair = RecoveryKind::Recovery;
+            ack.delivered.sample = None;
         };
-        hear(&mut bbr, now + 20, 1_000, 150_000, within);
+        acknowledge(&mut bbr, now + 20, 1_000, 150_000, within);
         assert_eq!(bbr.window.bytes, 151_000);
         // After it, the window is the BDP; the pacing rate never dropped.
-        hear(&mut bbr, now + 30, 1_000, 150_000, repairs);
+        acknowledge(&mut bbr, now + 30, 1_000, 150_000, repairs);
         assert_eq!(bbr.window.bytes, 152_000);
         assert!(bbr.pacing.rate() > RATE * 98 / 100);
-        hear(&mut bbr, now + 40, 1_000, 150_000, |_| {});
+        acknowledge(&mut bbr, now + 40, 1_000, 150_000, |_| {});
         assert!(bbr.window.bytes >= before, "{} of {before}", bbr.window.bytes);
     }
 
@@ -705,12 +705,12 @@ mod tests {
         let before = bbr.window.bytes;
         bbr.on_timeout();
         assert_eq!(bbr.window.bytes, 1_000);
-        let repairs = |heard: &mut Acknowledgement| heard.repair = RecoveryKind::Timeout;
-        hear(&mut bbr, now + 10, 1_000, 0, repairs);
+        let repairs = |ack: &mut Acknowledgement| ack.repair = RecoveryKind::Timeout;
+        acknowledge(&mut bbr, now + 10, 1_000, 0, repairs);
         assert_eq!(bbr.window.bytes, 4_000);
-        hear(&mut bbr, now + 20, 4_000, 0, repairs);
+        acknowledge(&mut bbr, now + 20, 4_000, 0, repairs);
         assert_eq!(bbr.window.bytes, 8_000);
-        hear(&mut bbr, now + 30, 1_000, 0, |_| {});
+        acknowledge(&mut bbr, now + 30, 1_000, 0, |_| {});
         assert!(bbr.window.bytes >= before, "{} of {before}", bbr.window.bytes);
     }
 
@@ -718,9 +718,9 @@ mod tests {
     fn ecn_mark_is_not_a_timeout() {
         let (mut bbr, now) = steady();
         bbr.prior_window = 900_000;
-        let marked = |heard: &mut Acknowledgement| heard.repair = RecoveryKind::Timeout;
-        hear(&mut bbr, now + 10, 1_000, 0, marked);
-        hear(&mut bbr, now + 20, 1_000, 0, |_| {});
+        let marked = |ack: &mut Acknowledgement| ack.repair = RecoveryKind::Timeout;
+        acknowledge(&mut bbr, now + 10, 1_000, 0, marked);
+        acknowledge(&mut bbr, now + 20, 1_000, 0, |_| {});
         assert!(bbr.window.bytes < 900_000);
     }
 }

@@ -32,11 +32,11 @@ fn side(speaks_first: bool, waits: bool) -> Side {
         ],
         ..Composition::default()
     };
-    let own = Piece::Value(Value::Text(key()), ValueFormat::Plain);
+    let key_value = Piece::Value(Value::Text(key()), ValueFormat::Plain);
     let contents = Contents {
         compositions: vec![
             Composition { pieces: vec![Piece::RandomText(500)], ..Composition::default() },
-            around(own),
+            around(key_value),
         ],
         rules: vec![MessageFraming::Until(Delimiter::new(b"\n").unwrap())],
         checks: vec![Check::Is(1)],
@@ -47,14 +47,14 @@ fn side(speaks_first: bool, waits: bool) -> Side {
         ..Contents::default()
     };
     let take = Instruction::Take { rule: 0, is_required: true };
-    let say = Instruction::SendComposed { composition: 1 };
+    let send = Instruction::SendComposed { composition: 1 };
     let first = [
         Instruction::SetText { text: key(), composition: 0 },
-        say,
+        send,
         take,
         Instruction::Expect { check: 0 },
     ];
-    let second = [take, Instruction::Extract { extraction: 0 }, say];
+    let second = [take, Instruction::Extract { extraction: 0 }, send];
     let parts = if speaks_first { [&first[..], &second] } else { [&second[..], &first] };
     let begin = [Instruction::SendBlocking { waits }];
     let program = [&begin[..], parts[0], parts[1]].concat();
@@ -104,12 +104,12 @@ fn kept_part_of_a_long_message_is_bounded() {
         },
         sessions: None,
     };
-    let says = Side {
+    let answers = Side {
         program: vec![Instruction::Send { buffer: page }],
         contents: Contents::default(),
         sessions: None,
     };
-    let mut world = World::new([looks, says], &buffers, [1, 1], Impairment::NONE, 1);
+    let mut world = World::new([looks, answers], &buffers, [1, 1], Impairment::NONE, 1);
     world.run(MINUTE);
     assert_eq!(failures(&world.client), [(1, "not what was expected", 1, 40)]);
     let (_, _, failure) = world.client.tally(0).unwrap().findings.failures().next().unwrap();

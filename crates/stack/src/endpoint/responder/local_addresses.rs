@@ -87,7 +87,7 @@ impl LocalAddresses {
     /// Whether an address may be a host's. Without a wire, group addresses may be: no other host
     /// exists.
     fn is_host(&self, address: IpAddr) -> bool {
-        let is_broadcast = self.addresses.iter().any(|own| own.is_broadcast(address));
+        let is_broadcast = self.addresses.iter().any(|prefix| prefix.is_broadcast(address));
         is_unicast_address(address) && !is_broadcast
             || address.is_multicast() && !self.is_on_wire
             || self.hosts.iter().any(|range| range.contains(address))
@@ -119,7 +119,7 @@ mod tests {
         let first = "ff03::1".parse().unwrap();
         let hosts = vec![AddressRange { first, count: 2 }];
         let addresses = vec![Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 }];
-        let stations = |is_on_wire| LocalAddresses {
+        let local_addresses = |is_on_wire| LocalAddresses {
             is_on_wire,
             hosts: hosts.clone(),
             addresses: addresses.clone(),
@@ -151,32 +151,32 @@ mod tests {
         ];
         for (source, destination, expected) in cases {
             let found = [true, false].map(|is_on_wire| {
-                let stations = stations(is_on_wire);
+                let local_addresses = local_addresses(is_on_wire);
                 [protocol::TCP, protocol::UDP]
-                    .map(|it| stations.are_valid(&key(source, destination, it, 1_024)))
+                    .map(|it| local_addresses.are_valid(&key(source, destination, it, 1_024)))
             });
             assert_eq!(found.as_flattened(), expected, "{source} to {destination}");
         }
         // From the same port as the destination port.
         let key = |source| key(source, "10.0.0.2", protocol::TCP, 80);
-        assert!(!stations(false).are_valid(&key("10.0.0.2")));
-        assert!(stations(true).are_valid(&key("10.0.0.1")));
+        assert!(!local_addresses(false).are_valid(&key("10.0.0.2")));
+        assert!(local_addresses(true).are_valid(&key("10.0.0.1")));
     }
 
     #[test]
     fn mac_ranges_wrap_and_merge() {
         let macs = [(NUMBER_MAX - 3, 8), (0x0200_0000_0010, 4), (0x0200_0000_0014, 1), (8, 0)];
-        let stations = LocalAddresses::new(macs, Vec::new());
-        let takes = |number: u64| stations.take(&number.to_be_bytes()[2..]);
-        for own in [0, 2, 8, 0x0200_0000_0010, 0x0200_0000_0014] {
-            assert!(takes(own), "{own:x}");
+        let local_addresses = LocalAddresses::new(macs, Vec::new());
+        let takes = |number: u64| local_addresses.take(&number.to_be_bytes()[2..]);
+        for number in [0, 2, 8, 0x0200_0000_0010, 0x0200_0000_0014] {
+            assert!(takes(number), "{number:x}");
         }
         for other in [4, 7, 9, 0x0200_0000_000f, 0x0200_0000_0015] {
             assert!(!takes(other), "{other:x}");
         }
         assert!(!takes(NUMBER_MAX), "a group address");
-        assert_eq!(stations.macs.len(), 4);
-        assert!(!stations.take(&[2; 5]), "cut short");
+        assert_eq!(local_addresses.macs.len(), 4);
+        assert!(!local_addresses.take(&[2; 5]), "cut short");
         let all = LocalAddresses::default();
         assert!(all.take(&[2; 6]) && !all.take(&[3; 6]));
     }

@@ -143,7 +143,7 @@ impl FlowPayload {
     }
 
     /// Takes received bytes of a connection.
-    pub(crate) fn hear(&mut self, bytes: &[u8], micros: u64) {
+    pub(crate) fn receive(&mut self, bytes: &[u8], micros: u64) {
         if self.listens {
             self.arrivals.add(bytes.len(), micros);
             self.stream.extend_from_slice(bytes);
@@ -151,7 +151,7 @@ impl FlowPayload {
     }
 
     /// Takes a received datagram.
-    pub(crate) fn hear_datagram(&mut self, bytes: &[u8]) {
+    pub(crate) fn receive_datagram(&mut self, bytes: &[u8]) {
         if self.listens {
             self.datagrams_length += bytes.len();
             self.datagrams.push_back(bytes.to_vec());
@@ -313,14 +313,14 @@ impl FlowPayload {
         &mut self,
         place: u16,
         cause: Cause,
-        wanted: ExpectedBytes<'_>,
+        expected: ExpectedBytes<'_>,
         outside: &mut ProgramContext<'_>,
     ) {
         if core::mem::replace(&mut self.has_failed, true) {
             return;
         }
         outside.findings.count_missing(self.take_missing());
-        outside.findings.note(place, cause, &self.taken, wanted);
+        outside.findings.note(place, cause, &self.taken, expected);
     }
 
     fn compose(
@@ -388,8 +388,8 @@ impl FlowPayload {
                 if holds {
                     return Some(StepResult::Nothing);
                 }
-                let (cause, wanted) = check.failure(&self.taken, &composed);
-                self.fail(place, cause, wanted, outside);
+                let (cause, expected) = check.failure(&self.taken, &composed);
+                self.fail(place, cause, expected, outside);
                 Some(match instruction {
                     Instruction::ExpectOr { to, .. } => StepResult::Jumps(to),
                     _ => StepResult::Fails,
