@@ -12,7 +12,7 @@ use wirestorm_stack::content::MessageCounters;
 
 use crate::cause::Cause;
 use crate::head;
-use crate::heard::IncomingMessage;
+use crate::incoming::IncomingMessage;
 use crate::outgoing::{MessageWriter, Step};
 use crate::pipe::{Pipe, WakeFlag};
 use crate::session::End;
@@ -32,7 +32,7 @@ pub(crate) struct Client {
     /// Request that waits for a free stream, and whether it has a body.
     waiting: Option<(Request<()>, bool)>,
     /// Responses in the order of their requests.
-    answers: VecDeque<IncomingMessage>,
+    responses: VecDeque<IncomingMessage>,
     counters: MessageCounters,
 }
 
@@ -40,7 +40,7 @@ impl Client {
     /// Sends the waiting request if a stream is free.
     fn open(&mut self) -> Result<(), Cause> {
         let Some(requests) = &mut self.requests else { return Ok(()) };
-        if self.waiting.is_none() || self.answers.len() >= self.streams_max {
+        if self.waiting.is_none() || self.responses.len() >= self.streams_max {
             return Ok(());
         }
         match requests.poll_ready(&mut self.woken.context()) {
@@ -56,7 +56,7 @@ impl Client {
             false => Cause::NO_REQUEST,
         })?;
         self.counters.requests += 1;
-        self.answers.push_back(IncomingMessage::answer(answer, is_head));
+        self.responses.push_back(IncomingMessage::answer(answer, is_head));
         self.speaker.begin_body(has_body.then_some(stream));
         // Until it is polled, the library does not know whether another stream is free.
         self.advance()
@@ -78,8 +78,8 @@ impl Client {
         }
     }
 
-    fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
-        for answer in &mut self.answers {
+    fn receive(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
+        for answer in &mut self.responses {
             match answer.poll(&mut self.woken.context()) {
                 Ok(None) => {}
                 Ok(Some(status)) => self.counters.count_response(status.as_u16()),
@@ -89,11 +89,11 @@ impl Client {
                 }
             }
         }
-        while let Some(first) = self.answers.front_mut() {
+        while let Some(first) = self.responses.front_mut() {
             if !first.deliver(plaintext) {
                 break;
             }
-            self.answers.pop_front();
+            self.responses.pop_front();
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl End for Client {
             streams_max: settings.streams as usize,
             speaker: MessageWriter::default(),
             waiting: None,
-            answers: VecDeque::new(),
+            responses: VecDeque::new(),
             counters: MessageCounters::default(),
         };
         client.advance()?;
@@ -133,8 +133,8 @@ impl End for Client {
             self.woken.take();
             let advanced = self.advance();
             // Deliver the data that arrived before an error or the end first.
-            let heard = Client::hear(self, plaintext);
-            advanced.and(heard)?;
+            let received = Client::receive(self, plaintext);
+            advanced.and(received)?;
             self.open()?;
             if !self.woken.take() {
                 return Ok(());
@@ -166,7 +166,7 @@ impl End for Client {
         let _ = self.advance();
         self.waiting = None;
         self.requests = None;
-        self.answers.clear();
+        self.responses.clear();
         // The library sends GOAWAY with the last stream, which may need another poll.
         while self.connection.is_some() && self.advance().is_ok() && self.woken.take() {}
     }

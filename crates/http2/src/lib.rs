@@ -19,7 +19,7 @@
 mod cause;
 mod client;
 mod head;
-mod heard;
+mod incoming;
 mod outgoing;
 mod pipe;
 mod server;
@@ -52,8 +52,8 @@ impl Http2Clients {
 }
 
 impl SessionFactory for Http2Clients {
-    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
-        let below = self.below.as_ref().map(|below| below.begin(own, peer));
+    fn begin(&self, local: IpAddr, peer: IpAddr) -> Box<dyn Session> {
+        let below = self.below.as_ref().map(|below| below.begin(local, peer));
         Box::new(Http2Session::<Client>::new(below, self.settings))
     }
 }
@@ -73,8 +73,8 @@ impl Http2Servers {
 }
 
 impl SessionFactory for Http2Servers {
-    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
-        let below = self.below.as_ref().map(|below| below.begin(own, peer));
+    fn begin(&self, local: IpAddr, peer: IpAddr) -> Box<dyn Session> {
+        let below = self.below.as_ref().map(|below| below.begin(local, peer));
         Box::new(Http2Session::<Server>::new(below, self.settings))
     }
 }

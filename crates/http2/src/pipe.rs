@@ -17,7 +17,7 @@ pub(crate) struct Pipe(Arc<Mutex<Queues>>);
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     /// Bytes from the peer that the library has not read yet.
-    heard: VecDeque<u8>,
+    received: VecDeque<u8>,
     /// Bytes to send to the peer.
     pub(crate) due: VecDeque<u8>,
 }
@@ -28,8 +28,8 @@ impl Pipe {
     }
 
     /// Appends bytes from the peer.
-    pub(crate) fn hear(&self, bytes: &[u8]) {
-        self.queues().heard.extend(bytes);
+    pub(crate) fn receive(&self, bytes: &[u8]) {
+        self.queues().received.extend(bytes);
     }
 }
 
@@ -39,17 +39,17 @@ impl AsyncRead for Pipe {
         _: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let heard = &mut self.queues().heard;
-        if heard.is_empty() {
+        let received = &mut self.queues().received;
+        if received.is_empty() {
             // No waker is needed: the caller polls the library after it adds bytes.
             return Poll::Pending;
         }
-        let length = heard.len().min(to.remaining());
-        let (first, second) = heard.as_slices();
+        let length = received.len().min(to.remaining());
+        let (first, second) = received.as_slices();
         let from_first = length.min(first.len());
         to.put_slice(&first[..from_first]);
         to.put_slice(&second[..length - from_first]);
-        heard.drain(..length);
+        received.drain(..length);
         Poll::Ready(Ok(()))
     }
 }

@@ -14,7 +14,7 @@ use wirestorm_stack::content::MessageCounters;
 
 use crate::cause::Cause;
 use crate::head;
-use crate::heard::IncomingMessage;
+use crate::incoming::IncomingMessage;
 use crate::outgoing::{MessageWriter, Step};
 use crate::pipe::{Pipe, WakeFlag};
 use crate::session::End;
@@ -85,7 +85,7 @@ impl Server {
         Ok(())
     }
 
-    fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
+    fn receive(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
         let mut failed = None;
         let (woken, unanswered, counters) = (&self.woken, &mut self.unanswered, &mut self.counters);
         self.requests.retain_mut(|request| {
@@ -170,8 +170,8 @@ impl End for Server {
         loop {
             self.woken.take();
             let advanced = self.advance();
-            let heard = Server::hear(self, plaintext);
-            advanced.and(heard)?;
+            let received = Server::receive(self, plaintext);
+            advanced.and(received)?;
             if !self.woken.take() {
                 return Ok(());
             }

@@ -99,11 +99,11 @@ impl<E: End> Http2Session<E> {
             SessionState::Handshaking => {}
             SessionState::Open | SessionState::PeerClosed => {
                 let began = self.begin();
-                let heard = began.and_then(|()| match &mut self.end {
+                let received = began.and_then(|()| match &mut self.end {
                     Some(end) if !self.closes => end.receive_data(plaintext),
                     _ => Ok(()),
                 });
-                if let Err(cause) = heard {
+                if let Err(cause) = received {
                     return self.fail(cause);
                 }
                 let is_over = self.end.as_ref().is_some_and(E::is_over);
@@ -122,15 +122,15 @@ impl<E: End> Session for Http2Session<E> {
 
     fn receive_data(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
         match &mut self.below {
-            Some(below) => below.receive_data(bytes, &mut |bytes| self.pipe.hear(bytes)),
-            None => self.pipe.hear(bytes),
+            Some(below) => below.receive_data(bytes, &mut |bytes| self.pipe.receive(bytes)),
+            None => self.pipe.receive(bytes),
         }
         self.go_on(plaintext);
     }
 
     fn send_data(&mut self, plaintext: &[u8]) -> usize {
-        let said = self.end.as_mut().map_or(Ok(0), |end| end.send_data(plaintext));
-        said.unwrap_or_else(|cause| {
+        let taken = self.end.as_mut().map_or(Ok(0), |end| end.send_data(plaintext));
+        taken.unwrap_or_else(|cause| {
             self.fail(cause);
             0
         })

@@ -60,8 +60,8 @@ impl TlsClients {
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &settings.client_identity {
-            Some(own) => builder
-                .with_client_auth_cert(own.chain.clone(), own.key.clone_key())
+            Some(identity) => builder
+                .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())
                 .map_err(TlsError::Identity)?,
             None => builder.with_no_client_auth(),
         };
@@ -87,12 +87,12 @@ impl TlsClients {
 }
 
 impl SessionFactory for TlsClients {
-    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
+    fn begin(&self, local: IpAddr, peer: IpAddr) -> Box<dyn Session> {
         let name = self.name.clone().unwrap_or_else(|| ServerName::from(peer));
         let config = match &self.tickets {
             None => Arc::clone(&self.config),
             Some(tickets) => {
-                let of_client = Arc::new(ClientTickets::new(Arc::clone(tickets), own));
+                let of_client = Arc::new(ClientTickets::new(Arc::clone(tickets), local));
                 let mut config = ClientConfig::clone(&self.config);
                 config.resumption = Resumption::store(of_client);
                 Arc::new(config)
@@ -129,8 +129,8 @@ impl TlsServers {
             .map_err(TlsError::Settings)?;
         let builder = match &settings.client_authorities {
             Some(pem) => {
-                let own = certificates(pem).map_err(TlsError::Authorities)?;
-                let roots = Arc::new(trusted::roots(&own)?);
+                let authorities = certificates(pem).map_err(TlsError::Authorities)?;
+                let roots = Arc::new(trusted::roots(&authorities)?);
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
                 let verifier =
                     verifier.map_err(|error| TlsError::Authorities(error.to_string()))?;

@@ -14,7 +14,7 @@ pub(crate) struct TlsSession {
     connection: Connection,
     state: SessionState,
     /// Whether the program has sent data or closed.
-    has_said: bool,
+    has_sent: bool,
 }
 
 /// Failure cause of rustls errors that no peer caused.
@@ -22,7 +22,7 @@ const INTERNAL: &str = "internal error";
 
 impl TlsSession {
     pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection, state: SessionState::Handshaking, has_said: false }
+        Self { connection, state: SessionState::Handshaking, has_sent: false }
     }
 
     fn fail(&mut self, cause: &'static str) {
@@ -42,16 +42,16 @@ impl TlsSession {
         let is_server = matches!(self.connection, Connection::Server(_));
         let is_tls13 = self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         let is_open = matches!(self.state, SessionState::Open | SessionState::PeerClosed);
-        is_server && is_tls13 && is_open && !self.has_said
+        is_server && is_tls13 && is_open && !self.has_sent
     }
 
     /// Processes the TLS records that were read.
     fn process(&mut self, plaintext: &mut dyn FnMut(&[u8])) {
-        let told = match self.connection.process_new_packets() {
-            Ok(told) => told,
+        let io_state = match self.connection.process_new_packets() {
+            Ok(io_state) => io_state,
             Err(error) => return self.fail(cause::of(&error)),
         };
-        if told.plaintext_bytes_to_read() > 0 {
+        if io_state.plaintext_bytes_to_read() > 0 {
             let mut reader = self.connection.reader();
             while let Ok(bytes @ [_, ..]) = reader.fill_buf() {
                 plaintext(bytes);
@@ -59,7 +59,7 @@ impl TlsSession {
                 reader.consume(length);
             }
         }
-        if told.peer_has_closed() {
+        if io_state.peer_has_closed() {
             self.state = SessionState::PeerClosed;
         } else if self.state == SessionState::Handshaking && !self.connection.is_handshaking() {
             self.state = SessionState::Open;
@@ -80,7 +80,7 @@ impl Session for TlsSession {
     }
 
     fn send_data(&mut self, plaintext: &[u8]) -> usize {
-        self.has_said = true;
+        self.has_sent = true;
         match self.connection.writer().write(plaintext) {
             Ok(taken @ 1..) => taken,
             _ => {
@@ -93,7 +93,7 @@ impl Session for TlsSession {
     }
 
     fn close(&mut self) {
-        self.has_said = true;
+        self.has_sent = true;
         self.connection.send_close_notify();
     }
 

@@ -82,10 +82,10 @@ impl Default for TlsSettings {
 
 impl TlsSettings {
     pub(crate) fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
-        let asked = |version| self.versions.is_empty() || self.versions.contains(&version);
+        let is_requested = |version| self.versions.is_empty() || self.versions.contains(&version);
         let both =
             [(Version::Tls13, &rustls::version::TLS13), (Version::Tls12, &rustls::version::TLS12)];
-        both.into_iter().filter(|(version, _)| asked(*version)).map(|(_, it)| it).collect()
+        both.into_iter().filter(|(version, _)| is_requested(*version)).map(|(_, it)| it).collect()
     }
 
     pub(crate) fn provider(&self) -> Result<Arc<CryptoProvider>, TlsError> {

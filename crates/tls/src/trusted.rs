@@ -18,19 +18,19 @@ use crate::identity::certificates;
 #[derive(Debug)]
 pub(crate) struct Trusted {
     usual: Arc<WebPkiServerVerifier>,
-    own: Vec<CertificateDer<'static>>,
+    authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Trusted {
     /// Creates a verifier from CA certificates in PEM.
     pub(crate) fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
         let refused = |error: &dyn std::error::Error| TlsError::Authorities(error.to_string());
-        let own = certificates(pem).map_err(TlsError::Authorities)?;
-        let roots = Arc::new(roots(&own)?);
+        let authorities = certificates(pem).map_err(TlsError::Authorities)?;
+        let roots = Arc::new(roots(&authorities)?);
         let usual = WebPkiServerVerifier::builder_with_provider(roots, provider)
             .build()
             .map_err(|error| refused(&error))?;
-        Ok(Self { usual, own })
+        Ok(Self { usual, authorities })
     }
 }
 
@@ -64,7 +64,7 @@ impl ServerCertVerifier for Trusted {
             // The verifier has already checked the validity period. The CA flag is irrelevant: the
             // settings list this certificate as trusted.
             Err(Error::InvalidCertificate(error))
-                if is_ca_used_as_end_entity(&error) && self.own.contains(certificate) =>
+                if is_ca_used_as_end_entity(&error) && self.authorities.contains(certificate) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())

@@ -137,7 +137,7 @@ fn flows_fail_when_alpn_does_not_select_h2() {
     assert_eq!([cause(&world.client), cause(&world.server)], expected);
 }
 
-fn say(buffers: &mut Buffers, text: &str) -> Instruction {
+fn buffer_of(buffers: &mut Buffers, text: &str) -> Instruction {
     let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
     Instruction::Send { buffer }
 }
@@ -164,9 +164,9 @@ fn delays_since_arrival_of_pipelined_requests_run_in_parallel() {
     let took = |delay| {
         let mut buffers = Buffers::default();
         let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(COUNT);
-        let requests = say(&mut buffers, &requests);
+        let requests = buffer_of(&mut buffers, &requests);
         let asks = [&[requests][..], &[TAKE; COUNT], &[requests], &[TAKE; COUNT]].concat();
-        let response = say(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
+        let response = buffer_of(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
         let at_once = Instruction::SendBlocking { waits: false };
         let answers = vec![at_once, TAKE, delay, response, Instruction::Jump { to: 1 }];
         let world = plain([asks, answers], &buffers);
@@ -186,9 +186,9 @@ fn short_responses_to_pipelined_requests_share_a_segment() {
     const COUNT: usize = 5;
     let mut buffers = Buffers::default();
     let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(COUNT);
-    let requests = say(&mut buffers, &requests);
+    let requests = buffer_of(&mut buffers, &requests);
     let asks = [&[requests][..], &[TAKE; COUNT], &[requests], &[TAKE; COUNT]].concat();
-    let response = say(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
+    let response = buffer_of(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
     let at_once = Instruction::SendBlocking { waits: false };
     let answers = vec![at_once, TAKE, response, Instruction::Jump { to: 1 }];
     let world = plain([asks, answers], &buffers);
@@ -202,14 +202,14 @@ fn short_responses_to_pipelined_requests_share_a_segment() {
 #[test]
 fn program_data_that_is_not_http_fails_at_once() {
     let mut buffers = Buffers::default();
-    let mut say = |text| say(&mut buffers, text);
+    let mut buffer_of = |text| buffer_of(&mut buffers, text);
     // After this pause, no event is pending that could wake the flow.
     let pause = Instruction::Delay { micros: 1_000_000 };
-    let asks = say("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let says = vec![asks, TAKE, pause, say("hello\r\n\r\n"), Instruction::WaitForPeerClose];
-    let answers = say("HTTP/1.1 204 No Content\r\n\r\n");
+    let asks = buffer_of("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let sends = vec![asks, TAKE, pause, buffer_of("hello\r\n\r\n"), Instruction::WaitForPeerClose];
+    let answers = buffer_of("HTTP/1.1 204 No Content\r\n\r\n");
     let answers = vec![TAKE, answers, Instruction::WaitForPeerClose];
-    let world = plain([says, answers], &buffers);
+    let world = plain([sends, answers], &buffers);
     let expected = "http2: the program's data is not an HTTP/1 message";
     assert_eq!(cause(&world.client), expected);
     assert_eq!(world.server.counters().failed(), 0);

@@ -8,17 +8,17 @@ use wirestorm_stack::content::{Session, SessionFactory, SessionState};
 use crate::peer::*;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
 
 /// A client that has sent `requests` requests, after both sides exchanged SETTINGS.
 fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
-    let mut client = Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
+    let mut client = Http2Clients::new(None, Http2Settings::default()).begin(LOCAL, PEER);
     let begun = sent(client.as_mut());
     assert_eq!(begun.strip_prefix(PREFACE).map(frames).unwrap()[0].kind, SETTINGS);
-    heard(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
-    heard(client.as_mut(), &frame(SETTINGS, ACK, 0, &[]));
+    receive(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
+    receive(client.as_mut(), &frame(SETTINGS, ACK, 0, &[]));
     assert_eq!(frames(&sent(client.as_mut())), frames(&frame(SETTINGS, ACK, 0, &[])));
     client.send_data(REQUEST.repeat(requests).as_bytes());
     client
@@ -26,11 +26,11 @@ fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
 
 /// A server that has received the client's preface and SETTINGS.
 fn server() -> Box<dyn Session> {
-    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
-    heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
-    let said = frames(&sent(server.as_mut()));
-    assert!(said.iter().any(|it| (it.kind, it.flags) == (SETTINGS, ACK)), "{said:?}");
-    heard(server.as_mut(), &frame(SETTINGS, ACK, 0, &[]));
+    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(LOCAL, PEER);
+    receive(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
+    let sent_frames = frames(&sent(server.as_mut()));
+    assert!(sent_frames.iter().any(|it| (it.kind, it.flags) == (SETTINGS, ACK)), "{sent_frames:?}");
+    receive(server.as_mut(), &frame(SETTINGS, ACK, 0, &[]));
     server
 }
 
@@ -58,13 +58,13 @@ fn responses_reach_the_program_in_request_order() {
     let ok = |stream| frame(HEADERS, END_HEADERS, stream, OK);
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let second = [ok(3), data(3, "second", END_STREAM), ok(5), data(5, "thi", 0)].concat();
-    assert_eq!(heard(client.as_mut(), &second), "");
+    assert_eq!(receive(client.as_mut(), &second), "");
     let begins = [ok(1), data(1, "fir", 0)].concat();
-    assert_eq!(heard(client.as_mut(), &begins), format!("{head}3\r\nfir\r\n"));
-    let rest = heard(client.as_mut(), &data(1, "st", END_STREAM));
+    assert_eq!(receive(client.as_mut(), &begins), format!("{head}3\r\nfir\r\n"));
+    let rest = receive(client.as_mut(), &data(1, "st", END_STREAM));
     let whole = format!("2\r\nst\r\n0\r\n\r\n{head}6\r\nsecond\r\n0\r\n\r\n{head}3\r\nthi\r\n");
     assert_eq!(rest, whole);
-    assert_eq!(heard(client.as_mut(), &data(5, "", END_STREAM)), "0\r\n\r\n");
+    assert_eq!(receive(client.as_mut(), &data(5, "", END_STREAM)), "0\r\n\r\n");
     assert_eq!(client.state(), SessionState::Open);
     assert_eq!(client.take_messages().responses, [0, 3, 0, 0, 0]);
 }
@@ -74,7 +74,7 @@ fn waiting_responses_keep_their_window_closed() {
     let mut client = client(&[], 2);
     sent(client.as_mut());
     let ok = frame(HEADERS, END_HEADERS, 3, OK);
-    heard(client.as_mut(), &ok);
+    receive(client.as_mut(), &ok);
     let piece = "x".repeat(16_384);
     let mut updates = 0;
     let mut updated = |client: &mut dyn Session| {
@@ -82,11 +82,11 @@ fn waiting_responses_keep_their_window_closed() {
         updates
     };
     for _ in 0..256 / 16 {
-        heard(client.as_mut(), &data(3, &piece, 0));
+        receive(client.as_mut(), &data(3, &piece, 0));
     }
     assert_eq!(updated(client.as_mut()), 0);
     // One byte more than the window permits.
-    heard(client.as_mut(), &data(3, "x", 0));
+    receive(client.as_mut(), &data(3, "x", 0));
     let SessionState::Failed(cause) = client.state() else { panic!("{:?}", client.state()) };
     assert_eq!(cause, "http2: peer misbehaved: FLOW_CONTROL_ERROR");
 }
@@ -97,12 +97,12 @@ fn client_respects_the_settings_of_its_peer() {
     let mut client = client(&[0, 3, 0, 0, 0, 1, 0, 4, 0, 0, 0, 3], 2);
     assert_eq!(opened(client.as_mut()), [1]);
     let answer = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "x", END_STREAM)].concat();
-    heard(client.as_mut(), &answer);
+    receive(client.as_mut(), &answer);
     assert_eq!(opened(client.as_mut()), [3]);
-    heard(client.as_mut(), &frame(HEADERS, END_HEADERS | END_STREAM, 3, OK));
+    receive(client.as_mut(), &frame(HEADERS, END_HEADERS | END_STREAM, 3, OK));
 
     let put = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n";
-    say(client.as_mut(), put);
+    send(client.as_mut(), put);
     let bytes = |client: &mut dyn Session| -> Vec<u8> {
         let sent = frames(&sent(client));
         let sent = sent.into_iter().filter(|it| it.kind == DATA);
@@ -111,7 +111,7 @@ fn client_respects_the_settings_of_its_peer() {
     assert_eq!(client.send_data(b"1234567"), 3);
     assert_eq!(bytes(client.as_mut()), b"123");
     assert_eq!(client.send_data(b"4567"), 0);
-    heard(client.as_mut(), &frame(WINDOW_UPDATE, 0, 5, &[0, 0, 0, 9]));
+    receive(client.as_mut(), &frame(WINDOW_UPDATE, 0, 5, &[0, 0, 0, 9]));
     assert_eq!(client.send_data(b"4567"), 4);
     assert_eq!(bytes(client.as_mut()), b"4567");
     assert_eq!(client.state(), SessionState::Open);
@@ -121,14 +121,14 @@ fn client_respects_the_settings_of_its_peer() {
 fn pipelined_requests_wait_for_the_stream_limit_of_the_server() {
     // SETTINGS_MAX_CONCURRENT_STREAMS: 2; without the setting a server accepts any number.
     for (settings, expected) in [(&[0, 3, 0, 0, 0, 2][..], &[3][..]), (&[], &[3, 5])] {
-        let mut client = Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
+        let mut client = Http2Clients::new(None, Http2Settings::default()).begin(LOCAL, PEER);
         client.send_data(REQUEST.repeat(3).as_bytes());
         let begun = sent(client.as_mut());
         let begun = frames(begun.strip_prefix(PREFACE).unwrap());
         let first: Vec<u32> =
             begun.iter().filter(|it| it.kind == HEADERS).map(|it| it.stream).collect();
         assert_eq!(first, [1]);
-        heard(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
+        receive(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
         assert_eq!(opened(client.as_mut()), expected);
     }
 }
@@ -137,21 +137,24 @@ fn pipelined_requests_wait_for_the_stream_limit_of_the_server() {
 fn settings_frames_announce_the_configured_window() {
     const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
     let settings = Http2Settings { window: 123_456, ..Http2Settings::default() };
-    let mut client = Http2Clients::new(None, settings).begin(OWN, PEER);
-    let mut server = Http2Servers::new(None, settings).begin(OWN, PEER);
-    heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
-    let said = sent(client.as_mut());
-    for said in [frames(said.strip_prefix(PREFACE).unwrap()), frames(&sent(server.as_mut()))] {
-        let told = said.iter().find(|it| (it.kind, it.flags) == (SETTINGS, 0)).unwrap();
+    let mut client = Http2Clients::new(None, settings).begin(LOCAL, PEER);
+    let mut server = Http2Servers::new(None, settings).begin(LOCAL, PEER);
+    receive(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
+    let client_bytes = sent(client.as_mut());
+    for sent_frames in
+        [frames(client_bytes.strip_prefix(PREFACE).unwrap()), frames(&sent(server.as_mut()))]
+    {
+        let sent_settings =
+            sent_frames.iter().find(|it| (it.kind, it.flags) == (SETTINGS, 0)).unwrap();
         let expected = [&INITIAL_WINDOW_SIZE[..], &123_456_u32.to_be_bytes()].concat();
-        assert!(told.payload.chunks(6).any(|it| it == expected), "{told:?}");
+        assert!(sent_settings.payload.chunks(6).any(|it| it == expected), "{sent_settings:?}");
     }
 }
 
 #[test]
 fn client_answers_ping() {
     let mut client = client(&[], 0);
-    heard(client.as_mut(), &frame(PING, 0, 0, b"12345678"));
+    receive(client.as_mut(), &frame(PING, 0, 0, b"12345678"));
     assert_eq!(sent(client.as_mut()), frame(PING, ACK, 0, b"12345678"));
 }
 
@@ -159,7 +162,7 @@ fn client_answers_ping() {
 fn client_failures_name_the_error_of_the_server() {
     let cancel = 8;
     let ok = frame(HEADERS, END_HEADERS, 1, OK);
-    for (said, expected) in [
+    for (bytes, expected) in [
         (reset(1, cancel), "http2: received RST_STREAM CANCEL"),
         (reset(1, 7), "http2: received RST_STREAM REFUSED_STREAM"),
         ([ok.clone(), reset(1, 77)].concat(), "http2: received RST_STREAM another code"),
@@ -171,15 +174,15 @@ fn client_failures_name_the_error_of_the_server() {
     ] {
         let mut client = client(&[], 1);
         sent(client.as_mut());
-        heard(client.as_mut(), &said);
-        assert_eq!(client.state(), SessionState::Failed(expected), "{said:?}");
+        receive(client.as_mut(), &bytes);
+        assert_eq!(client.state(), SessionState::Failed(expected), "{bytes:?}");
         let resets = u64::from(expected.contains("RST_STREAM"));
         assert_eq!(client.take_messages().resets, resets, "{expected}");
         // The client reports the error to the peer and accepts no more data.
-        let told = frames(&sent(client.as_mut()));
+        let sent_frames = frames(&sent(client.as_mut()));
         let is_end = |it: &Frame| matches!(it.kind, GOAWAY | RST_STREAM);
-        assert!(told.iter().all(is_end), "{expected}: {told:?}");
-        assert_eq!(heard(client.as_mut(), &ok), "");
+        assert!(sent_frames.iter().all(is_end), "{expected}: {sent_frames:?}");
+        assert_eq!(receive(client.as_mut(), &ok), "");
     }
 }
 
@@ -190,14 +193,14 @@ fn client_accepts_an_early_response() {
     let body = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "no", END_STREAM)].concat();
     for answer in [answer, body] {
         let mut client = self::client(&[0, 4, 0, 0, 0, 4], 0);
-        say(client.as_mut(), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
+        send(client.as_mut(), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
         assert_eq!(client.send_data(&[b'x'; 100]), 4);
         sent(client.as_mut());
-        let told = heard(client.as_mut(), &[answer, reset(1, 0)].concat());
-        assert!(told.starts_with("HTTP/1.1 200 OK\r\n"), "{told:?}");
+        let response = receive(client.as_mut(), &[answer, reset(1, 0)].concat());
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response:?}");
         // The rest of the body is discarded, and the next request opens a new stream.
         assert_eq!(client.send_data(&[b'x'; 96]), 96);
-        say(client.as_mut(), REQUEST);
+        send(client.as_mut(), REQUEST);
         assert_eq!(opened(client.as_mut()), [3]);
         assert_eq!(client.state(), SessionState::Open);
     }
@@ -206,14 +209,14 @@ fn client_accepts_an_early_response() {
 #[test]
 fn responses_arrive_after_goaway_for_accepted_requests() {
     let mut client = client(&[], 1);
-    heard(client.as_mut(), &goaway(1, 0));
+    receive(client.as_mut(), &goaway(1, 0));
     assert_eq!(client.state(), SessionState::Open);
     let answer = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "x", END_STREAM)].concat();
-    assert!(heard(client.as_mut(), &answer).contains("1\r\nx\r\n"));
+    assert!(receive(client.as_mut(), &answer).contains("1\r\nx\r\n"));
     assert_eq!(client.state(), SessionState::PeerClosed);
 
     let mut client = self::client(&[], 1);
-    heard(client.as_mut(), &goaway(1, 0));
+    receive(client.as_mut(), &goaway(1, 0));
     client.send_data(REQUEST.as_bytes());
     let expected = "http2: peer accepts no more requests (GOAWAY)";
     assert_eq!(client.state(), SessionState::Failed(expected));
@@ -223,16 +226,16 @@ fn responses_arrive_after_goaway_for_accepted_requests() {
 fn server_drops_cancelled_requests() {
     let mut server = server();
     let get = |stream, flags| frame(HEADERS, END_HEADERS | flags, stream, GET);
-    let told = "GET / HTTP/1.1\r\n\r\n";
+    let request = "GET / HTTP/1.1\r\n\r\n";
     // The program receives the first request. The second arrives and is cancelled at once.
-    assert_eq!(heard(server.as_mut(), &get(1, END_STREAM)), told);
-    assert_eq!(heard(server.as_mut(), &[get(3, 0), reset(3, 8)].concat()), "");
-    assert_eq!(heard(server.as_mut(), &[reset(1, 8), get(7, END_STREAM)].concat()), told);
+    assert_eq!(receive(server.as_mut(), &get(1, END_STREAM)), request);
+    assert_eq!(receive(server.as_mut(), &[get(3, 0), reset(3, 8)].concat()), "");
+    assert_eq!(receive(server.as_mut(), &[reset(1, 8), get(7, END_STREAM)].concat()), request);
     // The response to the first request is discarded; the next one answers the last request.
     sent(server.as_mut());
-    say(server.as_mut(), RESPONSE);
+    send(server.as_mut(), RESPONSE);
     assert_eq!(opened(server.as_mut()), Vec::<u32>::new());
-    say(server.as_mut(), RESPONSE);
+    send(server.as_mut(), RESPONSE);
     assert_eq!(opened(server.as_mut()), [7]);
     assert_eq!(server.state(), SessionState::Open);
     let counted = server.take_messages();
@@ -241,8 +244,8 @@ fn server_drops_cancelled_requests() {
     // Here the program has received a part of the request.
     let body = "transfer-encoding: chunked\r\n\r\n2\r\nha\r\n";
     let half = [get(9, 0), data(9, "ha", 0)].concat();
-    assert!(heard(server.as_mut(), &half).ends_with(body));
-    heard(server.as_mut(), &reset(9, 8));
+    assert!(receive(server.as_mut(), &half).ends_with(body));
+    receive(server.as_mut(), &reset(9, 8));
     let expected = "http2: peer cancelled a partly delivered request";
     assert_eq!(server.state(), SessionState::Failed(expected));
 }
@@ -253,8 +256,8 @@ fn server_limits_rapid_cancellation() {
     for stream in 0..100_000 {
         let stream = stream * 2 + 1;
         let get = frame(HEADERS, END_HEADERS | END_STREAM, stream, GET);
-        heard(server.as_mut(), &get);
-        heard(server.as_mut(), &reset(stream, 8));
+        receive(server.as_mut(), &get);
+        receive(server.as_mut(), &reset(stream, 8));
         if let SessionState::Failed(cause) = server.state() {
             assert_eq!(cause, "http2: peer cancels requests faster than the program responds");
             assert!(stream > 600, "{stream}");
@@ -282,16 +285,16 @@ fn server_limits_unread_ping_replies() {
 
 #[test]
 fn server_failures_name_the_error_of_the_client() {
-    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
-    heard(server.as_mut(), REQUEST.as_bytes());
+    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(LOCAL, PEER);
+    receive(server.as_mut(), REQUEST.as_bytes());
     let expected = SessionState::Failed("http2: peer misbehaved: PROTOCOL_ERROR");
     assert_eq!(server.state(), expected);
     let mut server = self::server();
-    heard(server.as_mut(), &goaway(0, 2));
+    receive(server.as_mut(), &goaway(0, 2));
     let expected = "http2: received GOAWAY INTERNAL_ERROR";
     assert_eq!(server.state(), SessionState::Failed(expected));
     let mut server = self::server();
-    heard(server.as_mut(), &goaway(0, 0));
+    receive(server.as_mut(), &goaway(0, 0));
     assert_eq!(server.state(), SessionState::PeerClosed);
     // GOAWAY leaves when the program ends, not before: the peer may already be gone.
     assert_eq!(sent(server.as_mut()), b"");
@@ -312,8 +315,8 @@ fn damaged_bytes_never_cause_a_panic() {
     for round in 0..3_000 {
         let settings = Http2Settings::default();
         let mut ends = [
-            Http2Clients::new(None, settings).begin(OWN, PEER),
-            Http2Servers::new(None, settings).begin(OWN, PEER),
+            Http2Clients::new(None, settings).begin(LOCAL, PEER),
+            Http2Servers::new(None, settings).begin(LOCAL, PEER),
         ];
         let damaged = round % 6;
         for flight in 0..8 {

@@ -200,8 +200,8 @@ fn certificate_must_match_the_server_name() {
 fn servers_may_require_client_certificates() {
     let [chain, key] = made_for("client.test");
     let [others_chain, others_key] = made_for("other.test");
-    let client = |version, own: Option<[&Vec<u8>; 2]>| TlsSettings {
-        client_identity: own.map(|[chain, key]| Identity::from_pem(chain, key).unwrap()),
+    let client = |version, identity: Option<[&Vec<u8>; 2]>| TlsSettings {
+        client_identity: identity.map(|[chain, key]| Identity::from_pem(chain, key).unwrap()),
         ..of_version(version)
     };
     for version in BOTH {
@@ -298,7 +298,7 @@ struct Starting {
 impl Starting {
     fn run(&self) -> World {
         let mut buffers = Buffers::default();
-        let mut say = |text: &str| {
+        let mut send = |text: &str| {
             let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
             Instruction::Send { buffer }
         };
@@ -311,9 +311,9 @@ impl Starting {
             ..Contents::default()
         };
         let (start, done) = (Instruction::StartSession, Instruction::WaitForPeerClose);
-        let asks = say(&format!("STARTTLS\n{}", self.more));
-        let grants = say(&format!("go ahead\n{}", self.unasked));
-        let (question, answer) = (say("question\n"), say("answer\n"));
+        let asks = send(&format!("STARTTLS\n{}", self.more));
+        let grants = send(&format!("go ahead\n{}", self.unasked));
+        let (question, answer) = (send("question\n"), send("answer\n"));
         let at_once = Instruction::SendBlocking { waits: false };
         let client = [&[at_once, asks][..], &take(0), &[start, question], &take(1)].concat();
         let server = [&take(0)[..], &[grants, start], &take(1), &[answer, done]].concat();
@@ -375,11 +375,11 @@ fn plaintext_before_tls_is_not_taken_for_protected_data() {
 /// would answer them with RST.
 #[test]
 fn tickets_wait_until_the_server_sends_data() {
-    const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
     let settings = of_version(Version::Tls13);
-    let mut client = TlsClients::new(&settings).unwrap().begin(OWN, PEER);
-    let mut server = TlsServers::new(&settings).unwrap().begin(PEER, OWN);
+    let mut client = TlsClients::new(&settings).unwrap().begin(LOCAL, PEER);
+    let mut server = TlsServers::new(&settings).unwrap().begin(PEER, LOCAL);
     let carry = |from: &mut dyn Session, to: &mut dyn Session| {
         let mut bytes = VecDeque::new();
         from.depart(&mut bytes);

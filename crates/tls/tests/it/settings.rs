@@ -7,7 +7,7 @@ use wirestorm_stack::content::{Session, SessionFactory, SessionState};
 use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// Generates a self-signed certificate for a name, and its key, in PEM.
 fn made_for(name: &str) -> [Vec<u8>; 2] {
@@ -80,7 +80,7 @@ fn damaged_bytes_never_cause_a_panic() {
         let (clients, servers) =
             (TlsClients::new(&settings).unwrap(), TlsServers::new(&settings).unwrap());
         for round in 0..300 {
-            let (mut client, mut server) = (clients.begin(OWN, PEER), servers.begin(OWN, PEER));
+            let (mut client, mut server) = (clients.begin(LOCAL, PEER), servers.begin(LOCAL, PEER));
             let damaged = round % 5;
             converse([client.as_mut(), server.as_mut()], |flight, bytes| {
                 if flight == damaged && !bytes.is_empty() {
@@ -99,7 +99,7 @@ fn damaged_bytes_never_cause_a_panic() {
                 failures += u64::from(matches!(session.state(), SessionState::Failed(_)));
             }
         }
-        let (mut client, mut server) = (clients.begin(OWN, PEER), servers.begin(OWN, PEER));
+        let (mut client, mut server) = (clients.begin(LOCAL, PEER), servers.begin(LOCAL, PEER));
         converse([client.as_mut(), server.as_mut()], |_, _| {});
         assert_eq!([client.state(), server.state()], [SessionState::Open; 2], "{version:?}");
     }

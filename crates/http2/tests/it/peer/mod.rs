@@ -58,7 +58,7 @@ pub(crate) fn sent(session: &mut dyn Session) -> Vec<u8> {
 }
 
 /// Passes received bytes to a session; returns what the program receives.
-pub(crate) fn heard(session: &mut dyn Session, bytes: &[u8]) -> String {
+pub(crate) fn receive(session: &mut dyn Session, bytes: &[u8]) -> String {
     let mut text = Vec::new();
     session.receive_data(bytes, &mut |plaintext| text.extend_from_slice(plaintext));
     String::from_utf8(text).unwrap()
@@ -66,6 +66,6 @@ pub(crate) fn heard(session: &mut dyn Session, bytes: &[u8]) -> String {
 
 /// Sends a text, which the session must take completely.
 #[track_caller]
-pub(crate) fn say(session: &mut dyn Session, text: &str) {
+pub(crate) fn send(session: &mut dyn Session, text: &str) {
     assert_eq!(session.send_data(text.as_bytes()), text.len());
 }

@@ -26,7 +26,7 @@ pub(crate) struct IncomingMessage {
     /// Whether this is the response to a HEAD request.
     is_of_head: bool,
     /// Whether the message is complete.
-    is_whole: bool,
+    is_complete: bool,
     /// Whether the program has received a part of it.
     pub(crate) is_begun: bool,
 }
@@ -46,7 +46,7 @@ impl IncomingMessage {
             held: 0,
             is_chunked: false,
             is_of_head: false,
-            is_whole: false,
+            is_complete: false,
             is_begun: false,
         }
     }
@@ -55,7 +55,7 @@ impl IncomingMessage {
     pub(crate) fn request(request: Request<RecvStream>) -> Self {
         let (parts, body) = request.into_parts();
         let is_empty = body.is_end_stream();
-        let mut heard = Self::new(Some(body));
+        let mut message = Self::new(Some(body));
         let authority = parts.uri.authority();
         let target = match (parts.uri.path_and_query(), authority) {
             (Some(path), _) => path.as_str(),
@@ -64,15 +64,15 @@ impl IncomingMessage {
             (None, None) => "/",
         };
         let first = format!("{} {target} HTTP/1.1\r\n", parts.method);
-        heard.text.extend_from_slice(first.as_bytes());
+        message.text.extend_from_slice(first.as_bytes());
         let mut headers = parts.headers;
         if let Some(authority) = authority {
             // RFC 9113 section 8.3.1: `:authority` replaces Host.
             headers.remove(header::HOST);
-            heard.field(b"host", authority.as_str().as_bytes());
+            message.field(b"host", authority.as_str().as_bytes());
         }
-        heard.begin(&headers, is_empty, false);
-        heard
+        message.begin(&headers, is_empty, false);
+        message
     }
 
     fn response(&mut self, response: Response<RecvStream>) {
@@ -97,9 +97,9 @@ impl IncomingMessage {
         }
     }
 
-    /// Appends the fields and the empty line. `says_empty`: add `content-length: 0` if the body is
+    /// Appends the fields and the empty line. `adds_length`: add `content-length: 0` if the body is
     /// empty.
-    fn begin(&mut self, headers: &HeaderMap, is_empty: bool, says_empty: bool) {
+    fn begin(&mut self, headers: &HeaderMap, is_empty: bool, adds_length: bool) {
         let mut cookies = headers.get_all(header::COOKIE).iter();
         for (name, value) in headers {
             if name != header::COOKIE {
@@ -119,7 +119,7 @@ impl IncomingMessage {
             self.is_chunked = !is_empty;
             if self.is_chunked {
                 self.field(b"transfer-encoding", b"chunked");
-            } else if says_empty {
+            } else if adds_length {
                 self.field(b"content-length", b"0");
             }
         }
@@ -139,7 +139,7 @@ impl IncomingMessage {
 
     /// Completes the message, with trailers if there are any.
     fn end(&mut self, trailers: Option<&HeaderMap>) {
-        self.is_whole = true;
+        self.is_complete = true;
         if self.is_chunked {
             self.text.extend_from_slice(b"0\r\n");
             for (name, value) in trailers.into_iter().flatten() {
@@ -167,7 +167,7 @@ impl IncomingMessage {
             self.response(response);
         }
         let Some(mut body) = self.body.take() else { return Ok(status) };
-        while !self.is_whole {
+        while !self.is_complete {
             match body.poll_data(context) {
                 Poll::Pending => break,
                 Poll::Ready(Some(bytes)) => self.data(&bytes?),
@@ -196,6 +196,6 @@ impl IncomingMessage {
             // This fails only if more is released than was received, which cannot happen.
             let _ = body.flow_control().release_capacity(held);
         }
-        self.is_whole
+        self.is_complete
     }
 }
