@@ -181,16 +181,16 @@ impl ImpairmentSettings {
 
 /// Reads an object such as `{delay: 5ms, loss: 1%}`.
 pub(crate) fn read(place: &ValueAt<'_>) -> Result<Impairment, PlanError> {
-    let mut asked = ImpairmentSettings::default();
+    let mut settings = ImpairmentSettings::default();
     for (word, value) in place.fields(&ImpairmentSettings::KEYS)?.all() {
         let text =
             value.number_text().ok_or_else(|| value.unexpected("a value such as 5ms or 1%"))?;
-        asked.set(word, &text).map_err(|error| match error {
+        settings.set(word, &text).map_err(|error| match error {
             ImpairmentError::Value { expected, .. } => value.unexpected(expected),
             other => value.message_error(other.to_string()),
         })?;
     }
-    asked.resolve().map_err(|error| place.message_error(error.to_string()))
+    settings.resolve().map_err(|error| place.message_error(error.to_string()))
 }
 
 pub(crate) fn parse_share(text: &str) -> Option<Probability> {
@@ -244,9 +244,9 @@ fn parse_reordering(text: &str) -> Option<Reordering> {
 mod tests {
     use super::*;
 
-    fn asked(text: &str) -> Result<Impairment, String> {
-        let mut asked = ImpairmentSettings::default();
-        let outcome = asked.set_all(text).and_then(|()| asked.resolve());
+    fn parse(text: &str) -> Result<Impairment, String> {
+        let mut settings = ImpairmentSettings::default();
+        let outcome = settings.set_all(text).and_then(|()| settings.resolve());
         outcome.map_err(|error| error.to_string())
     }
 
@@ -275,7 +275,7 @@ mod tests {
                 extra_delay: Duration::from_micros(1_500),
             },
         };
-        assert_eq!(asked(text), Ok(expected));
+        assert_eq!(parse(text), Ok(expected));
         let bursts = |h, k| {
             Loss::GilbertElliott(GilbertElliott { p: share(5_000), r: share(300_000), h, k })
         };
@@ -284,11 +284,11 @@ mod tests {
             ("burst-loss=0.5%/30%/10%", share(100_000), Probability::ALL),
             ("burst-loss=0.5%/30%/10%/99%", share(100_000), share(990_000)),
         ] {
-            assert_eq!(asked(text).unwrap().loss, bursts(h, k), "{text}");
+            assert_eq!(parse(text).unwrap().loss, bursts(h, k), "{text}");
         }
-        let queue = asked("rate=1G-l1,queue=10").unwrap().bottleneck.unwrap().queue;
+        let queue = parse("rate=1G-l1,queue=10").unwrap().bottleneck.unwrap().queue;
         assert_eq!(queue, Queue::Frames(10));
-        let queue = asked("rate=1G-l1").unwrap().bottleneck.unwrap().queue;
+        let queue = parse("rate=1G-l1").unwrap().bottleneck.unwrap().queue;
         assert_eq!(queue, Queue::Frames(1_000));
     }
 
@@ -311,17 +311,17 @@ mod tests {
             ("loss=1%,burst_loss=1%/2%", "both loss and burst_loss"),
             ("queue=5", "a queue without a rate"),
         ] {
-            let said = asked(text).unwrap_err();
-            assert!(said.starts_with(expected), "{text}: {said}");
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(expected), "{text}: {error}");
         }
     }
 
     #[test]
     fn settings_of_a_direction_override_those_of_both() {
         let words = |text| {
-            let mut asked = ImpairmentSettings::default();
-            asked.set_all(text).unwrap();
-            asked
+            let mut settings = ImpairmentSettings::default();
+            settings.set_all(text).unwrap();
+            settings
         };
         let both = words("loss=1%,delay=5ms");
         let one = words("burst_loss=1%/50%,rate=1G-l1").or(both).resolve().unwrap();

@@ -16,13 +16,13 @@ pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "src", "ds
 
 /// Reads the tunnels of a port. A missing tunnel end defaults to the port's own address of the same
 /// family in `own`.
-pub(crate) fn read(place: &ValueAt<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnels>, PlanError> {
+pub(crate) fn read(place: &ValueAt<'_>, local: &[Prefix]) -> Result<Vec<ClientTunnels>, PlanError> {
     let mut all = Vec::new();
     // Client ranges so far: first address to last address.
     let mut taken: BTreeMap<IpAddr, IpAddr> = BTreeMap::new();
     for item in place.items("tunnels")? {
         let fields = item.fields(&TUNNEL)?;
-        let tunnels = read_one(&item, &fields, own)?;
+        let tunnels = read_one(&item, &fields, local)?;
         let before = taken.range(..=tunnels.last).next_back();
         if let Some((first, _)) = before.filter(|(_, last)| **last >= tunnels.first) {
             let clients = fields.required("clients", "addresses of clients")?;
@@ -38,7 +38,7 @@ pub(crate) fn read(place: &ValueAt<'_>, own: &[Prefix]) -> Result<Vec<ClientTunn
 fn read_one(
     place: &ValueAt<'_>,
     fields: &Fields<'_>,
-    own: &[Prefix],
+    local: &[Prefix],
 ) -> Result<ClientTunnels, PlanError> {
     let clients = read_range(&fields.required("clients", "addresses of clients")?)?;
     let number = |place: &ValueAt<'_>| Ok(place.integer(0, u32::MAX.into())? as u32);
@@ -46,7 +46,7 @@ fn read_one(
     let teid = number(&teid_place)?;
     let teid_step = fields.get("teid_step").map_or(Ok(1), |it| number(&it))?;
     let port = fields.get("source_port").map(|it| it.integer(1, u16::MAX.into())).transpose()?;
-    let (from, to) = read_endpoints(place, fields, own)?;
+    let (from, to) = read_endpoints(place, fields, local)?;
     let tunnels = ClientTunnels {
         first: clients.first,
         last: last_address(&clients),
@@ -82,7 +82,7 @@ fn check_teid_range(
 fn read_endpoints(
     place: &ValueAt<'_>,
     fields: &Fields<'_>,
-    own: &[Prefix],
+    local: &[Prefix],
 ) -> Result<(IpAddr, IpAddr), PlanError> {
     const ADDRESS: &str = "an IP address";
     let address = |name: &str| -> Result<_, PlanError> {
@@ -91,10 +91,10 @@ fn read_endpoints(
             place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.unexpected(ADDRESS))?;
         Ok(Some((place, address)))
     };
-    let own = |other: IpAddr| {
-        let mut alike = own.iter().filter(|own| own.address.is_ipv4() == other.is_ipv4());
-        let own = alike.next().map(|own| own.address);
-        own.ok_or_else(|| {
+    let local_end = |other: IpAddr| {
+        let mut alike = local.iter().filter(|prefix| prefix.address.is_ipv4() == other.is_ipv4());
+        let address = alike.next().map(|prefix| prefix.address);
+        address.ok_or_else(|| {
             let family = if other.is_ipv4() { "IPv4" } else { "IPv6" };
             let found = format!("one end, {other}");
             place.error(found, format!("the other, or an address of {family} of the port"))
@@ -105,8 +105,8 @@ fn read_endpoints(
             Err(place.unexpected(format!("an address of the family of {from}")))
         }
         (Some((_, from)), Some((_, to))) => Ok((from, to)),
-        (None, Some((_, to))) => Ok((own(to)?, to)),
-        (Some((_, from)), None) => Ok((from, own(from)?)),
+        (None, Some((_, to))) => Ok((local_end(to)?, to)),
+        (Some((_, from)), None) => Ok((from, local_end(from)?)),
         (None, None) => Err(place.error("no end of the tunnel", "dst, src, or both")),
     }
 }

@@ -123,20 +123,22 @@ fn read_port(place: &ValueAt<'_>, known: &[&str]) -> Result<Port, PlanError> {
 fn check_gateways(
     place: &ValueAt<'_>,
     gateways: &[IpAddr],
-    own: &[Prefix],
+    prefixes: &[Prefix],
 ) -> Result<(), PlanError> {
     let is_near = |gateway: &IpAddr| match gateway {
         IpAddr::V6(gateway) if gateway.is_unicast_link_local() => {
-            own.iter().any(|own| own.address.is_ipv6())
+            prefixes.iter().any(|prefix| prefix.address.is_ipv6())
         }
-        gateway => own.iter().any(|own| own.contains(*gateway)),
+        gateway => prefixes.iter().any(|prefix| prefix.contains(*gateway)),
     };
     // A port without addresses resolves no next hop.
-    match gateways.iter().find(|gateway| !own.is_empty() && !is_near(gateway)) {
+    match gateways.iter().find(|gateway| !prefixes.is_empty() && !is_near(gateway)) {
         None => Ok(()),
         Some(far) => {
-            let networks: Vec<_> =
-                own.iter().map(|own| format!("{}/{}", own.address, own.length)).collect();
+            let networks: Vec<_> = prefixes
+                .iter()
+                .map(|prefix| format!("{}/{}", prefix.address, prefix.length))
+                .collect();
             let expected = format!("a router in the port's networks: {}", networks.join(", "));
             Err(place.error(far, expected))
         }

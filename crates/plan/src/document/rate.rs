@@ -34,9 +34,9 @@ impl RequestedRate {
             Self::Speed(speed) => return Ok(speed),
             Self::Percentage(percentage) => percentage,
         };
-        let whole = bits_per_second
+        let integer_rate = bits_per_second
             .ok_or("a percentage needs the port's speed: set `speed` on the port, such as 10G")?;
-        whole
+        integer_rate
             .scaled(percentage.digits, percentage.denominator.saturating_mul(100))
             .map(|rate| Speed::Bits(rate, Layer::Wire))
             .map_err(|_| "the percentage has too many decimals")

@@ -143,7 +143,7 @@ fn seed(option: &'static str, text: &str) -> Result<u32, EditError> {
 impl EditArguments {
     fn check_conflicts(&self) -> Result<(), EditError> {
         let pnat = !self.pnat.is_empty();
-        let given = [
+        let conflicts = [
             ("pnat", pnat, "srcipmap", self.srcipmap.is_some()),
             ("pnat", pnat, "dstipmap", self.dstipmap.is_some()),
             ("endpoints", self.endpoints.is_some(), "pnat", pnat),
@@ -158,8 +158,8 @@ impl EditArguments {
                 !self.enet_subsmac.is_empty(),
             ),
         ];
-        for (option, is_given, other, other_is_given) in given {
-            if is_given && other_is_given {
+        for (option, is_set, other, other_is_set) in conflicts {
+            if is_set && other_is_set {
                 return Err(EditError::Conflict { option, other });
             }
         }

@@ -50,7 +50,7 @@ pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "concurrent", "throughpu
 pub(super) fn read(
     place: &ValueAt<'_>,
     ports: &[Port],
-    speech: Option<&Dialogue>,
+    dialogue: Option<&Dialogue>,
 ) -> Result<Client, PlanError> {
     let fields = place.fields(&CLIENT)?;
     let transmit = find_port(&fields.required("tx", "the name of a port")?, ports)?;
@@ -59,7 +59,7 @@ pub(super) fn read(
     let addresses = fields.get("addresses").map(|it| read_hosts(&it)).transpose()?;
     let first = match addresses {
         Some(range) => Some(range.first),
-        None => ports[transmit].addresses.first().map(|own| own.address),
+        None => ports[transmit].addresses.first().map(|prefix| prefix.address),
     };
     let Some(first) = first else {
         let message = format!(
@@ -119,14 +119,14 @@ pub(super) fn read(
         server_port: dialogues::port(
             &fields,
             "server_port",
-            Some(speech.map_or(80, |it| it.port)),
+            Some(dialogue.map_or(80, |it| it.port)),
         )?,
         destination,
         devices: by,
         load,
         ramp_up: ramp,
         limit,
-        program: dialogues::steps(&fields, speech, Side::Client)?,
+        program: dialogues::steps(&fields, dialogue, Side::Client)?,
         stamp: None,
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
         ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
@@ -140,12 +140,13 @@ fn check_random_selection(
     order: ClientOrder,
     pairing: Pairing,
 ) -> Result<(), PlanError> {
-    let (drawn, instead) = match (order, pairing) {
+    let (random_choice, instead) = match (order, pairing) {
         (ClientOrder::Random, _) => ("order: random", "order: round_robin"),
         (_, Pairing::Random) => ("pairing: random", "pairing: round_robin or fixed"),
         _ => return Ok(()),
     };
-    let expected = format!("none with {drawn}, which is random for each connection, or {instead}");
+    let expected =
+        format!("none with {random_choice}, which is random for each connection, or {instead}");
     if let Some(turn) = fields.get("consecutive_flows").filter(|_| order == ClientOrder::Random)
         && turn.integer(1, u32::MAX.into())? > 1
     {

@@ -74,11 +74,11 @@ fn find(
         None => None,
         Some(place) => Some(read_numbers(place, flows.len())?),
     };
-    let is_wanted = |number| numbers.as_ref().is_none_or(|numbers| numbers.contains(&number));
-    let mut speeches = Vec::new();
+    let is_selected = |number| numbers.as_ref().is_none_or(|numbers| numbers.contains(&number));
+    let mut dialogues = Vec::new();
     for (index, found) in flows.into_iter().enumerate() {
         let number = index + 1;
-        if !is_wanted(number) {
+        if !is_selected(number) {
             continue;
         }
         let wrong = |message: String| {
@@ -92,15 +92,15 @@ fn find(
             }
             continue;
         }
-        speeches.push(speech(number, conversation, timing).map_err(wrong)?);
+        dialogues.push(to_dialogue(number, conversation, timing).map_err(wrong)?);
     }
-    match speeches.as_mut_slice() {
+    match dialogues.as_mut_slice() {
         [] => Err(file.message_error(format!("{name}: no flow with data"))),
         [one] => {
             one.part = None;
-            Ok(speeches)
+            Ok(dialogues)
         }
-        _ => Ok(speeches),
+        _ => Ok(dialogues),
     }
 }
 
@@ -127,10 +127,14 @@ pub(crate) fn captured_dialogue(
     number: usize,
     conversation: Conversation,
 ) -> Result<Dialogue, String> {
-    speech(number, conversation, &Timing { keeps_pauses: true, server_delay: None })
+    to_dialogue(number, conversation, &Timing { keeps_pauses: true, server_delay: None })
 }
 
-fn speech(number: usize, conversation: Conversation, timing: &Timing) -> Result<Dialogue, String> {
+fn to_dialogue(
+    number: usize,
+    conversation: Conversation,
+    timing: &Timing,
+) -> Result<Dialogue, String> {
     let mut notes = Vec::new();
     if !conversation.has_beginning {
         notes.push(format!(
@@ -192,30 +196,33 @@ fn build_steps(
     timing: &Timing,
 ) -> Result<Vec<Step>, String> {
     let steps = Vec::new();
-    let mut own = StepBuilder { side, transport, timing, steps, awaited: 0, is_peer_done: false };
-    own.extend_idle_timeout(turns);
+    let mut builder =
+        StepBuilder { side, transport, timing, steps, awaited: 0, is_peer_done: false };
+    builder.extend_idle_timeout(turns);
     for turn in turns {
         match &turn.act {
-            Action::Send(bytes) if turn.side == side => own.send(bytes, turn.gap)?,
+            Action::Send(bytes) if turn.side == side => builder.send(bytes, turn.gap)?,
             Action::Close if turn.side == side => {
-                own.pause(turn.gap)?;
+                builder.pause(turn.gap)?;
                 // The connection closes after the last step.
-                return Ok(own.steps);
+                return Ok(builder.steps);
             }
             Action::Reset if turn.side == side => {
-                own.pause(turn.gap)?;
-                own.steps.push(Step::Reset);
-                return Ok(own.steps);
+                builder.pause(turn.gap)?;
+                builder.steps.push(Step::Reset);
+                return Ok(builder.steps);
             }
-            Action::Send(bytes) if transport == Transport::Tcp => own.awaited += bytes.len() as u64,
-            Action::Send(_) => own.awaited += 1,
-            Action::Close | Action::Reset => own.is_peer_done = true,
+            Action::Send(bytes) if transport == Transport::Tcp => {
+                builder.awaited += bytes.len() as u64
+            }
+            Action::Send(_) => builder.awaited += 1,
+            Action::Close | Action::Reset => builder.is_peer_done = true,
         }
     }
     // If the capture ends before the connection, the client closes it.
-    own.is_peer_done |= side == Side::Server && transport == Transport::Tcp;
-    own.wait_for_peer();
-    Ok(own.steps)
+    builder.is_peer_done |= side == Side::Server && transport == Transport::Tcp;
+    builder.wait_for_peer();
+    Ok(builder.steps)
 }
 
 /// Returns the maximum of a delay; for a mean, a value that it practically never exceeds.

@@ -38,8 +38,8 @@ fn is_ipv4(server: &Server, template: &Template, ports: &[Port]) -> bool {
     if let Some(client) = &template.client {
         return client.servers.first.is_ipv4();
     }
-    let own = &ports[server.transmit].addresses;
-    !own.is_empty() && own.iter().all(|it| it.address.is_ipv4())
+    let addresses = &ports[server.transmit].addresses;
+    !addresses.is_empty() && addresses.iter().all(|it| it.address.is_ipv4())
 }
 
 /// Returns the relative path and the length of the first datagram that is longer than `most`, even
@@ -49,11 +49,11 @@ fn too_long(steps: &[Step], most: u64) -> Option<(String, u64)> {
         let length = match step {
             Step::SendDatagram { size, .. } => u64::from(*size),
             Step::SendComposedDatagram(it) => {
-                let drawn = it.pieces.iter().map(|piece| match piece {
+                let random_lengths = it.pieces.iter().map(|piece| match piece {
                     Piece::RandomBytes(length) | Piece::RandomText(length) => u64::from(*length),
                     Piece::Bytes(_) | Piece::Value(..) => 0,
                 });
-                u64::from(it.size).max(it.length_min() as u64 + drawn.sum::<u64>())
+                u64::from(it.size).max(it.length_min() as u64 + random_lengths.sum::<u64>())
             }
             Step::Repeat { steps, .. } => {
                 let (place, length) = too_long(steps, most)?;

@@ -17,16 +17,16 @@ use crate::document::value_at::Fields;
 pub(super) const DIALOGUE_FIELDS: [&str; 8] =
     ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
-/// Reads the dialogues of a template; none if each side has a program. `is_told_apart`: whether
-/// first bytes select the server at its port.
+/// Reads the dialogues of a template; none if each side has a program. `has_server_selection`:
+/// whether first bytes select the server at its port.
 pub(super) fn read(
     fields: &Fields<'_>,
     load: &mut LoadCapture<'_>,
-    is_told_apart: bool,
+    has_server_selection: bool,
 ) -> Result<Vec<Dialogue>, PlanError> {
-    let mut given = DIALOGUE_FIELDS.iter().filter_map(|name| fields.get(name));
-    let first = given.next();
-    if let (Some(_), Some(second)) = (&first, given.next()) {
+    let mut sources = DIALOGUE_FIELDS.iter().filter_map(|name| fields.get(name));
+    let first = sources.next();
+    if let (Some(_), Some(second)) = (&first, sources.next()) {
         return Err(second.message_error("another field defines the dialogue: remove one of them"));
     }
     let has_transactions =
@@ -46,9 +46,9 @@ pub(super) fn read(
         (None, Some(_)) => PlayedSides::Server,
         _ => PlayedSides::Both,
     };
-    let mut speeches = presets::read(fields, who, is_told_apart)?;
+    let mut dialogues = presets::read(fields, who, has_server_selection)?;
     let is_timed = has_transactions.is_none_or(|(is_timed, _)| is_timed);
-    for Dialogue { client, server, transport, .. } in &mut speeches {
+    for Dialogue { client, server, transport, .. } in &mut dialogues {
         if !is_timed {
             remove_transactions(client);
             remove_transactions(server);
@@ -60,14 +60,16 @@ pub(super) fn read(
             client.insert(0, Step::Connect);
         }
     }
-    Ok(speeches)
+    Ok(dialogues)
 }
 
 /// Returns whether clients use TCP Fast Open: their first data leaves with the SYN.
 fn uses_fast_open(fields: &Fields<'_>) -> bool {
-    let asked = |tcp: &Value| tcp["fast_open"].as_bool();
-    let own = fields.get("client").and_then(|it| asked(&it.value()["tcp"]));
-    own.or_else(|| fields.get("tcp").and_then(|it| asked(it.value()))).unwrap_or(false)
+    let fast_open = |tcp: &Value| tcp["fast_open"].as_bool();
+    let client_setting = fields.get("client").and_then(|it| fast_open(&it.value()["tcp"]));
+    client_setting
+        .or_else(|| fields.get("tcp").and_then(|it| fast_open(it.value())))
+        .unwrap_or(false)
 }
 
 /// Returns whether the start of a transaction is the first step, apart from settings and labels.
@@ -92,12 +94,12 @@ fn remove_transactions(steps: &mut Vec<Step>) {
 /// Reads the steps of a side from its fields, or takes them from the dialogue.
 pub(super) fn steps(
     fields: &Fields<'_>,
-    speech: Option<&Dialogue>,
+    dialogue: Option<&Dialogue>,
     side: Side,
 ) -> Result<Vec<Step>, PlanError> {
-    match (fields.get("program"), speech) {
-        (None, Some(speech)) if side == Side::Client => Ok(speech.client.clone()),
-        (None, Some(speech)) => Ok(speech.server.clone()),
+    match (fields.get("program"), dialogue) {
+        (None, Some(dialogue)) if side == Side::Client => Ok(dialogue.client.clone()),
+        (None, Some(dialogue)) => Ok(dialogue.server.clone()),
         (Some(program), Some(_)) => {
             Err(program.message_error("another field defines the dialogue: remove one of them"))
         }

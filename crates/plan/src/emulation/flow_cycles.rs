@@ -12,17 +12,17 @@ type StartedGroup<'a> = Option<&'a str>;
 /// jump may end, and so may one through a group with a template that starts none: both are allowed.
 pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
     let templates = &plan.templates;
-    let made: Vec<Vec<StartedGroup<'_>>> = templates.iter().map(started_groups).collect();
-    let mut endless: Vec<bool> = made.iter().map(|it| !it.is_empty()).collect();
+    let started: Vec<Vec<StartedGroup<'_>>> = templates.iter().map(started_groups).collect();
+    let mut endless: Vec<bool> = started.iter().map(|it| !it.is_empty()).collect();
     while let Some(place) = (0..templates.len())
-        .find(|&place| endless[place] && next(templates, &made, &endless, place).is_none())
+        .find(|&place| endless[place] && next(templates, &started, &endless, place).is_none())
     {
         endless[place] = false;
     }
     let Some(first) = endless.iter().position(|it| *it) else { return Ok(()) };
     let mut cycle = vec![first];
     let mut place = first;
-    while let Some(then) = next(templates, &made, &endless, place) {
+    while let Some(then) = next(templates, &started, &endless, place) {
         let before = cycle.iter().position(|it| *it == then);
         cycle.push(then);
         place = then;
@@ -45,18 +45,18 @@ pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
 /// Returns an endless template of which every flow of template `place` starts a flow.
 fn next(
     templates: &[Template],
-    made: &[Vec<StartedGroup<'_>>],
+    started: &[Vec<StartedGroup<'_>>],
     endless: &[bool],
     place: usize,
 ) -> Option<usize> {
-    made[place].iter().find_map(|made| {
-        let Some(group) = made else { return Some(place) };
+    started[place].iter().find_map(|started| {
+        let Some(group) = started else { return Some(place) };
         let is_candidate = |it: &usize| {
             templates[*it].client.is_some() && templates[*it].group.as_deref() == Some(*group)
         };
-        let mut drawn = (0..templates.len()).filter(is_candidate);
-        let first = drawn.next()?;
-        (endless[first] && drawn.all(|it| endless[it])).then_some(first)
+        let mut candidates = (0..templates.len()).filter(is_candidate);
+        let first = candidates.next()?;
+        (endless[first] && candidates.all(|it| endless[it])).then_some(first)
     })
 }
 

@@ -39,22 +39,22 @@ fn read_fields(place: &ValueAt<'_>) -> Result<Option<Http2>, PlanError> {
     if place.value().is_boolean() {
         return Ok(place.boolean()?.then(Http2::default));
     }
-    let mut asked = Http2::default();
+    let mut settings = Http2::default();
     for (name, value) in place.fields(&HTTP2)?.all() {
         match name {
             "max_concurrent_streams" => {
-                asked.streams = value.integer(1, STREAMS_MAX.into())? as u32
+                settings.streams = value.integer(1, STREAMS_MAX.into())? as u32
             }
-            _ => asked.window = value.integer(1, WINDOW_MAX.into())? as u32,
+            _ => settings.window = value.integer(1, WINDOW_MAX.into())? as u32,
         }
     }
-    Ok(Some(asked))
+    Ok(Some(settings))
 }
 
 /// Returns the maximum number of concurrent streams of a template with these fields.
 pub(super) fn streams(fields: &Fields<'_>) -> Result<u32, PlanError> {
-    let asked = fields.get("http2").map(|it| read_fields(&it)).transpose()?.flatten();
-    Ok(asked.unwrap_or_default().streams)
+    let settings = fields.get("http2").map(|it| read_fields(&it)).transpose()?.flatten();
+    Ok(settings.unwrap_or_default().streams)
 }
 
 /// Adds `h2` to empty ALPN protocols. Refuses ALPN protocols without it.

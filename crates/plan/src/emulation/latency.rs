@@ -32,13 +32,13 @@ fn read_probe(place: &ValueAt<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanE
     let fields = place.fields(&LATENCY)?;
     let from_place = fields.required("from", "the name of a port")?;
     let from = find_port(&from_place, ports)?;
-    let Some(own) = ports[from].addresses.first() else {
+    let Some(prefix) = ports[from].addresses.first() else {
         let expected = "a port with addresses; the first one sends the probes";
         return Err(
             from_place.error(format!("port {:?}, which has none", ports[from].name), expected)
         );
     };
-    let to = read_target(&fields.required("to", TARGET)?, ports, own.address)?;
+    let to = read_target(&fields.required("to", TARGET)?, ports, prefix.address)?;
     let protocol = read_protocol(&fields)?;
     let rate = fields.get("rate").map_or(Ok(None), |it| read_rate(&it).map(Some))?;
     // Default: 100 probes per second.
@@ -77,8 +77,8 @@ fn read_target(place: &ValueAt<'_>, ports: &[Port], asks: IpAddr) -> Result<IpAd
     }
     let port =
         ports.iter().find(|port| port.name == text).ok_or_else(|| place.unexpected(TARGET))?;
-    let alike = port.addresses.iter().find(|own| own.address.is_ipv4() == asks.is_ipv4());
-    alike.map(|own| own.address).ok_or_else(|| {
+    let alike = port.addresses.iter().find(|prefix| prefix.address.is_ipv4() == asks.is_ipv4());
+    alike.map(|prefix| prefix.address).ok_or_else(|| {
         let found = format!("port {text:?}, which has no address of the family of {asks}");
         place.error(found, TARGET)
     })
@@ -97,7 +97,8 @@ impl EmulationPlan {
     pub fn echo_ports(&self, probe: &LatencyProbe) -> impl Iterator<Item = usize> {
         let is_udp = matches!(probe.protocol, ProbeProtocol::Udp { .. });
         let to = probe.to;
-        let owns = move |port: &Port| is_udp && port.addresses.iter().any(|own| own.address == to);
+        let owns =
+            move |port: &Port| is_udp && port.addresses.iter().any(|prefix| prefix.address == to);
         self.ports.iter().enumerate().filter(move |it| owns(it.1)).map(|it| it.0)
     }
 }

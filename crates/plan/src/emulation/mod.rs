@@ -412,10 +412,10 @@ fn check_handshake<'a>(
     server: &Server,
     mut others: impl Iterator<Item = &'a Template>,
 ) -> Result<(), PlanError> {
-    let own = place.child("server", &place.value()["server"]);
+    let server_place = place.child("server", &place.value()["server"]);
     others.try_for_each(|it| match &it.server {
         Some(other) if overlap_until_first_bytes(other, server) => {
-            tcp::check_beginning(&server.tcp, (&other.tcp, &it.name), [&own, place])
+            tcp::check_beginning(&server.tcp, (&other.tcp, &it.name), [&server_place, place])
         }
         _ => Ok(()),
     })
@@ -445,33 +445,33 @@ fn read_item(
     ports: &[Port],
     load: &mut dialogue::LoadCapture<'_>,
     notes: &mut Vec<String>,
-    is_told_apart: bool,
+    has_server_selection: bool,
 ) -> Result<Vec<Template>, PlanError> {
-    let speeches = dialogues::read(&place.fields(&TEMPLATE)?, load, is_told_apart)?;
-    if speeches.is_empty() {
+    let dialogues = dialogues::read(&place.fields(&TEMPLATE)?, load, has_server_selection)?;
+    if dialogues.is_empty() {
         return Ok(vec![read_template(place, ports, None)?]);
     }
-    let read = |speech| read_template(place, ports, Some(speech));
-    let mut templates = speeches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let shared = speeches.iter().take_while(|it| it.on_demand.is_none()).count();
+    let read = |dialogue| read_template(place, ports, Some(dialogue));
+    let mut templates = dialogues.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let shared = dialogues.iter().take_while(|it| it.on_demand.is_none()).count();
     split::split_load(place, &mut templates[..shared])?;
-    split::split_servers(place, &mut templates[..shared], &speeches)?;
+    split::split_servers(place, &mut templates[..shared], &dialogues)?;
     let path = place.path();
-    notes.extend(speeches.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
+    notes.extend(dialogues.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
     Ok(templates)
 }
 
 fn read_template(
     place: &ValueAt<'_>,
     ports: &[Port],
-    speech: Option<&Dialogue>,
+    dialogue: Option<&Dialogue>,
 ) -> Result<Template, PlanError> {
     let fields = place.fields(&TEMPLATE)?;
     let mut name = fields.required("name", "a name")?.non_empty_string("a name")?.to_owned();
-    if let Some(part) = speech.and_then(|it| it.part.as_ref()) {
+    if let Some(part) = dialogue.and_then(|it| it.part.as_ref()) {
         name = format!("{name}.{part}");
     }
-    let on_demand = speech.and_then(|it| it.on_demand.as_ref());
+    let on_demand = dialogue.and_then(|it| it.on_demand.as_ref());
     let group = match (on_demand, fields.get("group")) {
         (Some(it), _) => Some(it.group.clone()),
         (None, None) => None,
@@ -483,9 +483,9 @@ fn read_template(
         tcp = tcp.or(conversation::default_tcp());
     }
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
-    let client = fields.get("client").map(|it| client::read(&it, ports, speech)).transpose()?;
+    let client = fields.get("client").map(|it| client::read(&it, ports, dialogue)).transpose()?;
     let mut client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
-    let server = fields.get("server").map(|it| read_server(&it, ports, speech)).transpose()?;
+    let server = fields.get("server").map(|it| read_server(&it, ports, dialogue)).transpose()?;
     let mut server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     let sides = [
         ("client", client.as_ref().map(|it| it.tcp)),
@@ -503,13 +503,13 @@ fn read_template(
             server = server.map(|it| Server { addresses: None, vlans: Vec::new(), ..it });
         }
     }
-    if speech.is_some() && fields.get("conversation").is_none() {
+    if dialogue.is_some() && fields.get("conversation").is_none() {
         let usual = presets::default_tcp();
         client = client.map(|it| Client { tcp: it.tcp.or(usual), ..it });
         server = server.map(|it| Server { tcp: it.tcp.or(usual), ..it });
     }
     // Clients of a dialogue connect to the port of the template's server by default.
-    if let (Some(_), Some(client), Some(server)) = (speech, &mut client, &server)
+    if let (Some(_), Some(client), Some(server)) = (dialogue, &mut client, &server)
         && place.value()["client"].get("server_port").is_none()
         && let Some(listen) = server.listen
     {
@@ -518,8 +518,8 @@ fn read_template(
     if client.is_none() && server.is_none() {
         return Err(place.error("neither", "client, server, or both"));
     }
-    let transport = match (fields.get("transport"), speech) {
-        (None, speech) => speech.map_or(Transport::Tcp, |speech| speech.transport),
+    let transport = match (fields.get("transport"), dialogue) {
+        (None, dialogue) => dialogue.map_or(Transport::Tcp, |dialogue| dialogue.transport),
         (Some(place), Some(_)) => {
             return Err(
                 place.message_error("the dialogue defines the transport: remove this field")
@@ -548,14 +548,14 @@ fn read_template(
     // A capture may contain conversations of both transport protocols.
     if transport == Transport::Udp && fields.get("conversation").is_none() {
         let sides = [Some(place.clone()), fields.get("client"), fields.get("server")];
-        let said = sides.into_iter().flatten().find(|it| it.value().get("tcp").is_some());
-        if let Some(said) = said {
-            let tcp = said.child("tcp", &said.value()["tcp"]);
+        let with_tcp = sides.into_iter().flatten().find(|it| it.value().get("tcp").is_some());
+        if let Some(with_tcp) = with_tcp {
+            let tcp = with_tcp.child("tcp", &with_tcp.value()["tcp"]);
             return Err(tcp.error("tcp", "the template's transport to be tcp"));
         }
     }
     let mut tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
-    let http2 = http2::read(&fields, speech.map(|it| it.is_http2), transport)?;
+    let http2 = http2::read(&fields, dialogue.map(|it| it.is_http2), transport)?;
     let path = place.path();
     match (&mut tls, http2) {
         (Some(tls), Some(_)) => http2::require_h2(tls, &path)?,
@@ -569,15 +569,15 @@ fn read_template(
 fn read_server(
     place: &ValueAt<'_>,
     ports: &[Port],
-    speech: Option<&Dialogue>,
+    dialogue: Option<&Dialogue>,
 ) -> Result<Server, PlanError> {
     let fields = place.fields(&SERVER)?;
     let transmit = find_port(&fields.required("tx", "the name of a port")?, ports)?;
     let listen = match fields.get("port").filter(|it| it.value() == "on_demand") {
         Some(_) => None,
-        None => Some(dialogues::port(&fields, "port", speech.map(|it| it.port))?),
+        None => Some(dialogues::port(&fields, "port", dialogue.map(|it| it.port))?),
     };
-    let program = dialogues::steps(&fields, speech, Side::Server)?;
+    let program = dialogues::steps(&fields, dialogue, Side::Server)?;
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
     let addresses = fields.get("addresses").map(|it| read_hosts(&it)).transpose()?;

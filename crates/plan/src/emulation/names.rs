@@ -78,8 +78,8 @@ impl Names {
     /// Lists all names that have a value.
     pub(super) fn values(&self) -> String {
         let flows = PREDEFINED_VALUES.iter().map(|(name, _)| *name);
-        let own = self.variables.iter().chain(&self.texts).map(String::as_str);
-        flows.chain(own).collect::<Vec<_>>().join(", ")
+        let local = self.variables.iter().chain(&self.texts).map(String::as_str);
+        flows.chain(local).collect::<Vec<_>>().join(", ")
     }
 
     /// Records that a step starts or ends a transaction. Returns its name.

@@ -14,12 +14,12 @@ use crate::document::error::PlanError;
 use crate::document::value_at::ValueAt;
 
 /// Gives servers at the same port a part each of the addresses that the clients connect to. If
-/// there are too few addresses or no clients, first bytes select the server. `speeches`: the
+/// there are too few addresses or no clients, first bytes select the server. `dialogues`: the
 /// dialogue of each template.
 pub(super) fn split_servers(
     place: &ValueAt<'_>,
     templates: &mut [Template],
-    speeches: &[Dialogue],
+    dialogues: &[Dialogue],
 ) -> Result<(), PlanError> {
     let key = |template: &Template| {
         let server = template.server.as_ref()?;
@@ -45,14 +45,14 @@ pub(super) fn split_servers(
         }
         let begins = parts
             .iter()
-            .map(|&it| server_selection::first_data(&speeches[it].client, &templates[it]));
+            .map(|&it| server_selection::first_data(&dialogues[it].client, &templates[it]));
         let first_bytes_of_each = begins
             .collect::<Option<Vec<_>>>()
             .and_then(|it| server_selection::select_first_bytes(&it));
-        let Some(told) = first_bytes_of_each else {
+        let Some(selected) = first_bytes_of_each else {
             return Err(too_few_servers(place, port.1, count, servers));
         };
-        for (index, first_bytes) in parts.into_iter().zip(told) {
+        for (index, first_bytes) in parts.into_iter().zip(selected) {
             if let Some(server) = &mut templates[index].server {
                 server.first_bytes = Some(first_bytes);
             }
@@ -110,7 +110,7 @@ fn offset_address(address: IpAddr, places: u32) -> IpAddr {
 /// go to the first ones, so that the sums match the plan.
 pub(super) fn split_load(place: &ValueAt<'_>, templates: &mut [Template]) -> Result<(), PlanError> {
     let count = templates.len() as u64;
-    let part = |whole: u64, index: u64| whole / count + u64::from(index < whole % count);
+    let part = |total: u64, index: u64| total / count + u64::from(index < total % count);
     for (index, template) in (0..).zip(templates) {
         let Some(client) = &mut template.client else { continue };
         let wrong = |what: &str| {

@@ -273,20 +273,21 @@ pub(super) fn check_beginning(
     places: [&ValueAt<'_>; 2],
 ) -> Result<(), PlanError> {
     let pairs = handshake_settings(tcp).into_iter().zip(handshake_settings(other));
-    let Some(((name, own), (_, theirs))) = pairs.into_iter().find(|(own, other)| own != other)
+    let Some(((name, value), (_, other_value))) =
+        pairs.into_iter().find(|(value, other)| value != other)
     else {
         return Ok(());
     };
-    let said = places.into_iter().find(|place| place.value()["tcp"].get(name).is_some());
-    let tcp = said.unwrap_or(places[0]).child("tcp", &Value::Null);
+    let with_setting = places.into_iter().find(|place| place.value()["tcp"].get(name).is_some());
+    let tcp = with_setting.unwrap_or(places[0]).child("tcp", &Value::Null);
     let describe =
         |value: Option<String>| value.map_or(format!("no {name}"), |it| format!("{name}: {it}"));
     let expected = format!(
         "{}, as template {of:?} has at the same port: first_bytes select the server only after the \
          handshake",
-        describe(theirs)
+        describe(other_value)
     );
-    Err(tcp.error(describe(own), expected))
+    Err(tcp.error(describe(value), expected))
 }
 
 /// Returns the settings that affect a server's handshake: field names and values.

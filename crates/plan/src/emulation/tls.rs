@@ -125,11 +125,11 @@ fn read_resume(place: &ValueAt<'_>) -> Result<Probability, PlanError> {
 /// fields', for the error if one is missing.
 fn both(
     place: &ValueAt<'_>,
-    given: [Option<String>; 2],
+    files: [Option<String>; 2],
     [first, second]: [&str; 2],
 ) -> Result<Option<TlsFiles>, PlanError> {
     let alone = |one, other| Err(place.error(format!("{one} alone"), format!("{other} as well")));
-    match given {
+    match files {
         [Some(certificate), Some(key)] => Ok(Some(TlsFiles { certificate, key })),
         [None, None] => Ok(None),
         [Some(_), None] => alone(first, second),

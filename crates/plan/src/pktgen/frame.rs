@@ -257,8 +257,8 @@ impl Frames {
         let (min, max) = match device.source.min {
             Some(min) => (min, device.source.max.unwrap_or(Ipv4Addr::UNSPECIFIED)),
             None => {
-                let own = device.link.ipv4.unwrap_or(Ipv4Addr::UNSPECIFIED);
-                (own, own)
+                let source = device.link.ipv4.unwrap_or(Ipv4Addr::UNSPECIFIED);
+                (source, source)
             }
         };
         let (min, max) = (u32::from(min), u32::from(max));
@@ -305,8 +305,8 @@ impl Frames {
             }
             // No variable can skip the middle of a range.
             _ => {
-                let drawn = (0..period).map(|number| of.nth(&parts, number).into());
-                Some(Values::List(drawn.collect()))
+                let addresses = (0..period).map(|number| of.nth(&parts, number).into());
+                Some(Values::List(addresses.collect()))
             }
         };
         if let Some(Values::List(_)) = values {

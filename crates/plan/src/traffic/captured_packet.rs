@@ -30,9 +30,9 @@ pub(super) fn read(
     is_measured: bool,
     load: &mut FrameLoader<'_>,
 ) -> Result<Packet, PlanError> {
-    let given = place.fields(&CAPTURE)?;
-    let file = given.required("file", "the name of a capture file")?;
-    let number = given.get("number").map_or(Ok(1), |number| number.integer(1, u64::MAX))?;
+    let fields = place.fields(&CAPTURE)?;
+    let file = fields.required("file", "the name of a capture file")?;
+    let number = fields.get("number").map_or(Ok(1), |number| number.integer(1, u64::MAX))?;
     let frame = load(file.string("the name of a capture file")?, number)
         .map_err(|message| file.message_error(message))?;
     if !(ETHERNET_BYTES..=FRAME_LENGTH_MAX).contains(&frame.len()) {
@@ -49,7 +49,7 @@ pub(super) fn read(
         recognise(frame)
     };
     let mut changes = Changes { assembled, is_measured, constant: Vec::new(), varying: Vec::new() };
-    if let Some(fields) = given.get("fields") {
+    if let Some(fields) = fields.get("fields") {
         for (name, value) in fields.entries("fields, such as ipv4.src or bytes[42..44]")? {
             changes.field(name, &value)?;
         }

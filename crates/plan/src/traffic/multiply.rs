@@ -21,17 +21,17 @@ pub(super) fn multiply(
     multiplier: Multiplier,
     bits_per_second: Option<Rate>,
 ) -> Result<(), String> {
-    let (asked, layer) = match multiplier {
+    let (target, layer) = match multiplier {
         Multiplier::Factor(factor) => {
             return scale(streams, |rate| rate.scaled(factor.digits, factor.denominator));
         }
-        Multiplier::Frames(asked) => (asked, None),
-        Multiplier::Bits(asked, layer) => (asked, Some(layer)),
+        Multiplier::Frames(target) => (target, None),
+        Multiplier::Bits(target, layer) => (target, Some(layer)),
         Multiplier::Percent(percent) => {
-            let whole = bits_per_second.ok_or(
+            let port_rate = bits_per_second.ok_or(
                 "a percentage needs the port's speed: set `speed` on the port, such as 10G",
             )?;
-            (whole.per_second() * percent / 100.0, Some(Layer::Wire))
+            (port_rate.per_second() * percent / 100.0, Some(Layer::Wire))
         }
     };
     let together: f64 = streams
@@ -44,7 +44,7 @@ pub(super) fn multiply(
         return Err("no flow of this port has a rate to multiply".into());
     }
     scale(streams, |rate| {
-        let product = rate.per_second() * (asked / together);
+        let product = rate.per_second() * (target / together);
         Rate::parse_per_second(&format!("{product:.6}"), 1)
     })
 }

@@ -34,7 +34,7 @@ pub(super) fn read(
     names.extend(NON_HEADERS);
     let mut reader = Reader::default();
     let mut payload = None;
-    for (position, item) in items.iter().enumerate() {
+    for (position, item) in item_places.iter().enumerate() {
         let Some((name, value)) = reader.problems.take(item.choice(&names)) else { continue };
         if name == "capture" {
             if items.len() == 1 {
@@ -101,13 +101,13 @@ impl<'a> Reader<'a> {
         }
         let is_raw = layout.is(&layout::custom::CUSTOM) && path.is_empty();
         let is_range = |name: &str| is_raw && name.starts_with("bytes[");
-        let given = place.fields_collecting(&known, is_range, &mut self.problems);
-        let Some(given) = given else { return header };
+        let fields = place.fields_collecting(&known, is_range, &mut self.problems);
+        let Some(fields) = fields else { return header };
         if is_raw {
-            let raw = self.raw(layout, &given);
+            let raw = self.raw(layout, &fields);
             return self.problems.take(raw).unwrap_or(header);
         }
-        for (name, value) in given.all().filter(|(name, _)| known.contains(name)) {
+        for (name, value) in fields.all().filter(|(name, _)| known.contains(name)) {
             let Some(field) = layout.field(name) else {
                 header.items = self.items(layout, &value, &format!("{path}{name}."));
                 continue;
@@ -149,9 +149,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the `custom` header: raw bytes, of which ranges can vary.
-    fn raw(&mut self, layout: &'static Layout, given: &Fields<'a>) -> Result<Header, PlanError> {
-        let mut raw = given.get("bytes").map_or(Ok(Vec::new()), |bytes| read_bytes(&bytes))?;
-        for (name, place) in given.all().filter(|(name, _)| *name != "bytes") {
+    fn raw(&mut self, layout: &'static Layout, fields: &Fields<'a>) -> Result<Header, PlanError> {
+        let mut raw = fields.get("bytes").map_or(Ok(Vec::new()), |bytes| read_bytes(&bytes))?;
+        for (name, place) in fields.all().filter(|(name, _)| *name != "bytes") {
             let range = bytes::range(name).filter(|range| range.end <= raw.len());
             let range = range.ok_or_else(|| {
                 let (most, length) = (bytes::WIDTH_MAX, raw.len());
@@ -160,14 +160,14 @@ impl<'a> Reader<'a> {
                 );
                 place.error(name, expected)
             })?;
-            let whole = bytes::write(&range, 0);
+            let range_write = bytes::write(&range, 0);
             match pattern::read(&place, ValueKind::Uint, bytes::bits(&range), false)? {
-                Pattern::Value(value) => whole.apply(value, &mut raw),
+                Pattern::Value(value) => range_write.apply(value, &mut raw),
                 Pattern::Varies { values, restart_after, after, part } => {
                     if let Some(base) = part.and_then(|part| part.base) {
-                        whole.apply(base, &mut raw);
+                        range_write.apply(base, &mut raw);
                     }
-                    part.map_or(whole.clone(), |part| part.of(whole))
+                    part.map_or(range_write.clone(), |part| part.of(range_write))
                         .apply(values.nth(0), &mut raw);
                     let (header, field) = (self.headers.len(), name.to_owned());
                     self.varying.push(Varying {
@@ -189,9 +189,9 @@ impl<'a> Reader<'a> {
 
     fn items(&mut self, layout: &'static Layout, place: &ValueAt<'a>, path: &str) -> Vec<Header> {
         let names: Vec<_> = layout.items.layouts.iter().map(|item| item.name).collect();
-        let given = self.problems.take(place.items(layout.items.name)).unwrap_or_default();
+        let item_places = self.problems.take(place.items(layout.items.name)).unwrap_or_default();
         let mut items = Vec::new();
-        for (position, item) in given.iter().enumerate() {
+        for (position, item) in item_places.iter().enumerate() {
             let Some((name, value)) = self.problems.take(item.choice(&names)) else { continue };
             if let Some(layout) = layout.item(name) {
                 items.push(self.fields(layout, &value, &format!("{path}{position}.")));
@@ -209,8 +209,8 @@ impl<'a> Reader<'a> {
     ) -> Result<Packet, PlanError> {
         let error = |error: AssembleError| self.error(place, &error);
         let reserved = if is_measured { SIGNATURE_BYTES } else { 0 };
-        let given = payload.clone().unwrap_or(Payload::Zeros);
-        let needed = assemble::length_min(&self.headers, &given).map_err(error)?;
+        let payload_or_zeros = payload.clone().unwrap_or(Payload::Zeros);
+        let needed = assemble::length_min(&self.headers, &payload_or_zeros).map_err(error)?;
         let least = needed + reserved;
         let length = match size {
             FrameSize::AsBuilt => least.max(FRAME_LENGTH_MIN),

@@ -71,8 +71,9 @@ pub(super) fn read<'a>(
     let part = reader.part(&fields)?;
     // With `mask` or `shift`, `value` sets the other bits and is no form.
     let forms = if part.is_some() { &FORMS[1..] } else { &FORMS };
-    let given: Vec<_> = forms.iter().filter_map(|name| Some((*name, fields.get(name)?))).collect();
-    let [(form, value)] = given.as_slice() else {
+    let present: Vec<_> =
+        forms.iter().filter_map(|name| Some((*name, fields.get(name)?))).collect();
+    let [(form, value)] = present.as_slice() else {
         return Err(place.unexpected(format!("one of {}", forms.join(", "))));
     };
     let restart = fields.get("restart_after");
@@ -115,9 +116,9 @@ pub(super) fn read<'a>(
 
 impl BitSlice {
     /// Restricts the write of a whole field to these bits.
-    pub(super) fn of(self, whole: Write) -> Write {
-        let place = whole.shift as u32;
-        Write { mask: whole.mask & self.mask << place, shift: whole.shift + self.shift, ..whole }
+    pub(super) fn of(self, field: Write) -> Write {
+        let place = field.shift as u32;
+        Write { mask: field.mask & self.mask << place, shift: field.shift + self.shift, ..field }
     }
 
     /// Returns the field's value for a variable value, given its other bits in `base`.

@@ -445,10 +445,10 @@ impl Definitions {
 /// Requires exactly one form. `value` is a form by itself; beside another form it sets the bits
 /// outside the mask.
 fn one_form() -> Value {
-    let given = |name: &str| json!({"required": [name]});
-    let part = [given("mask"), given("shift")];
-    let is_part = any_of([json!({"not": given("value")}), part[0].clone(), part[1].clone()]);
-    let varying = pattern::FORMS[1..].iter().map(|name| given(name));
+    let requires = |name: &str| json!({"required": [name]});
+    let part = [requires("mask"), requires("shift")];
+    let is_part = any_of([json!({"not": requires("value")}), part[0].clone(), part[1].clone()]);
+    let varying = pattern::FORMS[1..].iter().map(|name| requires(name));
     let others: Vec<_> = varying.clone().chain(part).collect();
     let constant = json!({"required": ["value"], "not": {"anyOf": others}});
     let varying = varying.map(|form| json!({"allOf": [form, is_part]}));

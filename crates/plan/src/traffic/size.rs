@@ -213,8 +213,8 @@ mod tests {
     fn parses_named_and_custom_mixes() {
         let Ok(FrameSize::Weighted { choices, .. }) = size(json!("imix")) else { panic!("a mix") };
         assert_eq!(choices, [(60, 700), (566, 400), (1514, 100)]);
-        let own = json!({"weight_pairs": {"custom": [{"size": 64, "weight": 1}]}});
-        let Ok(FrameSize::Weighted { choices, .. }) = size(own) else { panic!("a mix") };
+        let custom = json!({"weight_pairs": {"custom": [{"size": 64, "weight": 1}]}});
+        let Ok(FrameSize::Weighted { choices, .. }) = size(custom) else { panic!("a mix") };
         assert_eq!(choices, [(60, 1)]);
     }
 

@@ -97,8 +97,8 @@ fn remove(links: &mut Vec<ChainedStream>, index: usize, instead: Option<usize>) 
     let moved = |to: usize| if to > index { to - 1 } else { to };
     for link in links {
         let next = &mut link.stream.transmission.next;
-        let kept = if *next == Some(index) { instead } else { *next };
-        *next = kept.map(moved);
+        let successor = if *next == Some(index) { instead } else { *next };
+        *next = successor.map(moved);
     }
 }
 
@@ -111,9 +111,9 @@ fn send_duration(transmission: &Transmission) -> Option<Duration> {
         Mode::Time { duration: lasts } => lasts,
         Mode::Burst { frames } => span(frames),
         Mode::Bursts { frames, count, gap } => {
-            let whole = span(frames).as_nanos().saturating_mul(count);
+            let bursts_total = span(frames).as_nanos().saturating_mul(count);
             let between = gap.as_nanos().saturating_mul(count - 1);
-            Duration::from_nanos(whole.saturating_add(between))
+            Duration::from_nanos(bursts_total.saturating_add(between))
         }
     };
     Some(transmission.start_delay.saturating_add(sending))

@@ -581,16 +581,16 @@ impl Builder<'_> {
             variables[follower].advance = Advance::WhenWraps(index);
         }
         self.check_order(&variables)?;
-        let own = variables.len();
+        let count = variables.len();
         for (index, draft) in self.drafts.iter().enumerate() {
             if draft.is_split || variables[index].advance != Advance::EveryFrame {
                 continue;
             }
             if self.context.cores.get() > 1 {
-                variables[index].advance = Advance::WhenWraps(own);
+                variables[index].advance = Advance::WhenWraps(count);
             }
         }
-        if variables.iter().any(|variable| variable.advance == Advance::WhenWraps(own)) {
+        if variables.iter().any(|variable| variable.advance == Advance::WhenWraps(count)) {
             variables.push(Variable::new(Values::Counter {
                 start: 0,
                 min: 0,
@@ -603,7 +603,7 @@ impl Builder<'_> {
             Some(length) => double_mean(&variables[length].values),
             None => 2 * self.context.template.len() as u64,
         };
-        let variables = self.cached(variables, own)?;
+        let variables = self.cached(variables, count)?;
         Ok(Lowered { program: Program { variables, steps: self.steps }, double_length })
     }
 
@@ -622,7 +622,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn cached(&self, variables: Vec<Variable>, own: usize) -> Result<Vec<Variable>, TrexError> {
+    fn cached(&self, variables: Vec<Variable>, count: usize) -> Result<Vec<Variable>, TrexError> {
         let Context { cache, cores, path, .. } = *self.context;
         if cache == 0 || self.drafts.is_empty() {
             return Ok(variables);
@@ -632,7 +632,7 @@ impl Builder<'_> {
             return Err(TrexError::value(format!("{path}.vm.cache"), cache, expected));
         }
         let frames = u64::from(cache).max(cores.get());
-        let repeated = variables[..own].iter().map(|variable| {
+        let repeated = variables[..count].iter().map(|variable| {
             let values = (0..frames).map(|number| variable.value(number, &variables));
             Variable::new(Values::List(values.collect()))
         });

@@ -55,8 +55,8 @@ fn text(value: f64) -> Result<String, RateError> {
     if !value.is_finite() || value < 0.0 {
         return Err(RateError::NotANumber);
     }
-    let whole = format!("{value:.0}").len();
-    Ok(format!("{value:.0$}", DIGITS.saturating_sub(whole).min(9)))
+    let integer_digits = format!("{value:.0}").len();
+    Ok(format!("{value:.0$}", DIGITS.saturating_sub(integer_digits).min(9)))
 }
 
 /// Converts microseconds to a duration.
@@ -121,13 +121,13 @@ pub(super) fn multiply(
             }
             return Ok(());
         }
-        Multiplier::Frames(asked) => factor(loads, asked, "frames a second", |_| 1.0)?,
-        Multiplier::Bits(asked, layer) => {
-            factor(loads, asked, "bits a second", |length| bits(length, layer))?
+        Multiplier::Frames(target) => factor(loads, target, "frames a second", |_| 1.0)?,
+        Multiplier::Bits(target, layer) => {
+            factor(loads, target, "bits a second", |length| bits(length, layer))?
         }
         Multiplier::Percent(percent) => {
-            let asked = line_rate.per_second() * percent / 100.0;
-            factor(loads, asked, "bits a second", |length| bits(length, Layer::Wire))?
+            let target = line_rate.per_second() * percent / 100.0;
+            factor(loads, target, "bits a second", |length| bits(length, Layer::Wire))?
         }
     };
     for load in loads.iter_mut().filter(|load| !load.is_fixed) {
@@ -149,7 +149,7 @@ fn bits(double_length: u64, layer: Layer) -> f64 {
 /// Returns the factor at which the maximum load is the requested one.
 fn factor(
     loads: &[Load],
-    asked: f64,
+    target: f64,
     unit: &'static str,
     weight: impl Fn(u64) -> f64,
 ) -> Result<f64, TrexError> {
@@ -167,11 +167,11 @@ fn factor(
         // No rate to change.
         return Ok(1.0);
     }
-    if asked <= fixed {
-        let (asked, fixed) = (asked.to_string(), fixed.to_string());
-        return Err(TrexError::BelowFixed { requested: asked, fixed, unit });
+    if target <= fixed {
+        let (target, fixed) = (target.to_string(), fixed.to_string());
+        return Err(TrexError::BelowFixed { requested: target, fixed, unit });
     }
-    Ok((asked - fixed) / greatest)
+    Ok((target - fixed) / greatest)
 }
 
 /// Number of frames below which a burst does not count with its rate, and the length of the frame

@@ -116,10 +116,10 @@ fn checksums_can_be_absent_wrong_or_repaired() {
     captured[40..42].fill(0x55);
     assert!(!is_right(&captured));
     assert!(is_right(&stream(captured.clone(), ", fields: {udp.checksum: auto}", "").template));
-    let given =
+    let packet =
         stream(captured, ", fields: {udp.checksum: 7, ipv4.src: {increment: {count: 9}}}", "");
-    assert_eq!(given.template[40..42], [0, 7]);
-    assert!(!given.program.steps.iter().any(|step| step.target().start == 40));
+    assert_eq!(packet.template[40..42], [0, 7]);
+    assert!(!packet.program.steps.iter().any(|step| step.target().start == 40));
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn turn(side: Side, gap_us: u64, act: Action) -> Turn {
     Turn { side, gap: Duration::from_micros(gap_us), act }
 }
 
-fn says(side: Side, gap_us: u64, bytes: &[u8]) -> Turn {
+fn send_turn(side: Side, gap_us: u64, bytes: &[u8]) -> Turn {
     turn(side, gap_us, Action::Send(bytes.to_vec()))
 }
 
@@ -36,19 +36,19 @@ fn mail(port: u16) -> Conversation {
     conversation(
         port,
         vec![
-            says(server, 300, b"hello"),
-            says(client, 2 * MS + 400, b"list"),
-            says(client, 9 * MS, b" all\xff"),
-            says(server, 30 * MS, b"none"),
+            send_turn(server, 300, b"hello"),
+            send_turn(client, 2 * MS + 400, b"list"),
+            send_turn(client, 9 * MS, b" all\xff"),
+            send_turn(server, 30 * MS, b"none"),
             turn(server, 20, Action::Close),
             turn(client, 5 * MS, Action::Close),
         ],
     )
 }
 
-/// Reads a plan with a template whose `conversation` is `said`; the capture has these flows.
+/// Reads a plan with a template whose `conversation` is `setting`; the capture has these flows.
 fn read(
-    said: &str,
+    setting: &str,
     load: &str,
     flows: &[Result<Conversation, ConversationError>],
 ) -> Result<EmulationPlan, String> {
@@ -56,7 +56,7 @@ fn read(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\n\
          templates:\n\
          \x20 - name: mail\n\
-         \x20   conversation: {said}\n\
+         \x20   conversation: {setting}\n\
          \x20   client: {{tx: c, servers: 10.0.1.1, load: {load}}}\n\
          \x20   server: {{tx: s}}\n"
     );
@@ -108,8 +108,8 @@ fn each_side_waits_for_the_other_and_keeps_delays() {
 
 #[test]
 fn no_delay_is_the_default() {
-    let no_delay_of = |said: &str, fields: &str| {
-        let plan = read(said, &format!("{{concurrent: 1}}{fields}"), &[Ok(mail(110))]).unwrap();
+    let no_delay_of = |setting: &str, fields: &str| {
+        let plan = read(setting, &format!("{{concurrent: 1}}{fields}"), &[Ok(mail(110))]).unwrap();
         let template = &plan.templates[0];
         let sides =
             [&template.client.as_ref().unwrap().tcp, &template.server.as_ref().unwrap().tcp];
@@ -119,16 +119,16 @@ fn no_delay_is_the_default() {
     assert_eq!(no_delay(""), [Some(true); 2]);
     assert_eq!(no_delay(", tcp: {mss: 1000}"), [Some(true); 2]);
     assert_eq!(no_delay(", tcp: {no_delay: false}"), [Some(false), Some(true)]);
-    let said = "mail.pcap\n    tcp: {no_delay: false}";
-    assert_eq!(no_delay_of(said, ""), [Some(false); 2]);
+    let setting = "mail.pcap\n    tcp: {no_delay: false}";
+    assert_eq!(no_delay_of(setting, ""), [Some(false); 2]);
 }
 
 #[test]
 fn timing_drop_removes_all_but_the_server_delay() {
     let flows = [Ok(mail(110))];
-    for (said, wait) in [("timing: drop", None), ("server_delay: 1500us", Some(1_500))] {
-        let said = format!("{{file: mail.pcap, {said}}}");
-        let (client, server) = programs(&read(&said, "{concurrent: 1}", &flows).unwrap(), 0);
+    for (setting, wait) in [("timing: drop", None), ("server_delay: 1500us", Some(1_500))] {
+        let setting = format!("{{file: mail.pcap, {setting}}}");
+        let (client, server) = programs(&read(&setting, "{concurrent: 1}", &flows).unwrap(), 0);
         let expected =
             [Step::Receive(5), send(b"list all\xff"), Step::Receive(4), Step::WaitForClose];
         assert_eq!(client, expected);
@@ -143,22 +143,23 @@ fn timing_drop_removes_all_but_the_server_delay() {
 #[test]
 fn server_delay_can_be_random() {
     let [ms, s] = [Duration::from_millis, Duration::from_secs];
-    for (said, expected) in [
+    for (setting, expected) in [
         ("{min: 1ms, max: 3ms}", Step::Delay { min: ms(1), max: ms(3) }),
         ("{mean: 2ms}", Step::RandomDelay { mean: ms(2), stddev: None }),
         ("{mean: 2s, stddev: 1ms}", Step::RandomDelay { mean: s(2), stddev: Some(ms(1)) }),
     ] {
-        let said = format!("{{file: mail.pcap, server_delay: {said}}}");
-        let (_, server) = programs(&read(&said, "{concurrent: 1}", &[Ok(mail(110))]).unwrap(), 0);
+        let setting = format!("{{file: mail.pcap, server_delay: {setting}}}");
+        let (_, server) =
+            programs(&read(&setting, "{concurrent: 1}", &[Ok(mail(110))]).unwrap(), 0);
         assert_eq!(server, [send(b"hello"), Step::Receive(9), expected, send(b"none")]);
     }
     // The idle timeout of UDP flows allows for the delay.
-    let turns = vec![says(Side::Client, 0, b"one"), says(Side::Server, MS, b"two")];
+    let turns = vec![send_turn(Side::Client, 0, b"one"), send_turn(Side::Server, MS, b"two")];
     let flow = Conversation { transport: Transport::Udp, ..conversation(53, turns) };
-    for (said, idle) in [("2s", 4), ("{min: 1ms, max: 3s}", 6), ("{mean: 1s}", 40)] {
-        let said = format!("{{file: mail.pcap, server_delay: {said}}}");
+    for (setting, idle) in [("2s", 4), ("{min: 1ms, max: 3s}", 6), ("{mean: 1s}", 40)] {
+        let setting = format!("{{file: mail.pcap, server_delay: {setting}}}");
         let (client, server) =
-            programs(&read(&said, "{concurrent: 1}", &[Ok(flow.clone())]).unwrap(), 0);
+            programs(&read(&setting, "{concurrent: 1}", &[Ok(flow.clone())]).unwrap(), 0);
         let idle = Step::SetIdleTimeout { time: s(idle), receive_only: false };
         assert_eq!((&client[0], &server[0]), (&idle, &idle));
     }
@@ -168,23 +169,26 @@ fn server_delay_can_be_random() {
 fn keeps_the_end_of_a_connection() {
     let (client, server) = (Side::Client, Side::Server);
     let end = |turns: Vec<Turn>| {
-        let question = [says(client, 0, b"all?")];
+        let question = [send_turn(client, 0, b"all?")];
         let flow = conversation(80, question.into_iter().chain(turns).collect());
         programs(&read("mail.pcap", "{concurrent: 1}", &[Ok(flow)]).unwrap(), 0)
     };
     // The client closes its direction before the answer.
-    let half =
-        [turn(client, 0, Action::Close), says(server, 0, b"yes"), turn(server, 0, Action::Close)];
+    let half = [
+        turn(client, 0, Action::Close),
+        send_turn(server, 0, b"yes"),
+        turn(server, 0, Action::Close),
+    ];
     let expected = (vec![send(b"all?")], vec![Step::Receive(4), Step::WaitForClose, send(b"yes")]);
     assert_eq!(end(half.to_vec()), expected);
-    let reset = [says(server, 0, b"no"), turn(client, 3 * MS, Action::Reset)];
+    let reset = [send_turn(server, 0, b"no"), turn(client, 3 * MS, Action::Reset)];
     let expected = (
         vec![send(b"all?"), Step::Receive(2), delay(3), Step::Reset],
         vec![Step::Receive(4), send(b"no"), Step::WaitForClose],
     );
     assert_eq!(end(reset.to_vec()), expected);
     // Wait for the acknowledgement of the last data before a reset, or the reset discards it.
-    let pauses = [says(client, 3 * MS, b"!"), turn(client, 3 * MS, Action::Reset)];
+    let pauses = [send_turn(client, 3 * MS, b"!"), turn(client, 3 * MS, Action::Reset)];
     let expected = vec![
         Step::SetBlocking(false),
         send(b"all?"),
@@ -196,7 +200,7 @@ fn keeps_the_end_of_a_connection() {
     ];
     assert_eq!(end(pauses.to_vec()).0, expected);
     // If the capture ends before the close, the client closes after it has received all.
-    let open = [says(server, 0, b"no")];
+    let open = [send_turn(server, 0, b"no")];
     let expected = (
         vec![send(b"all?"), Step::Receive(2)],
         vec![Step::Receive(4), send(b"no"), Step::WaitForClose],
@@ -214,10 +218,10 @@ fn flows_of_a_capture_share_the_load() {
     assert_eq!(names, ["mail.1", "mail.3", "mail.4"]);
     let third = Rate::new(10, Duration::from_secs(3)).unwrap();
     let clients = plan.templates.iter().map(|template| template.client.as_ref().unwrap());
-    let asked: Vec<_> = clients.map(|it| (it.load, it.limit, it.server_port)).collect();
+    let loads: Vec<_> = clients.map(|it| (it.load, it.limit, it.server_port)).collect();
     let expected = [(3, 110), (3, 25), (2, 143)];
     assert_eq!(
-        asked,
+        loads,
         expected.map(|(limit, port)| (
             Load::Rate { rate: third, concurrent_max: None },
             Some(limit),
@@ -247,10 +251,10 @@ fn flows_of_a_capture_share_the_load() {
 fn udp_keeps_datagrams_and_survives_long_pauses() {
     let (client, server) = (Side::Client, Side::Server);
     let turns = vec![
-        says(client, 0, b"one"),
-        says(client, 20 * MS, b"two"),
-        says(server, 700 * MS, b"yes"),
-        says(server, 0, b""),
+        send_turn(client, 0, b"one"),
+        send_turn(client, 20 * MS, b"two"),
+        send_turn(server, 700 * MS, b"yes"),
+        send_turn(server, 0, b""),
     ];
     let flow = Conversation { transport: Transport::Udp, ..conversation(5060, turns) };
     let plan = read("mail.pcap", "{concurrent: 1}", &[Ok(flow)]).unwrap();
@@ -291,7 +295,7 @@ fn conversations_at_one_port_have_separate_servers() {
         .map(|template| {
             let servers = template.client.as_ref().unwrap().servers;
             let addresses = template.server.as_ref().unwrap().addresses;
-            assert!(addresses.is_none_or(|own| own == servers));
+            assert!(addresses.is_none_or(|addresses| addresses == servers));
             (servers.first.to_string(), servers.count, addresses.is_some())
         })
         .collect();
@@ -301,7 +305,10 @@ fn conversations_at_one_port_have_separate_servers() {
         ("10.0.1.4", 3, true),
         ("10.0.1.7", 4, true),
     ];
-    assert_eq!(parts, expected.map(|(first, count, own)| (first.to_owned(), count, own)));
+    assert_eq!(
+        parts,
+        expected.map(|(first, count, addresses)| (first.to_owned(), count, addresses))
+    );
     let alone = "ports: [{name: s}]\n\
                  templates: [{name: mail, conversation: mail.pcap, server: {tx: s}}]";
     let error = EmulationPlan::parse_with(alone, load).unwrap_err().to_string();
@@ -313,7 +320,7 @@ fn conversations_at_one_port_have_separate_servers() {
 #[test]
 fn first_bytes_select_the_conversation_at_one_address() {
     let asks = |text: &[u8]| {
-        conversation(80, vec![says(Side::Client, 0, text), says(Side::Server, 0, b"yes")])
+        conversation(80, vec![send_turn(Side::Client, 0, text), send_turn(Side::Server, 0, b"yes")])
     };
     let flows = [Ok(asks(b"GET /a")), Ok(mail(110)), Ok(asks(b"GET /b")), Ok(asks(b"PUT /"))];
     let plan = read("mail.pcap", "{concurrent: 4}", &flows).unwrap();
@@ -348,9 +355,9 @@ fn first_bytes_select_the_conversation_at_one_address() {
 fn errors_name_path_file_and_flow() {
     let hole = ConversationError::Truncated { packet: 7, found: 96, expected: 1_500 };
     let quiet = conversation(9, Vec::new());
-    let slow = conversation(1, vec![says(Side::Client, 5_000_000 * MS, b"x")]);
+    let slow = conversation(1, vec![send_turn(Side::Client, 5_000_000 * MS, b"x")]);
     let flows = [Ok(mail(110)), Err(hole), Ok(quiet), Ok(slow)];
-    for (said, load, expected) in [
+    for (setting, load, expected) in [
         ("other.pcap", "{concurrent: 1}", ": other.pcap: no such file"),
         (
             "7",
@@ -409,9 +416,9 @@ fn errors_name_path_file_and_flow() {
             ".server_delay: found \"2h\", expected at most 4294 s",
         ),
     ] {
-        let error = read(said, load, &flows).unwrap_err();
+        let error = read(setting, load, &flows).unwrap_err();
         let expected = format!("templates[0].conversation{expected}");
-        assert!(error.starts_with(&expected), "{said}: {error}");
+        assert!(error.starts_with(&expected), "{setting}: {error}");
     }
     let flows = [Ok(mail(110)), Ok(mail(143))];
     let error = read("mail.pcap", "{concurrent: 1}", &flows).unwrap_err();

@@ -88,19 +88,20 @@ fn http2_frames_delimit_messages() {
     assert_eq!(shown(&client), format!("{get}<message\n"));
     assert_eq!(shown(&server), always(&format!("<message\n{ok}\n")));
 
-    let said = "http: {version: 2, requests: 3, think_time: 1ms, response: {body: 9, delay: 5ms}}";
-    let (client, server) = programs(said, "cs").unwrap();
+    let preset =
+        "http: {version: 2, requests: 3, think_time: 1ms, response: {body: 9, delay: 5ms}}";
+    let (client, server) = programs(preset, "cs").unwrap();
     let round = format!("{get}<message\n");
     let expected = format!("2 times:\n{round}waits 1000 to 1000 us\nanew if closed\n.\n{round}");
     assert_eq!(shown(&client), expected);
     let answer = format!("<message\nwaits from then 5000 to 5000 us\n{ok}\n");
     assert_eq!(shown(&server), always(&answer));
     // A plan with one side gives the same program.
-    assert_eq!(shown(&programs(said, "c").unwrap().0), expected);
-    assert_eq!(shown(&programs(said, "s").unwrap().1), always(&answer));
+    assert_eq!(shown(&programs(preset, "c").unwrap().0), expected);
+    assert_eq!(shown(&programs(preset, "s").unwrap().1), always(&answer));
 
-    let said = "http: {version: 2, requests: 6, pipeline: 3}";
-    let (client, server) = programs(said, "cs").unwrap();
+    let preset = "http: {version: 2, requests: 6, pipeline: 3}";
+    let (client, server) = programs(preset, "cs").unwrap();
     let Step::Repeat { times: Some(1), steps } = &client[0] else { panic!("{client:?}") };
     let [Step::Send { text, .. }, messages, Step::Reconnect { .. }] = &steps[..] else {
         panic!("{steps:?}")
@@ -137,8 +138,8 @@ fn http2_frames_delimit_messages() {
 
 #[test]
 fn requests_contain_values_of_each_flow() {
-    let said = "http: {path: \"/${flow}/$${x}\", body: {text: a, size: 3, fill: b}}";
-    let (client, server) = programs(said, "cs").unwrap();
+    let preset = "http: {path: \"/${flow}/$${x}\", body: {text: a, size: 3, fill: b}}";
+    let (client, server) = programs(preset, "cs").unwrap();
     let [Step::SendComposed(request), Step::ReceiveMessageOrFail(MessageFraming::Http)] =
         &client[..]
     else {
@@ -156,8 +157,8 @@ fn requests_contain_values_of_each_flow() {
     // The length of such a request is unknown, so the server parses it.
     assert!(shown(&server).contains("<message\n"), "{server:?}");
 
-    let said = "http: {set: {n: {counter: 5}}, host: \"h${n}\", requests: 4, pipeline: 2}";
-    let (client, _) = programs(said, "c").unwrap();
+    let preset = "http: {set: {n: {counter: 5}}, host: \"h${n}\", requests: 4, pipeline: 2}";
+    let (client, _) = programs(preset, "c").unwrap();
     let [
         Step::Set { variable: set, value: 2 },
         Step::Label(next),
@@ -192,8 +193,8 @@ fn requests_contain_values_of_each_flow() {
 
 #[test]
 fn several_requests_share_a_connection() {
-    let said = "http: {requests: 3, think_time: {min: 1ms, max: 2ms}, response: {delay: 5ms}}";
-    let (client, server) = programs(said, "cs").unwrap();
+    let preset = "http: {requests: 3, think_time: {min: 1ms, max: 2ms}, response: {delay: 5ms}}";
+    let (client, server) = programs(preset, "cs").unwrap();
     let round = format!("{GET}\\r\\n\"\n<97\n");
     let expected = format!("2 times:\n{round}waits 1000 to 2000 us\nanew if closed\n.\n{round}");
     assert_eq!(shown(&client), expected);
@@ -217,10 +218,10 @@ fn several_requests_share_a_connection() {
 
 #[test]
 fn http_uses_methods_headers_bodies_and_chunks_of_the_plan() {
-    let said = "http: {method: POST, path: /form, host: a.test, body: \"x=1\", \
+    let preset = "http: {method: POST, path: /form, host: a.test, body: \"x=1\", \
                 headers: {accept: text/html, X-Number: 7}, \
                 response: {status: 404, headers: {content-type: text/plain}, body: \"none at all\", chunk: 6}}";
-    let (client, server) = programs(said, "cs").unwrap();
+    let (client, server) = programs(preset, "cs").unwrap();
     let request = r#">"POST /form HTTP/1.1\r\nHost: a.test\r\nUser-Agent: wirestorm\r\nAccept: text/html\r\nX-Number: 7\r\nConnection: close\r\nContent-Length: 3\r\n\r\nx=1""#;
     assert!(shown(&client).starts_with(request), "{}", shown(&client));
     let response = r#">"HTTP/1.1 404 Not Found\r\nServer: wirestorm\r\nContent-Type: text/plain\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nnone a\r\n5\r\nt all\r\n0\r\n\r\n""#;
@@ -237,25 +238,25 @@ fn http_uses_methods_headers_bodies_and_chunks_of_the_plan() {
 
 #[test]
 fn clients_parse_responses_of_other_servers() {
-    for said in ["http: {}", "http: {requests: 1}", "http: {requests: \"0x1\"}"] {
-        let (client, _) = programs(said, "c").unwrap();
+    for preset in ["http: {}", "http: {requests: 1}", "http: {requests: \"0x1\"}"] {
+        let (client, _) = programs(preset, "c").unwrap();
         assert_eq!(
             shown(&client),
             format!("{GET}Connection: close\\r\\n\\r\\n\"\n<whole message\n"),
-            "{said}"
+            "{preset}"
         );
     }
-    for (said, waits, kept) in [
+    for (preset, waits, reuse) in [
         ("response_bytes: 900", "ReceiveOrFail(900)", "anew if closed\n"),
         ("think_time: 0s", "<whole message", "anew unless kept\n"),
         ("method: HEAD", "NeedWhole(HttpHead)", "anew unless kept\n"),
         ("reconnect: false", "<whole message", "kept\nNeedOpen\n"),
         ("reconnect: false, response_bytes: 900", "ReceiveOrFail(900)", "NeedOpen\n"),
     ] {
-        let (client, _) = programs(&format!("http: {{requests: 2, {said}}}"), "c").unwrap();
+        let (client, _) = programs(&format!("http: {{requests: 2, {preset}}}"), "c").unwrap();
         let shown = shown(&client).replace("waits 0 to 0 us\n", "").replace("HEAD /", "GET /");
         let round = format!("{GET}\\r\\n\"\n{waits}\n");
-        assert_eq!(shown, format!("1 times:\n{round}{kept}.\n{round}"));
+        assert_eq!(shown, format!("1 times:\n{round}{reuse}.\n{round}"));
     }
     let (client, _) = programs("http: {requests: 6, pipeline: 3}", "c").unwrap();
     let lines = shown(&client).lines().skip(2).map(|it| format!("{it}\n")).collect::<String>();
@@ -279,8 +280,8 @@ fn clients_parse_responses_of_other_servers() {
 
 #[test]
 fn servers_parse_requests_of_other_clients() {
-    let said = "http: {requests: 2, response: {body: 1, delay: 5ms}}";
-    let (_, server) = programs(said, "s").unwrap();
+    let preset = "http: {requests: 2, response: {body: 1, delay: 5ms}}";
+    let (_, server) = programs(preset, "s").unwrap();
     let response = |more: &str| {
         let head = r#">"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\n"#;
         format!("{head}{more}Content-Length: 1\\r\\n\\r\\n\"")
@@ -289,14 +290,16 @@ fn servers_parse_requests_of_other_clients() {
     let begin = "at once\nLabel(Label(0))\n<message\nwaits from then 5000 to 5000 us\nJump { to: \
                  Label(1), when: Received(Matches(Pattern(Regex(\"\\\\AHEAD \")))) }\n";
     let end = "Jump { to: Label(2), when: Always }\nLabel(Label(1))\n";
-    let whole = response("");
-    let expected =
-        format!("{begin}{whole} and 1 more\n{next}{end}{whole}\n{next}Label(Label(2))\n");
+    let response_sent = response("");
+    let expected = format!(
+        "{begin}{response_sent} and 1 more\n{next}{end}{response_sent}\n{next}Label(Label(2))\n"
+    );
     assert_eq!(shown(&server), expected);
     // After a single request the server announces the close, and closes.
-    let (_, server) = programs(&said.replace("2", "1"), "s").unwrap();
-    let whole = response("Connection: close\\r\\n");
-    let expected = format!("{begin}{whole} and 1 more\n{end}{whole}\nLabel(Label(2))\n");
+    let (_, server) = programs(&preset.replace("2", "1"), "s").unwrap();
+    let response_sent = response("Connection: close\\r\\n");
+    let expected =
+        format!("{begin}{response_sent} and 1 more\n{end}{response_sent}\nLabel(Label(2))\n");
     assert_eq!(shown(&server), expected);
 
     // If first bytes select the server, it reads a fixed number of bytes.
@@ -335,7 +338,7 @@ fn timed(steps: &[Step]) -> String {
 
 #[test]
 fn clients_time_each_transaction() {
-    for (said, sides, expected) in [
+    for (preset, sides, expected) in [
         ("http: {}", "cs", "... http starts ... http ends ..."),
         ("http: {response_bytes: 9}", "c", "... http starts ... http ends"),
         ("http: {}", "c", "... http starts ... http ends"),
@@ -363,11 +366,11 @@ fn clients_time_each_transaction() {
         ("dns: {queries: 2}", "cs", "dns starts ... dns ends dns starts ... dns ends"),
         ("rtp: {}", "cs", "..."),
     ] {
-        let (client, server) = timed_programs(said, sides).unwrap();
-        assert_eq!(timed(&client), expected, "{said} of {sides}");
-        assert!(!timed(&server).contains("starts"), "{said} of {sides}");
-        let (client, _) = programs(said, sides).unwrap();
-        assert!(!timed(&client).contains("starts"), "{said} of {sides}");
+        let (client, server) = timed_programs(preset, sides).unwrap();
+        assert_eq!(timed(&client), expected, "{preset} of {sides}");
+        assert!(!timed(&server).contains("starts"), "{preset} of {sides}");
+        let (client, _) = programs(preset, sides).unwrap();
+        assert!(!timed(&client).contains("starts"), "{preset} of {sides}");
     }
     // The connection setup does not count towards the transaction.
     let (client, _) = timed_programs("http: {}", "cs").unwrap();
@@ -398,7 +401,7 @@ fn delays_can_have_any_distribution() {
     let mean = Duration::from_millis(300);
     let normal = Step::RandomDelay { mean, stddev: Some(Duration::from_millis(50)) };
     let exponential = Step::RandomDelay { mean, stddev: None };
-    for (said, sides, of_client, of_server) in [
+    for (preset, sides, of_client, of_server) in [
         ("http: {requests: 3, think_time: EXP, response: {delay: NORM}}", "cs", 1, 2),
         ("http: {response: {delay: NORM}}", "s", 0, 1),
         ("http: {requests: 3, think_time: EXP}", "c", 1, 0),
@@ -413,10 +416,10 @@ fn delays_can_have_any_distribution() {
         ("dns: {queries: 2, delay: NORM}", "cs", 0, 2),
     ] {
         let fields =
-            said.replace("EXP", "{mean: 300ms}").replace("NORM", "{mean: 300ms, stddev: 50ms}");
+            preset.replace("EXP", "{mean: 300ms}").replace("NORM", "{mean: 300ms, stddev: 50ms}");
         let (client, server) = programs(&fields, sides).unwrap();
-        assert_eq!(waits(&client), vec![exponential.clone(); of_client], "{said} of {sides}");
-        assert_eq!(waits(&server), vec![normal.clone(); of_server], "{said} of {sides}");
+        assert_eq!(waits(&client), vec![exponential.clone(); of_client], "{preset} of {sides}");
+        assert_eq!(waits(&server), vec![normal.clone(); of_server], "{preset} of {sides}");
     }
 }
 
@@ -431,12 +434,12 @@ fn clients_check_replies_of_other_servers() {
     };
     let shown = self::shown(&client);
     assert!(shown.starts_with(&format!("at once\n{}>\"EHLO", needs("^220", "Some(Label(0))"))));
-    let said = format!(
+    let expected = format!(
         "{}smtp ends\n.\nLabel(Label(0))\n>\"QUIT\\r\\n\"\n{}",
         needs("^250", "Some(Label(0))"),
         needs("^221", "None")
     );
-    assert!(shown.ends_with(&said), "{shown}");
+    assert!(shown.ends_with(&preset), "{shown}");
     // The client waits while media arrive, and skips them with each further request.
     for (packets, repeats, rest) in [(2, None, 40), (250, Some(1), 0), (1_003, Some(4), 60)] {
         let (client, _) = programs(&format!("rtsp: {{packets: {packets}}}"), "c").unwrap();
@@ -465,9 +468,9 @@ fn clients_check_replies_of_other_servers() {
 
 #[test]
 fn smtp_sends_a_message_line_by_line() {
-    let said =
+    let preset =
         "smtp: {from: a@b.test, to: c@d.test, message: \"one\\n.two\", messages: 2, delay: 1ms}";
-    let (client, server) = programs(said, "cs").unwrap();
+    let (client, server) = programs(preset, "cs").unwrap();
     let expected = r#"<34
 >"EHLO client.example.net\r\n"
 <62
@@ -488,8 +491,8 @@ until it closes
     assert_eq!(shown(&client), expected);
     let answers = shown(&server);
     assert!(answers.starts_with("waits 1000 to 1000 us\n>\"220 "), "{answers}");
-    let own = "smtp: {message: 5000}";
-    let (client, _) = programs(own, "cs").unwrap();
+    let preset = "smtp: {message: 5000}";
+    let (client, _) = programs(preset, "cs").unwrap();
     let longest = client.iter().filter_map(|step| match step {
         Step::Send { text, .. } => Some(text.clone()),
         _ => None,
@@ -525,8 +528,8 @@ fn transfers(templates: &[Template]) -> Vec<(&str, String, String)> {
 
 #[test]
 fn each_ftp_transfer_is_a_template_of_its_own() {
-    let said = "files: [{name: a, size: 9000}, b], upload: [{name: c, size: 0}], list: [NLST]";
-    let templates = ftp(said, "cs").unwrap();
+    let preset = "files: [{name: a, size: 9000}, b], upload: [{name: c, size: 0}], list: [NLST]";
+    let templates = ftp(preset, "cs").unwrap();
     let closed = "until it closes\n".to_owned();
     let expected = [
         ("nlst", closed.clone(), "at once\n>\"a\\r\\nb\\r\\n\"\n".to_owned()),
@@ -646,7 +649,7 @@ fn idle_timeouts_allow_for_the_longest_delay() {
         Some(Step::SetIdleTimeout { time, receive_only: false }) => time.as_nanos() / 1_000_000,
         _ => 0,
     };
-    for (said, expected) in [
+    for (preset, expected) in [
         ("dns: {}", 0),
         ("dns: {delay: 400ms}", 0),
         ("dns: {delay: 1200ms}", 2_400),
@@ -658,8 +661,8 @@ fn idle_timeouts_allow_for_the_longest_delay() {
         ("rtp: {}", 0),
         ("sip: {packets: 1000}", 40_000),
     ] {
-        let (client, server) = programs(said, "cs").unwrap();
-        assert_eq!((idle(&client), idle(&server)), (expected, expected), "{said}");
+        let (client, server) = programs(preset, "cs").unwrap();
+        assert_eq!((idle(&client), idle(&server)), (expected, expected), "{preset}");
     }
     // Other hosts may ring and talk for any time.
     assert_eq!(idle(&programs("sip: {}", "c").unwrap().0), 32_000);
@@ -681,21 +684,26 @@ fn each_side_awaits_the_bytes_that_the_other_sends() {
             _ => (sent, awaited),
         })
     }
-    for said in [
+    for preset in [
         "http: {requests: 12, pipeline: 4, body: 77, response: {body: 5000, chunk: 999}}",
         "http: {response: {body: 70000000}}",
         "http: {method: HEAD, requests: 2, response: {body: 5}}",
         "smtp: {messages: 3, message: 3000}",
     ] {
-        let (client, server) = programs(said, "cs").unwrap();
-        let ((asked, got), (answered, heard)) = (count(&client), count(&server));
-        assert_eq!((asked, answered), (heard, got), "{said}");
+        let (client, server) = programs(preset, "cs").unwrap();
+        let ((requests_sent, responses_received), (responses_sent, requests_received)) =
+            (count(&client), count(&server));
+        assert_eq!(
+            (requests_sent, responses_sent),
+            (requests_received, responses_received),
+            "{preset}"
+        );
     }
 }
 
 #[test]
 fn every_error_has_its_path() {
-    for (said, sides, expected) in [
+    for (preset, sides, expected) in [
         ("http: {path: a b}", "cs", "http.path: found \"a b\", expected a word without spaces"),
         ("http: {method: \"A/B\"}", "cs", "http.method: found \"A/B\", expected a method"),
         ("http: {meth: GET}", "cs", "http.meth: found an unknown field, expected method?"),
@@ -788,7 +796,7 @@ fn every_error_has_its_path() {
         ("sip: {packets: 9, talk_time: 1s}", "cs", "sip.talk: follows from `packets`"),
         ("ftp: {files: [\"a\\tb\"]}", "cs", "ftp.files[0]: found \"a\\tb\", expected a word"),
     ] {
-        let error = programs(said, sides).unwrap_err();
-        assert!(error.starts_with(&format!("templates[0].{expected}")), "{said}: {error}");
+        let error = programs(preset, sides).unwrap_err();
+        assert!(error.starts_with(&format!("templates[0].{expected}")), "{preset}: {error}");
     }
 }

@@ -125,9 +125,9 @@ fn ranges_extend_to_a_multiple_of_the_step() {
 fn variables_can_use_all_64_bits() {
     let all = [flow_var("a", 8, "inc", 0, u64::MAX, 1)];
     assert_eq!(values(&all, 0, 3), [0, 1, 2]);
-    let drawn = values(&[flow_var("a", 8, "random", 0, u64::MAX, 1)], 0, 200);
-    assert!(drawn.iter().any(|value| *value > u128::from(u64::MAX) / 2));
-    assert!(drawn.iter().all(|value| *value <= u128::from(u64::MAX)));
+    let random_values = values(&[flow_var("a", 8, "random", 0, u64::MAX, 1)], 0, 200);
+    assert!(random_values.iter().any(|value| *value > u128::from(u64::MAX) / 2));
+    assert!(random_values.iter().all(|value| *value <= u128::from(u64::MAX)));
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn random_values_cover_the_range_and_differ_between_variables_and_streams() {
     ]);
     let seeded = with(two.clone(), "random_seed", json!(5));
     let streams = lowered(&[two.clone(), two, seeded.clone(), seeded]);
-    let drawn: Vec<_> = [(0, 0), (0, 1), (1, 0), (2, 0)]
+    let random_values: Vec<_> = [(0, 0), (0, 1), (1, 0), (2, 0)]
         .map(|(stream, variable)| values_of(&streams[stream], variable, 2_000))
         .into();
-    for (index, values) in drawn.iter().enumerate() {
+    for (index, values) in random_values.iter().enumerate() {
         assert!(values.iter().all(|value| (100..=65_535).contains(value)));
         assert!(values.iter().filter(|value| **value >= 32_768).count() > 800);
-        assert!(drawn[index + 1..].iter().all(|other| other != values), "{index}");
+        assert!(random_values[index + 1..].iter().all(|other| other != values), "{index}");
     }
     assert_eq!(values_of(&streams[2], 1, 50), values_of(&streams[3], 1, 50), "the same seed");
 }
@@ -160,8 +160,8 @@ fn lists_advance_by_their_step() {
     assert_eq!(values(&[list("inc", 2)], 0, 6), [10, 30, 50, 20, 40, 10]);
     assert_eq!(values(&[list("dec", 1)], 0, 6), [50, 40, 30, 20, 10, 50]);
     assert_eq!(values(&[list("dec", 5)], 0, 3), [50, 50, 50]);
-    let drawn = values(&[list("random", 1)], 0, 200);
-    assert!([10, 20, 30, 40, 50].iter().all(|value| drawn.contains(value)));
+    let random_values = values(&[list("random", 1)], 0, 200);
+    assert!([10, 20, 30, 40, 50].iter().all(|value| random_values.contains(value)));
     assert_error(
         &[instructions(&[list("inc", 6)])],
         "[0].vm.instructions[0].value_list: found 5 values, step 6",
@@ -175,12 +175,12 @@ fn lists_advance_by_their_step() {
 fn next_variables_advance_when_the_previous_wraps() {
     let mut first = flow_var("a", 1, "inc", 0, 1, 1);
     first["next_var"] = json!("b");
-    let drawn = json!({
+    let random = json!({
         "type": "flow_var_rand_limit", "name": "b", "size": 1, "limit": 3, "seed": 9,
         "min_value": 0, "max_value": 255, "split_to_cores": false, "next_var": "c",
     });
     let last = flow_var("c", 1, "inc", 5, 9, 1);
-    let streams = lowered(&[instructions(&[last, first, drawn])]);
+    let streams = lowered(&[instructions(&[last, first, random])]);
     assert_eq!(values_of(&streams[0], 1, 6), [0, 1, 0, 1, 0, 1]);
     let b = values_of(&streams[0], 2, 12);
     assert_eq!(b[..6], [b[0], b[0], b[2], b[2], b[4], b[4]]);
@@ -202,9 +202,9 @@ fn cyclic_or_shared_next_variables_are_errors() {
         "[0].vm.instructions[1].next_var: found \"c\", expected a variable that follows no other",
     );
     assert_error(&[instructions(&[next("a", "d")])], "there is no variable named \"d\"");
-    let mut drawn = next("a", "b");
-    drawn["op"] = json!("random");
-    assert_error(&[instructions(&[drawn, flow_var("b", 1, "inc", 0, 1, 1)])], "has no order");
+    let mut random = next("a", "b");
+    random["op"] = json!("random");
+    assert_error(&[instructions(&[random, flow_var("b", 1, "inc", 0, 1, 1)])], "has no order");
 }
 
 #[test]
@@ -250,9 +250,9 @@ fn a_cached_stream_repeats_its_first_frames() {
 
 #[test]
 fn unsplit_variables_are_equal_on_every_core() {
-    let mut own = flow_var("a", 1, "inc", 0, 2, 1);
-    own["split_to_cores"] = json!(false);
-    let document = instructions(&[own, flow_var("b", 1, "inc", 0, 9, 1)]);
+    let mut unsplit = flow_var("a", 1, "inc", 0, 2, 1);
+    unsplit["split_to_cores"] = json!(false);
+    let document = instructions(&[unsplit, flow_var("b", 1, "inc", 0, 9, 1)]);
     let cores = NonZeroU64::new(2).expect("not zero");
     let options = LowerOptions { cores, ..LowerOptions::simulator() };
     let streams = lowered_with(&options, &[document]);
@@ -559,14 +559,14 @@ fn statistics_of_kernel_frames_are_errors() {
     arp[12..14].copy_from_slice(&[8, 6]);
     let mut fragment = udp(60);
     (fragment[23], fragment[20]) = (1, 0x20);
-    for (packet, said) in [(&arp, "statistics of ARP"), (&fragment, "fragments of ICMP")] {
+    for (packet, expected) in [(&arp, "statistics of ARP"), (&fragment, "fragments of ICMP")] {
         let binary = json!({ "binary": base64(packet), "meta": "" });
         let plain = with(stream(), "packet", binary);
         assert!(lower(&document(std::slice::from_ref(&plain)), &signed).is_ok());
         let rule = json!({ "enabled": true, "stream_id": 7, "rule_type": "stats" });
         let counted = document(&[with(plain, "flow_stats", rule)]);
         let error = lower(&counted, &signed).unwrap_err().to_string();
-        assert!(error.starts_with("[0].flow_stats") && error.contains(said), "{error}");
+        assert!(error.starts_with("[0].flow_stats") && error.contains(expected), "{error}");
     }
 }
 

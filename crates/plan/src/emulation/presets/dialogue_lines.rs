@@ -67,10 +67,10 @@ pub(in crate::emulation) enum PlayedSides {
 /// Compiles a dialogue into the programs of client and server.
 pub(super) fn programs(lines: &[Line], who: PlayedSides, transport: Transport) -> [Vec<Step>; 2] {
     let mut programs = [Side::Client, Side::Server].map(|side| {
-        let mut own = SideCompiler::new(side, who, transport);
-        own.compile(lines);
-        own.receive_pending();
-        own.steps
+        let mut compiler = SideCompiler::new(side, who, transport);
+        compiler.compile(lines);
+        compiler.receive_pending();
+        compiler.steps
     });
     if transport == Transport::Udp {
         let longest = programs.iter().map(|steps| longest_delay(steps)).max();

@@ -21,7 +21,7 @@ const LABEL_MAX: usize = 63;
 const NAME_MAX: usize = 253;
 
 /// Settings of the preset.
-struct Asked {
+struct DnsSettings {
     labels: Vec<String>,
     is_ipv6: bool,
     answers: u16,
@@ -29,7 +29,7 @@ struct Asked {
     wait: Option<Line>,
 }
 
-fn read_asked(place: &ValueAt<'_>) -> Result<Asked, PlanError> {
+fn read_settings(place: &ValueAt<'_>) -> Result<DnsSettings, PlanError> {
     let fields = place.fields(&DNS)?;
     let name = word(fields.get("name"), "www.example.net")?;
     let labels: Vec<_> = name.trim_end_matches('.').split('.').map(str::to_owned).collect();
@@ -50,12 +50,12 @@ fn read_asked(place: &ValueAt<'_>) -> Result<Asked, PlanError> {
     let answers = fields.get("answers").map_or(Ok(1), |it| it.integer(0, 40))? as u16;
     let queries = fields.get("queries").map_or(Ok(1), |it| it.integer(1, 10_000))? as u16;
     let wait = wait(fields.get("delay"), Side::Server)?;
-    Ok(Asked { labels, is_ipv6, answers, queries, wait })
+    Ok(DnsSettings { labels, is_ipv6, answers, queries, wait })
 }
 
 /// Returns the dialogue of Wirestorm's own clients and servers.
 pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
-    let Asked { labels, is_ipv6, answers, queries, wait } = read_asked(place)?;
+    let DnsSettings { labels, is_ipv6, answers, queries, wait } = read_settings(place)?;
     let mut lines = Vec::new();
     for number in 1..=queries {
         let question = Question { number, labels: &labels, is_ipv6 };
@@ -68,7 +68,7 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
 /// Returns the program of a client for other hosts' servers. It ignores answers with another ID and
 /// fails at a response code other than NOERROR.
 pub(super) fn client(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
-    let Asked { labels, is_ipv6, queries, wait, .. } = read_asked(place)?;
+    let DnsSettings { labels, is_ipv6, queries, wait, .. } = read_settings(place)?;
     let mut steps: Vec<_> = stay_through(&steps_of(wait)).into_iter().collect();
     for number in 1..=queries {
         let text = Question { number, labels: &labels, is_ipv6 }.query();
@@ -100,7 +100,7 @@ pub(super) fn server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     const OURS: Label = Label(0);
     const KNOWN: Label = Label(1);
     const END: Label = Label(2);
-    let Asked { is_ipv6, answers, queries, wait, .. } = read_asked(place)?;
+    let DnsSettings { is_ipv6, answers, queries, wait, .. } = read_settings(place)?;
     let pattern = |text: &str| Pattern::new(text).map_err(|error| place.message_error(error));
     // A query (section 4.1.1) with one question. Its name ends at the first zero byte, which holds
     // for names without zero bytes in their labels.

@@ -41,7 +41,7 @@ impl File {
 }
 
 /// Settings of the preset.
-struct Asked<'a> {
+struct FtpSettings<'a> {
     host: String,
     user: String,
     password: String,
@@ -76,25 +76,26 @@ pub(super) fn read(
     who: PlayedSides,
     has_tls: bool,
 ) -> Result<Vec<Dialogue>, PlanError> {
-    let asked = read_asked(place, has_tls)?;
-    let transfers = transfers(&asked, who);
+    let settings = read_settings(place, has_tls)?;
+    let transfers = transfers(&settings, who);
     let group = |transfer: &Transfer| format!("{name}.{}", transfer.part);
-    let speech = |client: Vec<Value>, server: Vec<Value>| {
+    let dialogue = |client: Vec<Value>, server: Vec<Value>| {
         let (client, server) = (steps(client, place)?, steps(server, place)?);
         Ok(Dialogue { client, server, ..Dialogue::of(Transport::Tcp, 21) })
     };
-    let control = speech(client(&asked, &transfers, group), server(&asked, &transfers, group))?;
-    let mut speeches = vec![control];
+    let control =
+        dialogue(client(&settings, &transfers, group), server(&settings, &transfers, group))?;
+    let mut dialogues = vec![control];
     for transfer in &transfers {
-        let data = speech(transfer.client.clone(), transfer.server.clone())?;
+        let data = dialogue(transfer.client.clone(), transfer.server.clone())?;
         let part = Some(transfer.part.clone());
         let on_demand = Some(OnDemand { group: group(transfer), listen: None });
-        speeches.push(Dialogue { part, on_demand, ..data });
+        dialogues.push(Dialogue { part, on_demand, ..data });
     }
-    Ok(speeches)
+    Ok(dialogues)
 }
 
-fn read_asked<'a>(place: &ValueAt<'a>, has_tls: bool) -> Result<Asked<'a>, PlanError> {
+fn read_settings<'a>(place: &ValueAt<'a>, has_tls: bool) -> Result<FtpSettings<'a>, PlanError> {
     let fields = place.fields(&FTP)?;
     let files = match fields.get("files") {
         None => vec![File { name: "readme.txt".to_owned(), size: None }],
@@ -115,7 +116,7 @@ fn read_asked<'a>(place: &ValueAt<'a>, has_tls: bool) -> Result<Asked<'a>, PlanE
     delay.as_ref().map(read_delay).transpose()?;
     let ports = fields.get("data_ports").map(|it| read_ports(&it)).transpose()?;
     let ports = ports.unwrap_or(DYNAMIC_PORTS);
-    Ok(Asked {
+    Ok(FtpSettings {
         host: escape_values(word(fields.get("host"), "ftp.example.net")?),
         user: escape_values(word(fields.get("user"), "anonymous")?),
         password: escape_values(word(fields.get("password"), "guest@example.net")?),
@@ -160,13 +161,14 @@ fn read_files(place: &ValueAt<'_>) -> Result<Vec<File>, PlanError> {
     Ok(files)
 }
 
-fn transfers(asked: &Asked<'_>, who: PlayedSides) -> Vec<Transfer> {
+fn transfers(settings: &FtpSettings<'_>, who: PlayedSides) -> Vec<Transfer> {
     let mut transfers = Vec::new();
     // Without blocking, FIN leaves with the last data instead of after its acknowledgement.
-    let say = |said: Value| vec![json!({"blocking": false}), json!({"send": said})];
+    let send_non_blocking =
+        |payload: Value| vec![json!({"blocking": false}), json!({"send": payload})];
     let send = |size: u32| match size {
         0 => vec![json!("connect")],
-        size => say(json!({"size": size})),
+        size => send_non_blocking(json!({"size": size})),
     };
     // Receives up to the close, and fails if the file is shorter than its known size.
     let take = |size: Option<u32>| {
@@ -177,7 +179,8 @@ fn transfers(asked: &Asked<'_>, who: PlayedSides) -> Vec<Transfer> {
         PlayedSides::Both => Some(file.length()),
         PlayedSides::Client | PlayedSides::Server => file.size,
     };
-    let is_listed = |listing: &str| asked.listings.contains(&listing) || who == PlayedSides::Server;
+    let is_listed =
+        |listing: &str| settings.listings.contains(&listing) || who == PlayedSides::Server;
     for listing in LISTINGS.into_iter().filter(|it| is_listed(it)) {
         let line = |file: &File| match listing {
             "LIST" => format!(
@@ -187,16 +190,20 @@ fn transfers(asked: &Asked<'_>, who: PlayedSides) -> Vec<Transfer> {
             ),
             _ => format!("{}\r\n", escape_values(file.name.clone())),
         };
-        let text: String = asked.files.iter().map(line).collect();
+        let text: String = settings.files.iter().map(line).collect();
         transfers.push(Transfer {
             command: listing.to_owned(),
             part: listing.to_lowercase(),
             client: take(None),
-            server: if text.is_empty() { vec![json!("connect")] } else { say(json!(text)) },
+            server: if text.is_empty() {
+                vec![json!("connect")]
+            } else {
+                send_non_blocking(json!(text))
+            },
         });
     }
-    let is_fetched = asked.fetches || who == PlayedSides::Server;
-    for file in asked.files.iter().filter(|_| is_fetched) {
+    let is_fetched = settings.fetches || who == PlayedSides::Server;
+    for file in settings.files.iter().filter(|_| is_fetched) {
         transfers.push(Transfer {
             command: format!("RETR {}", file.name),
             part: format!("retr.{}", file.name),
@@ -204,7 +211,7 @@ fn transfers(asked: &Asked<'_>, who: PlayedSides) -> Vec<Transfer> {
             server: send(file.length()),
         });
     }
-    for file in &asked.upload {
+    for file in &settings.upload {
         transfers.push(Transfer {
             command: format!("STOR {}", file.name),
             part: format!("stor.{}", file.name),
@@ -228,27 +235,27 @@ const STORE_ANY: &str = "STOR";
 
 /// Returns the client's program for the control connection.
 fn client(
-    asked: &Asked<'_>,
+    settings: &FtpSettings<'_>,
     transfers: &[Transfer],
     group: impl Fn(&Transfer) -> String,
 ) -> Vec<Value> {
     let mut steps = vec![json!({"blocking": false})];
     expect_reply(&mut steps, "^220");
-    if asked.has_tls {
+    if settings.has_tls {
         send_line(&mut steps, "AUTH TLS");
         expect_reply(&mut steps, "^234");
         steps.push(json!("start_tls"));
     }
-    send_line(&mut steps, &format!("USER {}", asked.user));
+    send_line(&mut steps, &format!("USER {}", settings.user));
     steps.extend([
         json!({"receive": {"message": "reply"}}),
         json!({"jump": {"to": "in", "received": {"pattern": "^230"}}}),
         json!({"expect": {"pattern": "^331"}}),
     ]);
-    send_line(&mut steps, &format!("PASS {}", asked.password));
+    send_line(&mut steps, &format!("PASS {}", settings.password));
     expect_reply(&mut steps, "^2");
     steps.push(json!({"label": "in"}));
-    if asked.has_tls {
+    if settings.has_tls {
         // RFC 4217 section 9: "the PROT command MUST be preceded by a PBSZ command". TLS needs no
         // size of protected blocks, so the size is 0.
         for command in ["PBSZ 0", "PROT P"] {
@@ -294,7 +301,7 @@ fn client(
         expect_reply(&mut round, "^2[25]");
         round.push(json!({"transaction": {"end": transaction}}));
     }
-    match asked.rounds {
+    match settings.rounds {
         _ if round.is_empty() => {}
         1 => steps.append(&mut round),
         times => steps.push(json!({"repeat": {"times": times, "steps": round}})),
@@ -307,7 +314,7 @@ fn client(
 
 /// Returns the server's program for the control connection: a command loop.
 fn server(
-    asked: &Asked<'_>,
+    settings: &FtpSettings<'_>,
     transfers: &[Transfer],
     group: impl Fn(&Transfer) -> String,
 ) -> Vec<Value> {
@@ -320,7 +327,7 @@ fn server(
             // Arguments may be options and directories.
             None => format!("^{}", transfer.command),
         };
-        let mut steps: Vec<_> = asked.has_tls.then(|| unprotected.clone()).into_iter().collect();
+        let mut steps: Vec<_> = settings.has_tls.then(|| unprotected.clone()).into_iter().collect();
         steps.extend([
             json!({"jump": {"to": "no port", "variable": "port", "equal": 0}}),
             json!({"select_group": group(transfer)}),
@@ -328,7 +335,7 @@ fn server(
         ]);
         commands.command(&pattern, steps);
     }
-    let listen = json!({"listen": {"variable": "port", "ports": asked.data_ports}});
+    let listen = json!({"listen": {"variable": "port", "ports": settings.data_ports}});
     commands.reply(
         r"^EPSV(?: [12])?\r",
         vec![listen.clone()],
@@ -336,13 +343,13 @@ fn server(
     );
     let passive = "227 Entering passive mode (${server:octets},${port:octets})";
     commands.reply(r"^PASV\r", vec![listen], passive);
-    for file in &asked.files {
+    for file in &settings.files {
         let name = literal(&file.name);
         let size = format!("213 {}", file.length());
         commands.reply(&format!(r"^SIZE (?:.*/)?{name}\r"), vec![], &size);
         commands.reply(&format!(r"^MDTM (?:.*/)?{name}\r"), vec![], "213 20240101120000");
     }
-    if asked.has_tls {
+    if settings.has_tls {
         protect(&mut commands);
     }
     for (pattern, reply) in [
@@ -352,23 +359,23 @@ fn server(
         (r"^(?:CWD|CDUP)\b", "250 Directory changed"),
         (r"^(?:TYPE|MODE|STRU|ALLO|OPTS|NOOP|EPSV)\b", "200 OK"),
         ("^SYST", "215 UNIX Type: L8"),
-        ("^FEAT", features(asked.has_tls)),
+        ("^FEAT", features(settings.has_tls)),
         ("^(?:RETR|SIZE|MDTM) ", "550 No such file"),
     ] {
         commands.reply(pattern, vec![], reply);
     }
     commands.command(r"^QUIT\r", vec![json!({"jump": "quit"})]);
 
-    let wait = asked.delay.map(|delay| json!({"delay": delay}));
+    let wait = settings.delay.map(|delay| json!({"delay": delay}));
     // A client may delay the acknowledgement of a reply until its transfer, so do not wait for it.
     let mut steps = vec![json!({"blocking": false})];
     steps.extend(wait.clone());
-    send_line(&mut steps, &format!("220 {} ready", asked.host));
-    if asked.has_tls {
+    send_line(&mut steps, &format!("220 {} ready", settings.host));
+    if settings.has_tls {
         steps.append(&mut before_tls(wait.clone()));
     }
     steps.append(&mut commands.finish(wait, "502 Not known here"));
-    if asked.has_tls {
+    if settings.has_tls {
         // RFC 4217 section 10.2: "The reply to indicate that the PROT setting is incorrect is '521
         // data connection cannot be opened with this PROT setting'".
         steps.push(json!({"label": "unprotected"}));

@@ -9,23 +9,24 @@ use crate::document::value_at::ValueAt;
 pub(super) struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// Merges the plan's fields `given` into the default fields `usual`: they replace fields of the
-    /// same name, or follow the others. A field in `made` is an error, since other keys of the plan
-    /// determine it.
+    /// Merges the plan's fields `planned` into the default fields `usual`: they replace fields of
+    /// the same name, or follow the others. A field in `determined` is an error, since other keys of
+    /// the plan determine it.
     pub(super) fn read(
-        given: Option<ValueAt<'_>>,
+        planned: Option<ValueAt<'_>>,
         usual: &[(&str, &str)],
-        made: &[&str],
+        determined: &[&str],
         texts: TextKind<'_>,
     ) -> Result<Self, PlanError> {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let mut headers = Self(usual.iter().map(own).collect());
-        let Some(given) = given else { return Ok(headers) };
-        for (name, place) in given.entries("fields, such as {Accept: \"*/*\"}")? {
+        let to_owned_pair =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut headers = Self(usual.iter().map(to_owned_pair).collect());
+        let Some(planned) = planned else { return Ok(headers) };
+        for (name, place) in planned.entries("fields, such as {Accept: \"*/*\"}")? {
             if !is_token(name) {
                 return Err(place.error("a name with other characters", "letters, digits and -"));
             }
-            if made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
+            if determined.iter().any(|determined| determined.eq_ignore_ascii_case(name)) {
                 return Err(place.message_error(format!("{name} is set by other keys of the plan")));
             }
             let value = match place.number_text() {

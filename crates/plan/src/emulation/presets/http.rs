@@ -41,7 +41,7 @@ const TRANSACTION: &str = "http";
 const COUNT_MAX: u64 = 1 << 30;
 
 /// Header fields of both sides that other keys of the plan determine.
-const MADE: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
+const DETERMINED_BY_PLAN: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
 
 /// Returns whether the version is HTTP/2.
 pub(super) fn is_version_2(place: &ValueAt<'_>) -> Result<bool, PlanError> {
@@ -56,21 +56,21 @@ pub(super) fn is_version_2(place: &ValueAt<'_>) -> Result<bool, PlanError> {
 /// Returns whether the programs parse messages, instead of counting bytes of known length.
 ///
 /// HTTP/2 and other hosts' messages need parsing, and so do requests with values.
-/// `is_told_apart` is whether `first_bytes` selects the server among several at its port. Such a
-/// server cannot parse messages.
+/// `has_server_selection` is whether `first_bytes` selects the server among several at its port.
+/// Such a server cannot parse messages.
 pub(super) fn follows_messages(
     place: &ValueAt<'_>,
     who: PlayedSides,
-    is_told_apart: bool,
+    has_server_selection: bool,
 ) -> Result<bool, PlanError> {
     let fields = place.fields(&HTTP)?;
-    let is_told = fields.get("response_bytes").is_some();
+    let has_response_bytes = fields.get("response_bytes").is_some();
     Ok(match who {
         _ if is_version_2(place)? => true,
         // The length of a request with values is not known in advance.
-        PlayedSides::Both => may_differ(&fields) && !is_told_apart && !is_told,
-        PlayedSides::Client => !is_told,
-        PlayedSides::Server => !is_told_apart,
+        PlayedSides::Both => may_differ(&fields) && !has_server_selection && !has_response_bytes,
+        PlayedSides::Client => !has_response_bytes,
+        PlayedSides::Server => !has_server_selection,
     })
 }
 
@@ -85,11 +85,11 @@ fn may_differ(fields: &Fields<'_>) -> bool {
 
 /// Returns the dialogue of HTTP/1.1 without parsing of messages.
 pub(super) fn read(place: &ValueAt<'_>, who: PlayedSides) -> Result<Vec<Line>, PlanError> {
-    let Said { exchange, request, response, think, .. } = read_said(place, who, false)?;
+    let HttpPreset { exchange, request, response, think, .. } = read_preset(place, who, false)?;
     let count = exchange.pipeline;
     let request = match request {
         Request::Same(content) => content,
-        Request::Own { .. } => return Err(no_values(place)),
+        Request::PerRequest { .. } => return Err(no_values(place)),
     };
     let mut lines = vec![times(place, Side::Client, request, count)?];
     match exchange.response_bytes {
@@ -103,8 +103,8 @@ pub(super) fn read(place: &ValueAt<'_>, who: PlayedSides) -> Result<Vec<Line>, P
     if exchange.closes() {
         // Other hosts' servers may ignore `Connection: close`. The response is complete, so the
         // client closes.
-        let is_whole = exchange.response_bytes.is_some();
-        lines.push(Line::Closes(if is_whole { Side::Client } else { Side::Server }));
+        let has_response_bytes = exchange.response_bytes.is_some();
+        lines.push(Line::Closes(if has_response_bytes { Side::Client } else { Side::Server }));
         return Ok(lines);
     }
     if who == PlayedSides::Server {
@@ -124,9 +124,11 @@ pub(super) fn read(place: &ValueAt<'_>, who: PlayedSides) -> Result<Vec<Line>, P
 
 /// Returns the error for requests with values in programs that do not parse messages.
 fn no_values(place: &ValueAt<'_>) -> PlanError {
-    let told = place.fields(&HTTP).ok().and_then(|it| it.get("response_bytes"));
-    match told {
-        Some(told) => told.message_error("cannot be set if requests have values; remove it"),
+    let response_bytes = place.fields(&HTTP).ok().and_then(|it| it.get("response_bytes"));
+    match response_bytes {
+        Some(response_bytes) => {
+            response_bytes.message_error("cannot be set if requests have values; remove it")
+        }
         None => place.error("requests with values", "none, since `first_bytes` selects the server"),
     }
 }
@@ -140,8 +142,8 @@ pub(super) fn read_messages(
     who: PlayedSides,
     streams: Option<u32>,
 ) -> Result<[Vec<Step>; 2], PlanError> {
-    let Said { exchange, request, response, think, is_head } =
-        read_said(place, who, streams.is_some())?;
+    let HttpPreset { exchange, request, response, think, is_head } =
+        read_preset(place, who, streams.is_some())?;
     let count = exchange.pipeline;
     // The program sends all pipelined requests before it reads a response. With fewer streams,
     // responses would pile up before all requests are sent.
@@ -165,7 +167,7 @@ pub(super) fn read_messages(
         count => vec![Step::Repeat { times: Some(count), steps }],
     };
     let response_to = if is_head { MessageFraming::HttpHead } else { MessageFraming::Http };
-    let hear = match streams {
+    let receive_response = match streams {
         Some(_) => Step::ReceiveMessage(MessageFraming::Http),
         None => Step::ReceiveMessageOrFail(response_to),
     };
@@ -173,9 +175,9 @@ pub(super) fn read_messages(
     // requests on that connection". A connection of HTTP/2 has no such option.
     let keeps = Step::Expect { expected: Condition::KeepsConnection, on_failure: None };
     let keeps = streams.is_none().then_some(keeps);
-    let (say, counter) = match request {
+    let (send_request, counter) = match request {
         Request::Same(content) => (vec![send(content)?], None),
-        Request::Own { mut set, head, counter } => {
+        Request::PerRequest { mut set, head, counter } => {
             set.push(Step::SendComposed(head));
             // Pipelined requests do not wait for acknowledgements.
             let pipelined = (count > 1).then_some(Step::SetBlocking(false));
@@ -183,12 +185,12 @@ pub(super) fn read_messages(
         }
     };
     let mut ask = vec![Step::StartTransaction(TRANSACTION.to_owned())];
-    ask.extend(say);
+    ask.extend(send_request);
     match &keeps {
-        None => ask.extend(several(count, vec![hear.clone()])),
+        None => ask.extend(several(count, vec![receive_response.clone()])),
         Some(keeps) => {
-            ask.extend(several(count - 1, vec![hear.clone(), keeps.clone()]));
-            ask.push(hear.clone());
+            ask.extend(several(count - 1, vec![receive_response.clone(), keeps.clone()]));
+            ask.push(receive_response.clone());
         }
     }
     ask.push(Step::EndTransaction(TRANSACTION.to_owned()));
@@ -253,7 +255,7 @@ fn server(
     const HEAD: Label = Label(1);
     const END: Label = Label(2);
     const OLD: Label = Label(3);
-    let Response { head, content, whole, wait } = response;
+    let Response { head, content, unchunked, wait } = response;
     let is_head = Pattern::new(r"\AHEAD ").map_err(|error| place.message_error(error))?;
     let received = |to, it| Step::Jump { to, when: JumpCondition::Received(it) };
     // RFC 9112 section 9.6: "A server that receives a "close" connection option MUST initiate
@@ -266,7 +268,7 @@ fn server(
     ];
     steps.extend(since_received(wait));
     steps.push(received(HEAD, Condition::Matches(is_head)));
-    if whole.is_some() {
+    if unchunked.is_some() {
         let is_old = Pattern::new(r"\A\S+ \S+ HTTP/1\.0\r?\n")
             .map_err(|error| place.message_error(error))?;
         steps.push(received(OLD, Condition::Matches(is_old)));
@@ -277,7 +279,7 @@ fn server(
     // RFC 9110 section 9.3.2: "the server MUST NOT send content in the response" to HEAD.
     steps.push(Step::Send { size: head.len() as u32, text: head, fill: Vec::new() });
     steps.extend(next);
-    if let Some(Content { text, size, fill }) = whole {
+    if let Some(Content { text, size, fill }) = unchunked {
         let end = Step::Jump { to: END, when: JumpCondition::Always };
         steps.extend([end, Step::Label(OLD), Step::Send { text, size, fill }]);
     }
@@ -299,7 +301,7 @@ fn since_received(wait: Option<Line>) -> Option<Step> {
 }
 
 /// Messages and timing of both sides.
-struct Said {
+struct HttpPreset {
     exchange: Exchange,
     request: Request,
     response: Response,
@@ -308,14 +310,18 @@ struct Said {
     is_head: bool,
 }
 
-fn read_said(place: &ValueAt<'_>, who: PlayedSides, is_version_2: bool) -> Result<Said, PlanError> {
+fn read_preset(
+    place: &ValueAt<'_>,
+    who: PlayedSides,
+    is_version_2: bool,
+) -> Result<HttpPreset, PlanError> {
     let fields = place.fields(&HTTP)?;
     let method = word(fields.get("method"), "GET")?;
     if !is_token(&method) {
         return Err(fields.required("method", "a method")?.unexpected("a method such as GET"));
     }
     let exchange = read_exchange(&fields, who, is_version_2)?;
-    Ok(Said {
+    Ok(HttpPreset {
         request: read_request(place, &fields, &method, &exchange)?,
         response: read_response(fields.get("response"), &method, &exchange)?,
         think: wait(fields.get("think_time"), Side::Client)?,
@@ -404,7 +410,7 @@ enum Request {
     /// The same for all flows.
     Same(Content),
     /// With values, which are set before each request.
-    Own {
+    PerRequest {
         set: Vec<Step>,
         /// The request, with its body.
         head: Composition,
@@ -432,8 +438,8 @@ fn read_request(
     let path = word_of_kind(fields.get("path"), "/", texts)?;
     let host = word_of_kind(fields.get("host"), "www.example.net", texts)?;
     let usual = [("Host", host.as_str()), ("User-Agent", "wirestorm"), ("Accept", "*/*")];
-    let made = [&MADE[..], &["Host"]].concat();
-    let mut headers = Headers::read(fields.get("headers"), &usual, &made, texts)?;
+    let determined = [&DETERMINED_BY_PLAN[..], &["Host"]].concat();
+    let mut headers = Headers::read(fields.get("headers"), &usual, &determined, texts)?;
     if exchange.closes() {
         headers.push("Connection", "close");
     }
@@ -456,7 +462,7 @@ fn read_request(
         }
         head.pieces.push(Piece::Bytes(body.expanded(&place)?));
     }
-    Ok(Request::Own { set, head, counter })
+    Ok(Request::PerRequest { set, head, counter })
 }
 
 /// Response of a server, and its delay.
@@ -467,7 +473,7 @@ struct Response {
     /// Response without chunks, for clients of HTTP/1.0; `None`: `content` has no chunks either.
     /// RFC 9112 section 6.1: "A server MUST NOT send a response containing Transfer-Encoding unless
     /// the corresponding request indicates HTTP/1.1".
-    whole: Option<Content>,
+    unchunked: Option<Content>,
     wait: Option<Line>,
 }
 
@@ -476,8 +482,8 @@ fn read_response(
     method: &str,
     exchange: &Exchange,
 ) -> Result<Response, PlanError> {
-    let given = place.map(|place| place.fields(&RESPONSE)).transpose()?;
-    let get = |name: &str| given.as_ref().and_then(|given| given.get(name));
+    let response_fields = place.map(|place| place.fields(&RESPONSE)).transpose()?;
+    let get = |name: &str| response_fields.as_ref().and_then(|it| it.get(name));
     let status = get("status").map_or(Ok(200), |it| it.integer(200, 599))?;
     let (body, chunk) = (get("body"), get("chunk"));
     // RFC 9110 sections 15.3.5 and 15.4.5: these responses have no content.
@@ -490,7 +496,7 @@ fn read_response(
     let kind = if is_text { "text/html" } else { "application/octet-stream" };
     let usual = [("Server", "wirestorm"), ("Content-Type", kind)];
     let usual = if is_empty { &usual[..1] } else { &usual };
-    let mut headers = Headers::read(get("headers"), usual, &MADE, TextKind::Same)?;
+    let mut headers = Headers::read(get("headers"), usual, &DETERMINED_BY_PLAN, TextKind::Same)?;
     if exchange.closes() {
         headers.push("Connection", "close");
     }
@@ -499,13 +505,13 @@ fn read_response(
     }
     let mut content = body.map_or_else(|| Ok(Content::default()), |it| Content::read(&it))?;
     let status_line = format!("HTTP/1.1 {status} {}", reason(status));
-    let mut whole = None;
+    let mut unchunked = None;
     match chunk {
         Some(place) => {
             let mut of_old = headers.clone();
             of_old.set("Connection", "close".to_owned());
             of_old.push("Content-Length", content.size);
-            whole = Some(behind(of_old.behind(&status_line).into_bytes(), content.clone()));
+            unchunked = Some(behind(of_old.behind(&status_line).into_bytes(), content.clone()));
             headers.push("Transfer-Encoding", "chunked");
             content = chunked(&content.expanded(&place)?, place.integer(1, EXPANDED_MAX)? as usize);
         }
@@ -518,7 +524,7 @@ fn read_response(
     }
     let head = headers.behind(&status_line).into_bytes();
     let wait = wait(get("delay"), Side::Server)?;
-    Ok(Response { content: behind(head.clone(), content), head, whole, wait })
+    Ok(Response { content: behind(head.clone(), content), head, unchunked, wait })
 }
 
 /// Encodes a body in chunks of `chunk` bytes (RFC 9112 section 7.1).

@@ -43,19 +43,19 @@ pub(super) fn default_tcp() -> Tcp {
 /// Reads the preset of a template, if it has one. Returns the programs of its connections, then
 /// those of connections that these programs open.
 ///
-/// `who` is the sides that Wirestorm plays. `is_told_apart` is whether `first_bytes` selects the
-/// server among several at its port.
+/// `who` is the sides that Wirestorm plays. `has_server_selection` is whether `first_bytes` selects
+/// the server among several at its port.
 pub(super) fn read(
     fields: &Fields<'_>,
     who: PlayedSides,
-    is_told_apart: bool,
+    has_server_selection: bool,
 ) -> Result<Vec<Dialogue>, PlanError> {
     let has_tls = fields.get("tls").is_some_and(|it| it.value() != false);
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
         let is_http2 = protocol == "http" && http::is_version_2(&place)?;
         let follows_messages =
-            protocol == "http" && http::follows_messages(&place, who, is_told_apart)?;
+            protocol == "http" && http::follows_messages(&place, who, has_server_selection)?;
         if protocol == "ftp" {
             let name = fields.required("name", "a name")?;
             return ftp::read(&place, name.string("a name")?, who, has_tls);
@@ -78,14 +78,14 @@ pub(super) fn read(
             _ => None,
         };
         if let Some(steps) = alone {
-            let speech = match protocol {
+            let dialogue = match protocol {
                 "smtp" => Dialogue::of(Transport::Tcp, 25),
                 "dns" => Dialogue::of(Transport::Udp, 53),
                 _ => Dialogue::of(Transport::Tcp, 554),
             };
             return Ok(vec![match who {
-                PlayedSides::Client => Dialogue { client: steps, ..speech },
-                _ => Dialogue { server: steps, ..speech },
+                PlayedSides::Client => Dialogue { client: steps, ..dialogue },
+                _ => Dialogue { server: steps, ..dialogue },
             }]);
         }
         let (transport, port, lines) = match protocol {

@@ -30,7 +30,7 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<[Vec<Step>; 2], PlanError> {
 }
 
 /// Returns the programs of client and server for a call: `packets` packets each way.
-pub(super) fn both_ways(packets: u64, place: &ValueAt<'_>) -> Result<[Vec<Step>; 2], PlanError> {
+pub(super) fn two_way(packets: u64, place: &ValueAt<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     /// Time that a side still receives after its last packet.
     const LATE: &str = "200ms";
     let mut client = source(packets);
@@ -42,15 +42,15 @@ pub(super) fn both_ways(packets: u64, place: &ValueAt<'_>) -> Result<[Vec<Step>;
 
 /// Returns the steps that send `packets` packets.
 fn source(packets: u64) -> Vec<Value> {
-    let mut said = begin();
+    let mut source_steps = begin();
     if packets > 1 {
         let mut repeated = vec![packet("send_datagram", &[])];
         repeated.extend(go_on());
         repeated.push(pause());
-        said.push(json!({"repeat": {"times": packets - 1, "steps": repeated}}));
+        source_steps.push(json!({"repeat": {"times": packets - 1, "steps": repeated}}));
     }
-    said.push(packet("send_datagram", &[]));
-    said
+    source_steps.push(packet("send_datagram", &[]));
+    source_steps
 }
 
 /// Returns the steps that set sequence number, timestamp and source. RTSP announces the first two.

@@ -20,7 +20,7 @@ const DESCRIPTION: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=Test\r\nc=IN IP4 0
                            m=audio 0 RTP/AVP 0\r\na=control:track1\r\n";
 const SESSION: &str = "Session: 12345678\r\n";
 /// Session header with the identifier that another host's server assigned.
-const HEARD_SESSION: &str = "Session: ${session}\r\n";
+const SERVER_SESSION: &str = "Session: ${session}\r\n";
 /// Transaction of each request.
 const TRANSACTION: &str = "rtsp";
 const TRANSPORT: &str = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
@@ -35,13 +35,13 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
     let wait = wait(fields.get("delay"), Side::Server)?;
     let url = format!("rtsp://{host}{path}");
     let mut number = 0;
-    let mut exchange = |method: &str, at: &str, asked: &str, answered: Answer| {
+    let mut exchange = |method: &str, at: &str, headers: &str, response: Answer| {
         number += 1;
         let request = format!(
-            "{method} {at} RTSP/1.0\r\nCSeq: {number}\r\nUser-Agent: wirestorm\r\n{asked}\r\n"
+            "{method} {at} RTSP/1.0\r\nCSeq: {number}\r\nUser-Agent: wirestorm\r\n{headers}\r\n"
         );
         // The server's program extracts the URL without its last slash, too.
-        let reply = answered(&number.to_string(), at.strip_suffix('/').unwrap_or(at));
+        let reply = response(&number.to_string(), at.strip_suffix('/').unwrap_or(at));
         let asks = [Line::client(request)].into_iter().chain(wait.clone());
         Line::timed(TRANSACTION, asks.chain([Line::server(reply)]))
     };
@@ -73,31 +73,31 @@ pub(super) fn client(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     wait(fields.get("delay"), Side::Server)?;
     let packets = read_packets(place)?;
     let url = format!("rtsp://{host}{path}");
-    let play = format!("{HEARD_SESSION}Range: npt=0.000-\r\n");
-    let mut said = vec![json!({"set": {"number": 0}})];
-    said.extend(asks("OPTIONS", &url, ""));
-    said.extend(asks("DESCRIBE", &url, "Accept: application/sdp\r\n"));
-    said.extend(finds_track(url.trim_end_matches('/')));
-    said.extend(asks("SETUP", "${track}", TRANSPORT));
+    let play = format!("{SERVER_SESSION}Range: npt=0.000-\r\n");
+    let mut program = vec![json!({"set": {"number": 0}})];
+    program.extend(request_steps("OPTIONS", &url, ""));
+    program.extend(request_steps("DESCRIBE", &url, "Accept: application/sdp\r\n"));
+    program.extend(extract_track(url.trim_end_matches('/')));
+    program.extend(request_steps("SETUP", "${track}", TRANSPORT));
     // RFC 2326 section 12.37: the session timeout may follow the identifier.
     let session = r"(?im)^Session[ \t]*:[ \t]*([^;\s]+)";
-    said.push(json!({"extract": {"session": {"pattern": session}}}));
-    said.extend(asks("PLAY", &url, &play));
+    program.push(json!({"extract": {"session": {"pattern": session}}}));
+    program.extend(request_steps("PLAY", &url, &play));
     let lasts =
         |packets: u64| json!({"delay": format!("{}us", rtp::lasts(packets).as_nanos() / 1_000)});
     if packets >= QUIET {
-        let steps = [vec![lasts(QUIET)], asks("OPTIONS", &url, HEARD_SESSION)].concat();
-        said.push(json!({"repeat": {"times": packets / QUIET, "steps": steps}}));
+        let steps = [vec![lasts(QUIET)], request_steps("OPTIONS", &url, SERVER_SESSION)].concat();
+        program.push(json!({"repeat": {"times": packets / QUIET, "steps": steps}}));
     }
     if !packets.is_multiple_of(QUIET) {
-        said.push(lasts(packets % QUIET));
+        program.push(lasts(packets % QUIET));
     }
-    said.extend(asks("TEARDOWN", &url, HEARD_SESSION));
-    steps(said, place)
+    program.extend(request_steps("TEARDOWN", &url, SERVER_SESSION));
+    steps(program, place)
 }
 
 /// Returns the steps that send a request and require a response of status 200.
-fn asks(method: &str, url: &str, fields: &str) -> Vec<Value> {
+fn request_steps(method: &str, url: &str, fields: &str) -> Vec<Value> {
     let request = format!(
         "{method} {url} RTSP/1.0\r\nCSeq: ${{number}}\r\nUser-Agent: wirestorm\r\n{fields}\r\n"
     );
@@ -115,7 +115,7 @@ fn asks(method: &str, url: &str, fields: &str) -> Vec<Value> {
 ///
 /// The URL is the attribute `control`, relative to `Content-Base` (RFC 2326 section C.1.1), else to
 /// `url`. Without the attribute it is the base itself.
-fn finds_track(url: &str) -> Vec<Value> {
+fn extract_track(url: &str) -> Vec<Value> {
     const BASE: &str = r"(?im)^Content-Base[ \t]*:[ \t]*(\S+?)/?[ \t]*\r?$";
     // Lines of one media section, which ends at the next `m=` line.
     const CONTROL: &str = r"\nm=[^\n]*\n(?:[^m\n][^\n]*\n)*?a=control:[ \t]*";
@@ -190,13 +190,13 @@ pub(super) fn server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     let packets = read_packets(place)?;
     let mut commands = CommandLoop::with_delimiter("next", "\r\n\r\n");
     let next = || json!({"jump": "next"});
-    let say = |answer: Answer| json!({"send": answer("${number}", "${url}")});
+    let respond = |answer: Answer| json!({"send": answer("${number}", "${url}")});
     // Interleaved data of the client may precede the request, so the pattern has no anchor.
     let method = |name: &str| format!(r"{name} \S+ RTSP/1\.\d\r");
     for (name, answer) in
         [("OPTIONS", options as Answer), ("DESCRIBE", describe), ("TEARDOWN", teardown)]
     {
-        commands.command(&method(name), vec![say(answer), next()]);
+        commands.command(&method(name), vec![respond(answer), next()]);
     }
     let is_interleaved = json!({"pattern": r"(?im)^Transport[ \t]*:[^\r\n]*RTP/AVP/TCP"});
     let set_up = vec![
@@ -204,14 +204,14 @@ pub(super) fn server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
         json!({"send": "RTSP/1.0 461 Unsupported Transport\r\nCSeq: ${number}\r\n\r\n"}),
         next(),
         json!({"label": "interleaved"}),
-        say(setup),
+        respond(setup),
         next(),
     ];
     commands.command(&method("SETUP"), set_up);
-    commands.command(&method("PLAY"), [vec![say(play)], media(packets), vec![next()]].concat());
+    commands.command(&method("PLAY"), [vec![respond(play)], media(packets), vec![next()]].concat());
     // Clients use GET_PARAMETER as keepalive, and PAUSE to stop.
     let other = method("(?:GET_PARAMETER|PAUSE)");
-    commands.command(&other, vec![say(teardown), next()]);
+    commands.command(&other, vec![respond(teardown), next()]);
 
     let request = json!({"pattern": r"(?is) \S+ RTSP/1\.\d\r\n(?:.*\n)?CSeq[ \t]*:[ \t]*\d"});
     let mut first = vec![
@@ -226,9 +226,9 @@ pub(super) fn server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
     let unknown =
         format!("RTSP/1.0 405 Method Not Allowed\r\nCSeq: ${{number}}\r\nAllow: {METHODS}\r\n");
     // Media keep their timing, whether or not they are acknowledged.
-    let mut said = vec![json!({"blocking": false})];
-    said.append(&mut commands.finish(first, &unknown));
-    steps(said, place)
+    let mut program = vec![json!({"blocking": false})];
+    program.append(&mut commands.finish(first, &unknown));
+    steps(program, place)
 }
 
 /// Interleaving header of an RTP packet, channel 0.

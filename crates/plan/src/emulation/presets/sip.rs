@@ -20,7 +20,7 @@ pub(in crate::emulation) const SIP: [&str; 7] =
     ["from", "to", "ring_time", "talk_time", "packets", "media_port", "delay"];
 
 /// Settings of the preset.
-struct Asked<'a> {
+struct SipSettings<'a> {
     from: String,
     to: String,
     /// Delay step before the call is answered.
@@ -45,11 +45,11 @@ struct Media {
     group: String,
 }
 
-fn read_asked<'a>(
+fn read_settings<'a>(
     place: &'a ValueAt<'a>,
     name: &str,
     least: Duration,
-) -> Result<Asked<'a>, PlanError> {
+) -> Result<SipSettings<'a>, PlanError> {
     let fields = place.fields(&SIP)?;
     let mut waits = Vec::new();
     let mut wait = |fields: &Fields<'_>, name: &str| -> Result<Option<Value>, PlanError> {
@@ -62,7 +62,7 @@ fn read_asked<'a>(
     let media = read_media(&fields, name)?;
     let longest = longest_delay(&waits)
         .max(media.as_ref().map_or(Duration::ZERO, |it| rtp::lasts(it.packets)));
-    Ok(Asked {
+    Ok(SipSettings {
         from: escape_values(word(fields.get("from"), "caller@example.net")?),
         to: escape_values(word(fields.get("to"), "callee@example.net")?),
         ring,
@@ -107,12 +107,13 @@ pub(super) fn read(
         PlayedSides::Client => ANSWERED,
         PlayedSides::Server => TALK,
     };
-    let asked = read_asked(place, name, least)?;
-    let (client, server) = (asked.of(client(&asked, is_ipv6))?, asked.of(server(&asked))?);
-    let mut speeches = vec![Dialogue { client, server, ..Dialogue::of(Transport::Udp, 5060) }];
-    if let Some(Media { packets, port, group }) = asked.media {
-        let [client, server] = rtp::both_ways(packets, place)?;
-        speeches.push(Dialogue {
+    let settings = read_settings(place, name, least)?;
+    let (client, server) =
+        (settings.of(client(&settings, is_ipv6))?, settings.of(server(&settings))?);
+    let mut dialogues = vec![Dialogue { client, server, ..Dialogue::of(Transport::Udp, 5060) }];
+    if let Some(Media { packets, port, group }) = settings.media {
+        let [client, server] = rtp::two_way(packets, place)?;
+        dialogues.push(Dialogue {
             part: Some(MEDIA.to_owned()),
             on_demand: Some(OnDemand { group, listen: Some(port) }),
             client,
@@ -120,12 +121,12 @@ pub(super) fn read(
             ..Dialogue::of(Transport::Udp, port)
         });
     }
-    Ok(speeches)
+    Ok(dialogues)
 }
 
-impl Asked<'_> {
-    fn of(&self, said: Vec<Value>) -> Result<Vec<Step>, PlanError> {
-        Ok(self.stay.clone().into_iter().chain(steps(said, self.place)?).collect())
+impl SipSettings<'_> {
+    fn of(&self, body: Vec<Value>) -> Result<Vec<Step>, PlanError> {
+        Ok(self.stay.clone().into_iter().chain(steps(body, self.place)?).collect())
     }
 }
 
@@ -163,8 +164,8 @@ fn media(first: u16) -> Value {
 const CLIENTS_MEDIA: u16 = 10_000;
 const SERVERS_MEDIA: u16 = 30_000;
 
-fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
-    let Asked { from, to, .. } = asked;
+fn client(settings: &SipSettings<'_>, is_ipv6: bool) -> Vec<Value> {
+    let SipSettings { from, to, .. } = settings;
     let (family, host) = if is_ipv6 { ("IP6", "[${client}]") } else { ("IP4", "${client}") };
     let user = from.split('@').next().unwrap_or_default();
     // Each request has its own branch (section 8.1.1.7), also the ACK of 200 OK.
@@ -212,12 +213,12 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
         json!({"extract": {"target": {"pattern": contact}}}),
         json!({"label": "taken"}),
     ]);
-    if asked.media.is_some() {
+    if settings.media.is_some() {
         steps.push(json!({"extract": {"to_port": {"pattern": r"(?m)^m=audio (\d+)"}}}));
     }
     steps.push(json!({"send_datagram": format!("{ack}{BARE}")}));
-    steps.extend(asked.talk.clone());
-    if let Some(Media { group, .. }) = &asked.media {
+    steps.extend(settings.talk.clone());
+    if let Some(Media { group, .. }) = &settings.media {
         steps.extend(talk(group));
     }
     steps.extend([
@@ -252,7 +253,7 @@ fn talk(group: &str) -> [Value; 3] {
 
 /// Returns the steps of a server, for Wirestorm's and other hosts' clients. It answers each request
 /// with the request's own headers.
-fn server(asked: &Asked<'_>) -> Vec<Value> {
+fn server(settings: &SipSettings<'_>) -> Vec<Value> {
     const METHODS: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS";
     let is =
         |pattern: &str, to: &str| json!({"jump": {"to": to, "received": {"pattern": pattern}}});
@@ -279,7 +280,7 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
     let head = "${via}${from}\r\n${to}\r\n${call}\r\n${number}\r\n";
     steps.push(json!({"set": {"head": {"text": head}}}));
     steps.extend([is("^INVITE ", "invited"), is("^BYE ", "ended")]);
-    steps.extend(asked.wait.clone());
+    steps.extend(settings.wait.clone());
     steps.extend([
         is("^(?:CANCEL|OPTIONS) ", "known"),
         answer("405 Method Not Allowed", &format!("Allow: {METHODS}\r\n{BARE}")),
@@ -306,7 +307,7 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
         extract("target", r"^INVITE (\S+) ".to_owned()),
         is(r"\nc=IN IP6 |\AINVITE \S*\[", "of IPv6"),
     ]);
-    let port = asked.media.as_ref().map_or("${media}".to_owned(), |it| it.port.to_string());
+    let port = settings.media.as_ref().map_or("${media}".to_owned(), |it| it.port.to_string());
     steps.extend([
         description("IP4", "${server}", &port),
         json!({"jump": "offered"}),
@@ -314,12 +315,12 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
         description("IP6", "${server}", &port),
         json!({"label": "offered"}),
     ]);
-    steps.extend(asked.wait.clone());
+    steps.extend(settings.wait.clone());
     steps.extend([answer("100 Trying", BARE), answer("180 Ringing", BARE)]);
-    steps.extend(asked.ring.clone());
+    steps.extend(settings.ring.clone());
     let taken = format!("${{route}}Contact: <${{target}}>\r\n{DESCRIBED}");
     steps.extend([answer("200 OK", &taken), json!({"jump": "next"}), json!({"label": "ended"})]);
-    steps.extend(asked.wait.clone());
+    steps.extend(settings.wait.clone());
     steps.extend([answer("200 OK", BARE), json!({"label": "over"})]);
     steps
 }

@@ -19,7 +19,7 @@ pub(in crate::emulation) const SMTP: [&str; 8] =
 const TRANSACTION: &str = "smtp";
 
 /// Settings of the preset.
-struct Asked<'a> {
+struct SmtpSettings<'a> {
     host: String,
     client_host: String,
     from: String,
@@ -31,7 +31,7 @@ struct Asked<'a> {
     delay: Option<ValueAt<'a>>,
 }
 
-fn read_asked<'a>(place: &ValueAt<'a>) -> Result<Asked<'a>, PlanError> {
+fn read_settings<'a>(place: &ValueAt<'a>) -> Result<SmtpSettings<'a>, PlanError> {
     let fields = place.fields(&SMTP)?;
     let from = word(fields.get("from"), "sender@example.net")?;
     let to = word(fields.get("to"), "reader@example.net")?;
@@ -43,7 +43,7 @@ fn read_asked<'a>(place: &ValueAt<'a>) -> Result<Asked<'a>, PlanError> {
         }
         Some(message) => Content::read(&message)?.expanded(&message)?,
     };
-    Ok(Asked {
+    Ok(SmtpSettings {
         host: word(fields.get("host"), "mail.example.net")?,
         client_host: word(fields.get("client_host"), "client.example.net")?,
         from,
@@ -66,9 +66,9 @@ pub(super) fn starts_tls(place: &ValueAt<'_>, has_tls: bool) -> Result<bool, Pla
 }
 
 pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
-    let asked = read_asked(place)?;
-    let Asked { host, client_host, from, to, .. } = &asked;
-    let wait = wait(asked.delay.clone(), Side::Server)?;
+    let settings = read_settings(place)?;
+    let SmtpSettings { host, client_host, from, to, .. } = &settings;
+    let wait = wait(settings.delay.clone(), Side::Server)?;
     let answer = |text: String| wait.clone().into_iter().chain([Line::server(text)]);
 
     let mut lines: Vec<Line> = answer(format!("220 {host} ESMTP ready\r\n")).collect();
@@ -80,10 +80,10 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
     submitted.extend(answer("250 OK\r\n".to_owned()));
     submitted.push(Line::client("DATA\r\n"));
     submitted.extend(answer("354 End with a line that is a dot\r\n".to_owned()));
-    submitted.push(Line::client(asked.message.as_slice()));
+    submitted.push(Line::client(settings.message.as_slice()));
     submitted.extend(answer("250 OK, queued\r\n".to_owned()));
     let submitted = Line::timed(TRANSACTION, submitted);
-    match asked.messages {
+    match settings.messages {
         1 => lines.extend(submitted),
         messages => lines.push(Line::Repeat { times: Some(messages), lines: submitted }),
     }
@@ -96,29 +96,33 @@ pub(super) fn read(place: &ValueAt<'_>) -> Result<Vec<Line>, PlanError> {
 /// Returns the programs of client and server with STARTTLS (RFC 3207). Both parse the data of the
 /// peer even if Wirestorm plays both sides: bytes that no step receives would belong to TLS.
 pub(super) fn read_with_tls(place: &ValueAt<'_>) -> Result<[Vec<Step>; 2], PlanError> {
-    let asked = read_asked(place)?;
-    let server = steps(server(&asked, true)?, place)?;
-    Ok([client(asked, place, true)?, server])
+    let settings = read_settings(place)?;
+    let server = steps(server(&settings, true)?, place)?;
+    Ok([client(settings, place, true)?, server])
 }
 
 /// Returns the program of a client for other hosts' servers, with replies of any length.
 pub(super) fn read_client(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
-    client(read_asked(place)?, place, false)
+    client(read_settings(place)?, place, false)
 }
 
 /// Returns the program of a server for other hosts' clients. It accepts several recipients and
 /// messages of any length.
 pub(super) fn read_server(place: &ValueAt<'_>) -> Result<Vec<Step>, PlanError> {
-    steps(server(&read_asked(place)?, false)?, place)
+    steps(server(&read_settings(place)?, false)?, place)
 }
 
 /// Returns the program of a client that parses each reply. On an unexpected reply it fails and
 /// sends QUIT. `starts_tls` is whether it uses STARTTLS.
-fn client(asked: Asked<'_>, place: &ValueAt<'_>, starts_tls: bool) -> Result<Vec<Step>, PlanError> {
+fn client(
+    settings: SmtpSettings<'_>,
+    place: &ValueAt<'_>,
+    starts_tls: bool,
+) -> Result<Vec<Step>, PlanError> {
     const LEAVE: Label = Label(0);
     let send = |text: Vec<u8>| Step::Send { size: text.len() as u32, text, fill: Vec::new() };
-    let say = |line: &str| send(format!("{line}\r\n").into_bytes());
-    let hear = |pattern: &str, otherwise| {
+    let command = |line: &str| send(format!("{line}\r\n").into_bytes());
+    let receive_reply = |pattern: &str, otherwise| {
         let expected =
             Condition::Matches(Pattern::new(pattern).map_err(|it| place.message_error(it))?);
         Ok::<_, PlanError>([
@@ -126,51 +130,51 @@ fn client(asked: Asked<'_>, place: &ValueAt<'_>, starts_tls: bool) -> Result<Vec
             Step::Expect { expected, on_failure: otherwise },
         ])
     };
-    let need = |pattern| hear(pattern, Some(LEAVE));
+    let require_reply = |pattern| receive_reply(pattern, Some(LEAVE));
 
-    let hello = format!("EHLO {}", asked.client_host);
+    let hello = format!("EHLO {}", settings.client_host);
     let mut steps = vec![Step::SetBlocking(false)];
-    steps.extend(need("^220")?);
+    steps.extend(require_reply("^220")?);
     if starts_tls {
-        steps.push(say(&hello));
-        steps.extend(need(r"(?im)^250[ -]STARTTLS\r?$")?);
-        steps.push(say("STARTTLS"));
-        steps.extend(need("^220")?);
+        steps.push(command(&hello));
+        steps.extend(require_reply(r"(?im)^250[ -]STARTTLS\r?$")?);
+        steps.push(command("STARTTLS"));
+        steps.extend(require_reply("^220")?);
         steps.push(Step::StartTls);
     }
     // RFC 3207 section 4.2: "The client MUST discard any knowledge obtained from the server", and
     // "SHOULD send an EHLO command as the first command after a successful TLS negotiation."
-    steps.push(say(&hello));
-    steps.extend(need("^250")?);
+    steps.push(command(&hello));
+    steps.extend(require_reply("^250")?);
 
     let mut submitted = vec![Step::StartTransaction(TRANSACTION.to_owned())];
-    submitted.push(say(&format!("MAIL FROM:<{}>", asked.from)));
-    submitted.extend(need("^250")?);
-    submitted.push(say(&format!("RCPT TO:<{}>", asked.to)));
+    submitted.push(command(&format!("MAIL FROM:<{}>", settings.from)));
+    submitted.extend(require_reply("^250")?);
+    submitted.push(command(&format!("RCPT TO:<{}>", settings.to)));
     // RFC 5321 section 4.2.3: "251 User not local; will forward".
-    submitted.extend(need("^25[01]")?);
-    submitted.push(say("DATA"));
-    submitted.extend(need("^354")?);
-    submitted.push(send(asked.message));
-    submitted.extend(need("^250")?);
+    submitted.extend(require_reply("^25[01]")?);
+    submitted.push(command("DATA"));
+    submitted.extend(require_reply("^354")?);
+    submitted.push(send(settings.message));
+    submitted.extend(require_reply("^250")?);
     submitted.push(Step::EndTransaction(TRANSACTION.to_owned()));
-    match asked.messages {
+    match settings.messages {
         1 => steps.append(&mut submitted),
         messages => steps.push(Step::Repeat { times: Some(messages), steps: submitted }),
     }
-    steps.extend([Step::Label(LEAVE), say("QUIT")]);
+    steps.extend([Step::Label(LEAVE), command("QUIT")]);
     // RFC 5321 section 4.1.1.10: the client waits for the reply to QUIT, then closes. It does not
     // wait for the server's close.
-    steps.extend(hear("^221", None)?);
+    steps.extend(receive_reply("^221", None)?);
     Ok(steps)
 }
 
 /// Returns the steps of a server that executes commands. With `starts_tls` it accepts messages only
 /// within TLS.
-fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> {
-    asked.delay.as_ref().map(read_delay).transpose()?;
-    let wait = asked.delay.as_ref().map(|delay| json!({"delay": delay.value()}));
-    let host = escape_values(asked.host.clone());
+fn server(settings: &SmtpSettings<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> {
+    settings.delay.as_ref().map(read_delay).transpose()?;
+    let wait = settings.delay.as_ref().map(|delay| json!({"delay": delay.value()}));
+    let host = escape_values(settings.host.clone());
     let quit = || vec![json!({"jump": "quit"})];
     let greets = |more: &str| format!("250-{host} greets you\r\n250{more}");
     let mut clear = CommandLoop::lines("clear");

@@ -63,8 +63,8 @@ fn endless_cycles_of_started_flows_are_refused() {
     let expected = "templates[1]: each flow starts another one without end, whatever `limit` is: \
                     \"b\" starts \"c\" starts \"b\"; make that depend on a jump";
     assert!(error.starts_with(expected), "{error}");
-    let own = client("a", "first", "{rate: 1}", "{select_group: first}, run_flow");
-    let error = plan(&[own]).unwrap_err();
+    let starts_itself = client("a", "first", "{rate: 1}", "{select_group: first}, run_flow");
+    let error = plan(&[starts_itself]).unwrap_err();
     assert!(error.contains("\"a\" starts \"a\""), "{error}");
     // A template that starts no flow may be selected, or a jump may skip the flow.
     let none = on_demand("d", "third", "connect");

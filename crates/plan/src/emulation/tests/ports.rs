@@ -36,8 +36,8 @@ fn gateways_must_be_in_the_networks_of_their_port() {
             "found 10.0.9.254, expected a router in the port's networks: 10.0.9.1/32",
         ),
     ] {
-        let said = with(addresses, gateway).unwrap_err();
-        assert!(said.starts_with(&format!("ports[1].gateway: {expected}")), "{said}");
+        let error = with(addresses, gateway).unwrap_err();
+        assert!(error.starts_with(&format!("ports[1].gateway: {expected}")), "{error}");
     }
 }
 
@@ -53,8 +53,8 @@ fn blackhole_of_a_port_is_parsed() {
             [Blackhole::None, expected]
         );
     }
-    let said = error("{name: s}", "{name: s, blackhole: 1}");
-    assert_eq!(said, "ports[1].blackhole: found 1, expected none, syn or all");
+    let error = error("{name: s}", "{name: s, blackhole: 1}");
+    assert_eq!(error, "ports[1].blackhole: found 1, expected none, syn or all");
 }
 
 #[test]
@@ -73,17 +73,17 @@ fn impairment_of_a_port_is_parsed() {
         ("{queue: 5}", "ports[1].impair: a queue without a rate"),
         ("5ms", "ports[1].impair: found"),
     ] {
-        let said = error("{name: s}", &format!("{{name: s, impair: {impair}}}"));
-        assert!(said.starts_with(expected), "{said}");
+        let error = error("{name: s}", &format!("{{name: s, impair: {impair}}}"));
+        assert!(error.starts_with(expected), "{error}");
     }
 }
 
 #[test]
 fn tunnels_of_a_port_are_parsed() {
-    let own = "{name: s, addresses: [10.0.9.1/24, fd00::1/64], tunnels: [\
+    let port = "{name: s, addresses: [10.0.9.1/24, fd00::1/64], tunnels: [\
                {clients: 16.0.0.0-16.0.0.255, teid: 5, dst: 10.0.9.2}, \
                {clients: 17.0.0.1, teid: 0, teid_step: 9, src: fd00::2, source_port: 2152}]}";
-    let plan = EmulationPlan::parse(&PAGE.replace("{name: s}", own)).unwrap();
+    let plan = EmulationPlan::parse(&PAGE.replace("{name: s}", port)).unwrap();
     assert_eq!(plan.ports[0].tunnels, None);
     let address = |text: &str| text.parse::<IpAddr>().unwrap();
     let first = ClientTunnels {
@@ -131,9 +131,9 @@ fn tunnels_of_a_port_are_parsed() {
              expected at most 4294967295",
         ),
     ] {
-        let own = format!("{{name: s, addresses: 10.0.9.1/24, tunnels: [{tunnels}]}}");
-        let said = error("{name: s}", &own);
-        assert!(said.starts_with(&format!("ports[1].tunnels{expected}")), "{said}");
+        let port = format!("{{name: s, addresses: 10.0.9.1/24, tunnels: [{tunnels}]}}");
+        let error = error("{name: s}", &port);
+        assert!(error.starts_with(&format!("ports[1].tunnels{expected}")), "{error}");
     }
     let last = "{name: s, tunnels: [{clients: 1.1.1.1-1.1.1.3, teid: 4294967289, teid_step: 3, dst: \
                 1.1.1.1, src: 1.1.1.2}]}";
@@ -202,9 +202,9 @@ fn vlan_tags_mpls_labels_and_next_hops_of_devices_are_parsed() {
             ".next_hop_source: found \"fd00::9\", expected an address of the family of 10.0.9.1",
         ),
     ] {
-        let said = devices(words).unwrap_err().to_string();
+        let error = devices(words).unwrap_err().to_string();
         let expected = format!("templates[0].client.devices[0]{expected}");
-        assert!(said.starts_with(&expected), "{said}");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
 
@@ -244,8 +244,8 @@ fn devices_must_apply_to_clients_of_the_template() {
             "devices[1].clients: devices[0] comes first and has all of these clients",
         ),
     ] {
-        let said = with(addresses, &devices).unwrap_err();
-        assert!(said.starts_with(&format!("templates[0].client.{expected}")), "{said}");
+        let error = with(addresses, &devices).unwrap_err();
+        assert!(error.starts_with(&format!("templates[0].client.{expected}")), "{error}");
     }
 }
 

@@ -266,8 +266,8 @@ fn datagram_length_is_bounded_by_ip_version() {
             let with = |bytes: u32| with(ends, &size.replace("SIZE", &bytes.to_string()));
             assert_eq!(with(most), Ok(()));
             let expected = format!("{place}: found {} bytes, expected at most {most}", most + 1);
-            let said = with(most + 1).unwrap_err();
-            assert!(said.starts_with(&expected), "{said}\nexpected {expected}");
+            let error = with(most + 1).unwrap_err();
+            assert!(error.starts_with(&expected), "{error}\nexpected {expected}");
         }
     }
     assert!(with([ipv4, ""], "{size: 4000000000}").is_err());
@@ -583,16 +583,16 @@ fn errors_in_accepted_flows_have_their_path() {
         ("{bytes: 7}", "{bytes: 0}", "templates[1].client.program[0].receive.bytes: found 0"),
     ] {
         assert!(ACCEPTING.contains(part), "{part}");
-        let said = EmulationPlan::parse(&ACCEPTING.replace(part, other)).unwrap_err().to_string();
-        assert!(said.starts_with(expected), "{said}\nexpected {expected}");
+        let error = EmulationPlan::parse(&ACCEPTING.replace(part, other)).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}\nexpected {expected}");
     }
     let udp = ACCEPTING
         .replace("    group: data\n", "    group: data\n    transport: udp\n")
         .replace("[{receive: {bytes: 7}}]", "[{receive_datagrams: 1}]")
         .replace("[{send: {size: 7}}]", "[{send_datagram: {size: 7}}]");
-    let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
+    let error = EmulationPlan::parse(&udp).unwrap_err().to_string();
     let expected = "templates[1].server.port: found on_demand, which only TCP supports";
-    assert!(said.starts_with(expected), "{said}");
+    assert!(error.starts_with(expected), "{error}");
 }
 
 /// Parses a plan with a client that has these steps, and a group `parts`. Returns the error, if
@@ -660,9 +660,9 @@ fn endless_loop_needs_a_step_that_waits() {
         ("[{label: x}, connect, wait_for_close, {jump: x}]", "[3]"),
         ("[{label: x}, {jump: y}, {label: y}, {count: {A: 1}}, {jump: x}]", "[1]"),
     ] {
-        let said = parse_with_group(steps).unwrap_err();
+        let error = parse_with_group(steps).unwrap_err();
         let expected = format!("templates[0].client.program{place}: {error}");
-        assert!(said.starts_with(&expected), "{said}\nexpected {expected}");
+        assert!(error.starts_with(&expected), "{error}\nexpected {expected}");
     }
     for steps in [
         "[{label: x}, {delay: 1us}, {jump: x}]",

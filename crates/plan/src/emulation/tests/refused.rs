@@ -166,7 +166,7 @@ fn every_error_has_its_path() {
         let found = error(part, other);
         assert!(found.starts_with(expected), "{other}: {found}");
     }
-    for (whole, expected) in [
+    for (document, expected) in [
         ("ports: []\ntemplates: []", "templates: found no template, expected at least one"),
         ("ports: []", "templates: found nothing, expected a list of templates"),
         ("{\"ports\": [], \"templates\": ]", "plan: invalid JSON: expected value at line 1"),
@@ -177,8 +177,8 @@ fn every_error_has_its_path() {
             "templates[0].server.program: found fields (send, ...), expected a list of",
         ),
     ] {
-        let found = EmulationPlan::parse(whole).unwrap_err().to_string();
-        assert!(found.starts_with(expected), "{whole}: {found}");
+        let found = EmulationPlan::parse(document).unwrap_err().to_string();
+        assert!(found.starts_with(expected), "{document}: {found}");
     }
     let twice = PAGE.to_owned() + PAGE.split("templates:").nth(1).unwrap();
     let found = EmulationPlan::parse(&twice).unwrap_err().to_string();
@@ -190,7 +190,7 @@ fn every_error_has_its_path() {
 
 #[test]
 fn turn_is_allowed_with_random_servers() {
-    let said = |words: &str| {
+    let template_count = |words: &str| {
         let words = words.replace(", ", "\n      ");
         EmulationPlan::parse(&PAGE.replace("limit: 100", &words)).map(|plan| plan.templates.len())
     };
@@ -199,7 +199,7 @@ fn turn_is_allowed_with_random_servers() {
         "pairing: random, consecutive_flows: 4",
         "pairing: fixed, consecutive_flows: 4, reuse_after: 9",
     ] {
-        assert_eq!(said(words), Ok(1), "{words}");
+        assert_eq!(template_count(words), Ok(1), "{words}");
     }
 }
 
@@ -219,10 +219,10 @@ fn run_flow_needs_a_group_with_the_same_ip_version() {
                     to fd00::1, expected a group that connects over IPv4, like the flow that starts it";
     assert_eq!(plan(runs, "c", "\"fd00::1\""), Err(expected.to_owned()));
     let within = "- repeat: {times: 2, steps: [{select_group: g}, run_flow]}";
-    let said = plan(within, "c", "\"fd00::1\"").unwrap_err();
+    let error = plan(within, "c", "\"fd00::1\"").unwrap_err();
     assert!(
-        said.starts_with("templates[0].client.program[2].repeat.steps[0].select_group: "),
-        "{said}"
+        error.starts_with("templates[0].client.program[2].repeat.steps[0].select_group: "),
+        "{error}"
     );
     assert_eq!(plan(runs, "c", "10.0.2.1"), Ok(2));
     // Flows on another port are not candidates.
@@ -255,8 +255,8 @@ fn servers_selected_by_first_bytes_need_equal_handshake_settings() {
             "server.tcp: found ecn: permit, expected no ecn",
         ),
     ] {
-        let said = plan(get, &server(words)).unwrap_err();
-        assert_eq!(said, format!("templates[1].{expected}, {reason}"));
+        let error = plan(get, &server(words)).unwrap_err();
+        assert_eq!(error, format!("templates[1].{expected}, {reason}"));
     }
     let settings = [
         "initial_window: 3",
@@ -268,10 +268,10 @@ fn servers_selected_by_first_bytes_need_equal_handshake_settings() {
     ];
     for setting in settings {
         let both = format!("tcp: {{mss: 900, sack: false, {setting}}}, {}", server(""));
-        let said = plan(get, both.trim_end_matches(", ")).unwrap_err();
+        let error = plan(get, both.trim_end_matches(", ")).unwrap_err();
         let name = setting.split(':').next().unwrap();
         let expected = format!("templates[1].tcp: found {setting}, expected no {name}, {reason}");
-        assert_eq!(said, expected);
+        assert_eq!(error, expected);
     }
     let [near, far] = ["addresses: 10.0.1.1-10.0.1.9", "addresses: 10.0.1.10-10.0.1.19"];
     for (first, second, is_right) in [
@@ -282,8 +282,8 @@ fn servers_selected_by_first_bytes_need_equal_handshake_settings() {
         (near, format!("{far}, {get}, tcp: {{mss: 500}}"), true),
         (near, format!("{far}, tcp: {{mss: 500}}"), true),
     ] {
-        let said = plan(first, &server(&second));
-        assert_eq!(said.is_ok(), is_right, "{first} {second}: {said:?}");
+        let result = plan(first, &server(&second));
+        assert_eq!(result.is_ok(), is_right, "{first} {second}: {result:?}");
     }
 }
 
@@ -348,13 +348,13 @@ fn client_and_server_addresses_must_be_valid_for_hosts() {
         ("\"::-::9\"", "::"),
     ] {
         for place in ["client.servers", "client.addresses", "server.addresses"] {
-            let said = wrong(place, text).unwrap_err();
+            let error = wrong(place, text).unwrap_err();
             let text = text.trim_matches('"');
             let expected = format!(
                 "templates[0].{place}: found {text:?}, expected addresses that a host may have, not \
                  {first}"
             );
-            assert_eq!(said.lines().next(), Some(expected.as_str()));
+            assert_eq!(error.lines().next(), Some(expected.as_str()));
         }
     }
     for text in ["0.0.0.1-223.255.255.255", "240.0.0.0-255.255.255.254", "\"::1\"", "\"ff02::9\""] {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn timeout_bounds_are_checked_across_template_and_side() {
-    let said = |both: &str, server: &str| {
+    let template_count = |both: &str, server: &str| {
         let text = PAGE.replace("{mss: 900}", server);
         let text = text.replace("congestion: new_reno", &format!("congestion: new_reno, {both}"));
         assert!(text.contains(both));
@@ -33,12 +33,12 @@ fn timeout_bounds_are_checked_across_template_and_side() {
              3000ms",
         ),
     ] {
-        let said = said(both, server).unwrap_err();
-        assert_eq!(said.lines().next(), Some(expected));
+        let error = template_count(both, server).unwrap_err();
+        assert_eq!(error.lines().next(), Some(expected));
     }
-    assert_eq!(said("rto_max: 200ms", "{rto_min: 200ms}"), Ok(1));
-    assert_eq!(said("rto_min: 5ms", "{rto_max: 10ms}"), Ok(1));
-    assert_eq!(said("rto_max: 2s", "{rto_initial: 2s}"), Ok(1));
+    assert_eq!(template_count("rto_max: 200ms", "{rto_min: 200ms}"), Ok(1));
+    assert_eq!(template_count("rto_min: 5ms", "{rto_max: 10ms}"), Ok(1));
+    assert_eq!(template_count("rto_max: 2s", "{rto_initial: 2s}"), Ok(1));
 }
 
 /// All TCP settings of a plan.
@@ -136,9 +136,9 @@ fn errors_in_tcp_and_ip_settings_have_their_path() {
         ("ack_after_bytes: -1", "ack_after_bytes: found -1, expected"),
         ("keepalive_probes: 0", "keepalive_probes: found 0, expected"),
     ] {
-        let said = error("{mss: 900}", &format!("{{{tcp}}}"));
+        let error = error("{mss: 900}", &format!("{{{tcp}}}"));
         let expected = format!("templates[0].server.tcp.{expected}");
-        assert!(said.starts_with(&expected), "{said}, not {expected}");
+        assert!(error.starts_with(&expected), "{error}, not {expected}");
     }
     for (ip, expected) in [
         ("dont_fragment: 1", "dont_fragment: found 1, expected"),
@@ -152,16 +152,16 @@ fn errors_in_tcp_and_ip_settings_have_their_path() {
             "flow_label: found 1048576, expected flow, or a whole number from 0 to 1048575",
         ),
     ] {
-        let said = error("tcp: {mss: 900}", &format!("ip: {{{ip}}}"));
+        let error = error("tcp: {mss: 900}", &format!("ip: {{{ip}}}"));
         let expected = format!("templates[0].server.ip.{expected}");
-        assert!(said.starts_with(&expected), "{said}, not {expected}");
+        assert!(error.starts_with(&expected), "{error}, not {expected}");
     }
 }
 
 #[test]
 fn tcp_settings_are_refused_for_udp() {
-    let plan = |said: [&str; 3]| {
-        let [both, client, server] = said;
+    let plan = |settings: [&str; 3]| {
+        let [both, client, server] = settings;
         let text = format!(
             "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\ntemplates:\n  - name: t\n    \
              dns: {{}}{both}\n    client: {{tx: c, servers: 10.0.1.1, load: {{concurrent: 1}}{client}}}\n    \
@@ -171,12 +171,12 @@ fn tcp_settings_are_refused_for_udp() {
     };
     assert_eq!(plan(["", "", ""]), Ok(()));
     let tcp = ", tcp: {mss: 500}";
-    for (said, path) in [
+    for (settings, path) in [
         (["\n    tcp: {mss: 500}", "", ""], "tcp"),
         (["", tcp, ""], "client.tcp"),
         (["", "", tcp], "server.tcp"),
     ] {
         let expected = "found tcp, expected the template's transport to be tcp";
-        assert_eq!(plan(said), Err(format!("templates[0].{path}: {expected}")));
+        assert_eq!(plan(settings), Err(format!("templates[0].{path}: {expected}")));
     }
 }

@@ -117,8 +117,8 @@ fn http2_needs_tcp_and_no_first_bytes_at_its_port() {
     let error = plan(&server("transport: udp, http2: true")).unwrap_err().to_string();
     let expected = "templates[0].http2: found http2, expected the template's transport to be tcp";
     assert!(error.contains(expected), "{error}");
-    for speech in ["http: {}", "smtp: {}"] {
-        let error = plan(&format!("{{name: h, server: {{tx: s}}, {speech}, http2: true}}"));
+    for preset in ["http: {}", "smtp: {}"] {
+        let error = plan(&format!("{{name: h, server: {{tx: s}}, {preset}, http2: true}}"));
         let expected = "templates[0].http2: is for http with version: 2, and for templates with";
         assert!(error.clone().unwrap_err().to_string().contains(expected), "{error:?}");
     }
@@ -169,11 +169,11 @@ fn start_tls_is_checked_on_both_sides() {
         ("{send: g}, start_tls", "{send: g}", "found none on the other side, where TLS starts"),
     ] {
         assert!(STARTING_TLS.contains(part), "{part}");
-        let said = EmulationPlan::parse(&STARTING_TLS.replace(part, other)).unwrap_err();
-        let said = said.to_string();
-        assert!(said.starts_with(&format!("{path}{expected}")), "{said}\nexpected {expected}");
+        let error = EmulationPlan::parse(&STARTING_TLS.replace(part, other)).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with(&format!("{path}{expected}")), "{error}\nexpected {expected}");
     }
     let udp = STARTING_TLS.replace("    tls: true\n", "    transport: udp\n");
-    let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
-    assert!(said.contains("found a step for connections, but the template's"), "{said}");
+    let error = EmulationPlan::parse(&udp).unwrap_err().to_string();
+    assert!(error.contains("found a step for connections, but the template's"), "{error}");
 }

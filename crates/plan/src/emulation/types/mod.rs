@@ -140,9 +140,9 @@ pub struct Client {
 impl Template {
     /// Returns whether the flows of a side use IPv4; `None` if the template does not define it.
     pub(super) fn is_ipv4(&self, side: &str) -> Option<bool> {
-        let asked = self.client.as_ref().map(|it| it.servers);
+        let targets = self.client.as_ref().map(|it| it.servers);
         let listens = self.server.as_ref().and_then(|it| it.addresses);
-        let range = if side == "client" { asked } else { listens.or(asked) };
+        let range = if side == "client" { targets } else { listens.or(targets) };
         range.map(|it| it.first.is_ipv4())
     }
 }

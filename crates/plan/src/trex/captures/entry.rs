@@ -182,9 +182,9 @@ impl ProfileSettings {
             }
             let client_port = keeps_port.then(|| conversation.client.port());
             let is_ipv6 = self.is_ipv6 || ends[0].is_ipv6();
-            let said = captured_dialogue(number, conversation).map_err(wrong)?;
-            notes.extend(said.notes.iter().map(|note| format!("{}: {note}", file.path())));
-            flows.push(Flow { programs: said, client_port, is_ipv6, is_reversed });
+            let dialogue = captured_dialogue(number, conversation).map_err(wrong)?;
+            notes.extend(dialogue.notes.iter().map(|note| format!("{}: {note}", file.path())));
+            flows.push(Flow { programs: dialogue, client_port, is_ipv6, is_reversed });
         }
         if flows.is_empty() {
             return Err(file.message_error("no TCP or UDP flow with data"));

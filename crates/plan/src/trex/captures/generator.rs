@@ -118,8 +118,8 @@ fn read_pool(
 
 fn note_ignored_ports(fields: &Fields<'_>, notes: &mut Vec<String>) {
     for name in ["track_ports", "split_to_ports"] {
-        let asked = fields.get(name).filter(|it| read_flag(it).unwrap_or(true));
-        notes.extend(asked.map(|it| {
+        let ignored = fields.get(name).filter(|it| read_flag(it).unwrap_or(true));
+        notes.extend(ignored.map(|it| {
             format!(
                 "{}: ignored: each pair of client and server uses the whole port range",
                 it.path()

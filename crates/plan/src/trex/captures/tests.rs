@@ -37,7 +37,7 @@ fn profile(fields: &str, entries: &[&str]) -> String {
     format!("{GENERATOR}{fields}  cap_info :\n{entries}")
 }
 
-fn flow(carrier: Carrier, client: &str, server: &str, says: &[(Side, &str)]) -> Conversation {
+fn flow(carrier: Carrier, client: &str, server: &str, messages: &[(Side, &str)]) -> Conversation {
     let turn = |(side, text): &(Side, &str)| Turn {
         side: *side,
         gap: Duration::from_millis(10),
@@ -49,7 +49,7 @@ fn flow(carrier: Carrier, client: &str, server: &str, says: &[(Side, &str)]) -> 
         server: server.parse().unwrap(),
         packet: 1,
         has_beginning: true,
-        turns: says.iter().map(turn).collect(),
+        turns: messages.iter().map(turn).collect(),
     }
 }
 
@@ -57,15 +57,15 @@ fn flow(carrier: Carrier, client: &str, server: &str, says: &[(Side, &str)]) -> 
 fn capture(name: &str, _: Gaps) -> Result<Imported, String> {
     use Side::{Client, Server};
     let web = |text| {
-        let says = [(Client, text), (Server, "page"), (Server, "more")];
-        flow(Carrier::Tcp, "1.1.1.1:4000", "2.2.2.2:80", &says)
+        let messages = [(Client, text), (Server, "page"), (Server, "more")];
+        flow(Carrier::Tcp, "1.1.1.1:4000", "2.2.2.2:80", &messages)
     };
     let flows = match name {
         "cap2/get.pcap" => vec![web("GET")],
         "post.pcap" => vec![web("POST longer")],
         "cap2/dns.pcap" => {
-            let says = [(Client, "who"), (Server, "me")];
-            vec![flow(Carrier::Udp, "1.1.1.1:5000", "2.2.2.2:53", &says)]
+            let messages = [(Client, "who"), (Server, "me")];
+            vec![flow(Carrier::Udp, "1.1.1.1:5000", "2.2.2.2:53", &messages)]
         }
         // A control connection, a flow that the server initiates, and one without data.
         "rtsp.pcap" => vec![
@@ -307,8 +307,8 @@ fn ipv6_addresses_are_prefix_and_pool_address() {
     };
     let expected = ["2001:232:1002:51::1000:1", "3001:db8:3:4::3000:1"].map(address);
     assert_eq!(firsts(&plan(fields, &[&six])), expected);
-    let asked = StatefulOptions { ipv6: true, ..StatefulOptions::default() };
-    assert_eq!(firsts(&read_all(fields, &[&four], &asked).unwrap().plan), expected);
+    let options = StatefulOptions { ipv6: true, ..StatefulOptions::default() };
+    assert_eq!(firsts(&read_all(fields, &[&four], &options).unwrap().plan), expected);
     let plan = plan(fields, &[&four]);
     assert_eq!(firsts(&plan), ["16.0.0.1", "48.0.0.1"].map(address));
     assert_eq!(plan.notes, ["src_ipv6, dst_ipv6: used with --ipv6 only, as in TRex"]);

@@ -52,9 +52,9 @@ impl TemplateReader<'_> {
         let server = fields.required("server_template", "fields")?;
         let (client_fields, server_fields) = (client.fields(&CLIENT)?, server.fields(&SERVER)?);
         let pools = self.pools(&client_fields)?;
-        let says = self.program(&client_fields)?;
+        let request = self.program(&client_fields)?;
         let answers = self.program(&server_fields)?;
-        if says.transport != answers.transport {
+        if request.transport != answers.transport {
             return Err(place.message_error("one program uses TCP, the other one UDP"));
         }
         let group = match fields.get("tg_id") {
@@ -70,12 +70,13 @@ impl TemplateReader<'_> {
                 )
             }
         };
-        let asked = self.tunables(&client_fields, self.tables.clients, notes)?;
-        let mut client_side = self.client(&client_fields, pools, says, asked)?;
-        let mut server_side = self.server(&server_fields, pools, says, answers, asked, notes)?;
-        if says.is_stamped || answers.is_stamped {
+        let tunables = self.tunables(&client_fields, self.tables.clients, notes)?;
+        let mut client_side = self.client(&client_fields, pools, request, tunables)?;
+        let mut server_side =
+            self.server(&server_fields, pools, request, answers, tunables, notes)?;
+        if request.is_stamped || answers.is_stamped {
             let source = source(&server_fields, number)?;
-            client_side.stamp = says.is_stamped.then_some(source);
+            client_side.stamp = request.is_stamped.then_some(source);
             server_side.stamp = answers.is_stamped.then_some(source);
         }
         Ok(Template {
@@ -85,7 +86,7 @@ impl TemplateReader<'_> {
                 pair => format!("{number}/{pair}"),
             },
             group,
-            transport: says.transport,
+            transport: request.transport,
             client: Some(client_side),
             server: Some(server_side),
             tls: None,
@@ -117,11 +118,11 @@ impl TemplateReader<'_> {
         all: Tunables,
         notes: &mut Vec<String>,
     ) -> Result<Tunables, PlanError> {
-        let own = match side.get("glob_info") {
+        let template_tunables = match side.get("glob_info") {
             None => Tunables::default(),
             Some(place) => tunables::read(&place, Scope::Template, notes)?,
         };
-        Ok(own.or(all))
+        Ok(template_tunables.or(all))
     }
 
     /// Returns whether the flows use IPv6, which the clients' tunables set.
@@ -133,13 +134,13 @@ impl TemplateReader<'_> {
         &self,
         fields: &Fields<'_>,
         [clients, servers]: [Pool; 2],
-        says: &SideProgram,
-        asked: Tunables,
+        request: &SideProgram,
+        tunables: Tunables,
     ) -> Result<Client, PlanError> {
-        let is_ipv6 = self.is_ipv6(&asked);
+        let is_ipv6 = self.is_ipv6(&tunables);
         let prefix = |it: Option<[u8; 16]>| is_ipv6.then(|| it.unwrap_or_default());
         let port = fields.required("port", "the number of a port")?.integer(0, u16::MAX.into())?;
-        let usual = asked.or(Tunables::defaults(is_ipv6));
+        let usual = tunables.or(Tunables::defaults(is_ipv6));
         // With `cont`, `limit` bounds the concurrent flows, otherwise the total.
         let is_at_once = fields.get("cont").is_some_and(|it| it.value().as_bool() == Some(true));
         let limit = self.limit(fields)?;
@@ -147,21 +148,21 @@ impl TemplateReader<'_> {
         let load = self.load(fields, at_most)?;
         Ok(Client {
             transmit: self.pair as usize * 2,
-            addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
+            addresses: Some(clients.range(self.pair, prefix(tunables.ipv6.source))),
             order: if clients.is_random { ClientOrder::Random } else { ClientOrder::RoundRobin },
             pairing: if servers.is_random { Pairing::Random } else { Pairing::RoundRobin },
             consecutive_flows: 1,
             reuse_after: None,
             // The port range of TRex.
             ports: 1_024..=64_000,
-            servers: servers.range(self.pair, prefix(asked.ipv6.destination)),
+            servers: servers.range(self.pair, prefix(tunables.ipv6.destination)),
             server_port: port as u16,
             destination: None,
             devices: Vec::new(),
             load,
             ramp_up: Duration::from_secs(self.tables.clients.ramp_s.unwrap_or(0).into()),
             limit,
-            program: says.steps.clone(),
+            program: request.steps.clone(),
             stamp: None,
             tcp: usual.tcp,
             ip: usual.ip,
@@ -199,7 +200,7 @@ impl TemplateReader<'_> {
         &self,
         fields: &Fields<'_>,
         [_, pool]: [Pool; 2],
-        says: &SideProgram,
+        request: &SideProgram,
         answers: &SideProgram,
         of_clients: Tunables,
         notes: &mut Vec<String>,
@@ -233,10 +234,10 @@ impl TemplateReader<'_> {
                 notes.push(format!("{}: ignored with an add-on, as in TRex", map.path()));
                 None
             }
-            Some(map) => Some(read_first_bytes(&map, says)?),
+            Some(map) => Some(read_first_bytes(&map, request)?),
         };
-        let asked = self.tunables(fields, self.tables.servers, notes)?;
-        let asked = asked.or(Tunables::defaults(is_ipv6));
+        let tunables = self.tunables(fields, self.tables.servers, notes)?;
+        let tunables = tunables.or(Tunables::defaults(is_ipv6));
         Ok(Server {
             transmit: self.pair as usize * 2 + 1,
             listen: Some(listen.integer(0, u16::MAX.into())? as u16),
@@ -245,8 +246,8 @@ impl TemplateReader<'_> {
             first_bytes,
             program: answers.steps.clone(),
             stamp: None,
-            tcp: asked.tcp,
-            ip: asked.ip,
+            tcp: tunables.tcp,
+            ip: tunables.ip,
         })
     }
 }
@@ -264,7 +265,7 @@ fn source(server: &Fields<'_>, number: usize) -> Result<u32, PlanError> {
 }
 
 /// Reads the first bytes of a flow. Without `value` they are the first bytes that the client sends.
-fn read_first_bytes(place: &ValueAt<'_>, says: &SideProgram) -> Result<FirstBytes, PlanError> {
+fn read_first_bytes(place: &ValueAt<'_>, request: &SideProgram) -> Result<FirstBytes, PlanError> {
     let fields = place.fields(&L7_MAP)?;
     let bytes = |place: ValueAt<'_>| -> Result<Vec<u8>, PlanError> {
         let items = place.items("bytes")?;
@@ -284,7 +285,7 @@ fn read_first_bytes(place: &ValueAt<'_>, says: &SideProgram) -> Result<FirstByte
             masked.map(|(value, mask)| read_masked(value, mask)).collect::<Result<_, _>>()?
         }
         None => {
-            let sent = says.first_bytes();
+            let sent = request.first_bytes();
             let places = offset_bytes.iter().map(|offset| usize::from(*offset));
             let sent = places.zip(masks.clone()).map(|(at, mask)| Some(sent.get(at)? & mask));
             let sent = sent.collect::<Option<_>>();

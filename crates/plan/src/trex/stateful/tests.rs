@@ -71,7 +71,7 @@ fn tunables_become_settings_of_the_plan() {
     let plan = read(&text, &options(1)).unwrap();
     let template = &plan.templates[0];
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
-    let asked = Tcp {
+    let tcp = Tcp {
         mss: Some(10),
         send_buffer: Some(4_096),
         ack_after_bytes: Some(5_000),
@@ -82,7 +82,7 @@ fn tunables_become_settings_of_the_plan() {
         syn_retries: Some(12),
         ..client.tcp
     };
-    assert_eq!(client.tcp, asked);
+    assert_eq!(client.tcp, tcp);
     // TRex's defaults.
     assert_eq!((server.tcp.open_timeout_ms, server.tcp.send_buffer), (Some(5_000), None));
     assert_eq!((server.tcp.ecn, server.tcp.dupack_threshold), (None, None));
@@ -279,9 +279,9 @@ fn every_error_has_its_path() {
 
 #[test]
 fn tick_counters_use_ticks_of_ten_milliseconds() {
-    let told = r#"{"name": "set_tick_var", "id": 1}, {"name": "add_tick_stats", "stats_id": 3, "var_id": 1}, "#;
+    let stats = r#"{"name": "set_tick_var", "id": 1}, {"name": "add_tick_stats", "stats_id": 3, "var_id": 1}, "#;
     let at = PAGE.find(r#"{"name": "delay""#).unwrap();
-    let plan = read(&[&PAGE[..at], told, &PAGE[at..]].concat(), &options(1)).unwrap();
+    let plan = read(&[&PAGE[..at], stats, &PAGE[at..]].concat(), &options(1)).unwrap();
     let server = plan.templates[0].server.as_ref().unwrap();
     let unit = std::num::NonZeroU16::new(10).unwrap();
     let counted = Step::AddToCounter {
@@ -456,8 +456,8 @@ fn datagrams_with_the_add_on_name_their_server() {
         stamped(["", ""]).replacen("\"assoc\": [{\"port\": 80", "\"assoc\": [{\"port\": 81", 1);
     let plan = super::read(&text, &options(1)).unwrap();
     let servers = plan.templates.iter().map(|it| it.server.as_ref().unwrap());
-    let told: Vec<_> = servers.map(|it| (it.stamp, it.first_bytes.is_some())).collect();
-    assert_eq!(told, [(Some(0x1234_5678), false), (Some(0x1234_5679), false)]);
+    let selections: Vec<_> = servers.map(|it| (it.stamp, it.first_bytes.is_some())).collect();
+    assert_eq!(selections, [(Some(0x1234_5678), false), (Some(0x1234_5679), false)]);
 }
 
 #[test]

@@ -232,11 +232,11 @@ fn read_tcp(
         "keepintvl" => tcp.keepalive_interval_ms = Some(seconds()?),
         "keepinit" => *tcp = with_open_timeout(value.integer(2, 65_533)? as u32, *tcp),
         "delay_ack_msec" => {
-            let asked = value.integer(20, 50_000)?;
-            if asked > DELAYED_ACK_MS_MAX {
+            let delay_ms = value.integer(20, 50_000)?;
+            if delay_ms > DELAYED_ACK_MS_MAX {
                 note("acknowledgements wait at most 500 ms (RFC 9293)");
             }
-            tcp.delayed_ack_ms = Some(asked.min(DELAYED_ACK_MS_MAX) as u16);
+            tcp.delayed_ack_ms = Some(delay_ms.min(DELAYED_ACK_MS_MAX) as u16);
         }
         "rexmtthresh" => tcp.dupack_threshold = Some(value.integer(1, 10)? as u8),
         _ => tcp.reassembly_max = Some(value.integer(0, 1_000)? as u16),

@@ -143,8 +143,11 @@ fn ipv6_packets_match_the_kernel() {
     assert_eq!(number(frame, 62, 8), 0xbe9b_e955_0000_0001);
     assert_eq!(device.stamps, None);
     assert!(noted(&device, "receivers drop"), "{:?}", device.notes);
-    let own = lowered(&["dst6 2001:db8::1"]);
-    assert_eq!(frames(&own, 1)[0][22..38], [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10]);
+    let lowered_destination = lowered(&["dst6 2001:db8::1"]);
+    assert_eq!(
+        frames(&lowered_destination, 1)[0][22..38],
+        [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10]
+    );
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn sequential_ranges_start_with_their_second_value() {
 }
 
 /// Returns the values that a field has in 4,000 frames.
-fn drawn(commands: &[&str], offset: usize, width: usize) -> BTreeSet<u64> {
+fn random_values(commands: &[&str], offset: usize, width: usize) -> BTreeSet<u64> {
     field(commands, offset, width, 4000).into_iter().collect()
 }
 
@@ -212,25 +215,25 @@ fn drawn(commands: &[&str], offset: usize, width: usize) -> BTreeSet<u64> {
 fn random_values_stay_below_their_maximum() {
     let set = |range: std::ops::Range<u64>| range.collect::<BTreeSet<u64>>();
     let addresses = ["src_min 10.0.0.10", "src_max 10.0.0.20", "flag IPSRC_RND"];
-    assert_eq!(drawn(&addresses, SOURCE, 4), set(0x0a00_000a..0x0a00_0014));
+    assert_eq!(random_values(&addresses, SOURCE, 4), set(0x0a00_000a..0x0a00_0014));
     let addresses = ["dst_min 10.0.0.10", "dst_max 10.0.0.20", "flag IPDST_RND"];
-    assert_eq!(drawn(&addresses, DESTINATION, 4), set(0x0a00_000a..0x0a00_0014));
+    assert_eq!(random_values(&addresses, DESTINATION, 4), set(0x0a00_000a..0x0a00_0014));
     assert!(noted(&lowered(&addresses), "dst_max: random addresses stay below it"));
     let ports = ["udp_src_min 10", "udp_src_max 20", "flag UDPSRC_RND"];
-    assert_eq!(drawn(&ports, SOURCE_PORT, 2), set(10..20));
+    assert_eq!(random_values(&ports, SOURCE_PORT, 2), set(10..20));
     let ports = ["udp_dst_min 10", "udp_dst_max 20", "flag UDPDST_RND"];
-    assert_eq!(drawn(&ports, DESTINATION_PORT, 2), set(10..20));
+    assert_eq!(random_values(&ports, DESTINATION_PORT, 2), set(10..20));
     let sizes = ["min_pkt_size 64", "max_pkt_size 70", "flag TXSIZE_RND"];
-    assert_eq!(drawn(&sizes, 16, 2), set(50..56), "lengths of IPv4");
-    assert_eq!(drawn(&["vlan_id 1", "flag VID_RND"], 14, 2).len(), drawn_of(4096, 4000));
+    assert_eq!(random_values(&sizes, 16, 2), set(50..56), "lengths of IPv4");
+    assert_eq!(random_values(&["vlan_id 1", "flag VID_RND"], 14, 2).len(), drawn_of(4096, 4000));
     let one = ["dst_min 10.0.0.10", "dst_max 10.0.0.11", "flag IPDST_RND"];
-    assert_eq!(drawn(&one, DESTINATION, 4), set(0x0a00_000a..0x0a00_000b));
+    assert_eq!(random_values(&one, DESTINATION, 4), set(0x0a00_000a..0x0a00_000b));
 }
 
 /// Returns the number of distinct values among `draws` draws from `of` values. The seed determines
 /// it; it is close to the expected `of * (1 - e^(-draws / of))`.
 fn drawn_of(of: usize, draws: usize) -> usize {
-    let values = drawn(&["vlan_id 1", "flag VID_RND"], 14, 2);
+    let values = random_values(&["vlan_id 1", "flag VID_RND"], 14, 2);
     let expected = of as f64 * (1.0 - (-(draws as f64) / of as f64).exp());
     assert!((values.len() as f64 - expected).abs() < 100.0, "{} of {expected}", values.len());
     assert!(values.iter().all(|id| *id < of as u64));
@@ -240,7 +243,7 @@ fn drawn_of(of: usize, draws: usize) -> usize {
 #[test]
 fn random_destinations_exclude_addresses_of_no_host() {
     let all = ["dst_min 0.0.0.0", "dst_max 255.255.255.255", "flag IPDST_RND", "count 0"];
-    let addresses = drawn(&all, DESTINATION, 4);
+    let addresses = random_values(&all, DESTINATION, 4);
     assert!(addresses.len() > 3990);
     let excluded = |address: &u64| matches!(address >> 24, 0 | 127 | 224..=239);
     assert!(!addresses.iter().any(excluded));
@@ -248,7 +251,7 @@ fn random_destinations_exclude_addresses_of_no_host() {
     assert!(addresses.iter().any(|address| address >> 24 < 127));
     assert!(noted(&lowered(&all), "destinations repeat after"));
     let beside = ["dst_min 223.255.255.254", "dst_max 239.255.255.255", "flag IPDST_RND"];
-    assert_eq!(drawn(&beside, DESTINATION, 4), BTreeSet::from([0xdfff_fffe, 0xdfff_ffff]));
+    assert_eq!(random_values(&beside, DESTINATION, 4), BTreeSet::from([0xdfff_fffe, 0xdfff_ffff]));
     let none = ["dst_min 224.0.0.1", "dst_max 224.0.0.9", "flag IPDST_RND"];
     let error = device(&none).lower().expect_err("no destination");
     assert_eq!(error, LowerError::NoDestination { device: "eth0".to_owned() });
@@ -316,7 +319,7 @@ fn mac_counts_change_the_last_five_bytes() {
         ("flag MACSRC_RND", "src_mac_count 4", 6, 0x0200_0000_000a_u64),
         ("flag MACDST_RND", "dst_mac_count 4", 0, 0),
     ] {
-        let values = drawn(&[flag, count], offset, 6);
+        let values = random_values(&[flag, count], offset, 6);
         assert_eq!(values, (base..base + 4).collect());
     }
 }
@@ -340,7 +343,7 @@ fn tags_and_labels_have_the_offsets_of_the_kernel() {
     assert_eq!(number(&labels, 12, 2), 0x8847);
     assert_eq!(number(&labels, 14, 8), 0x0001_003f_0002_0140, "the last one ends the stack");
     assert_eq!(number(&labels, 22, 2), 0x4500);
-    let values = drawn(&["vlan_id 7", "vlan_p 5", "svlan_id 8", "flag SVID_RND"], 14, 8);
+    let values = random_values(&["vlan_id 7", "vlan_p 5", "svlan_id 8", "flag SVID_RND"], 14, 8);
     assert!(values.len() > 2000, "outer tags are drawn");
     assert!(values.iter().all(|bytes| bytes & 0xf000_ffff_ffff_ffff == 0x8100_a007_0800));
 }
@@ -363,7 +366,7 @@ fn random_labels_keep_traffic_class_and_time_to_live() {
 
 #[test]
 fn bits_between_ipv6_destinations_are_random() {
-    let last = |commands: &[&str]| drawn(commands, 14 + 38, 2);
+    let last = |commands: &[&str]| random_values(commands, 14 + 38, 2);
     let commands = ["dst6_min 2001:db8::10", "dst6_max 2001:db8::1f"];
     assert_eq!(last(&commands), (0x10..0x20).collect());
     let odd = ["dst6_min 2001:db8::9", "dst6_max 2001:db8::c"];

@@ -162,8 +162,8 @@ proptest! {
         let text = lines.join("\n");
         let script = Script::parse(&text);
         let count = text.lines().count();
-        for told in &script.unsupported {
-            prop_assert!((1..=count).contains(&told.line), "{}", told);
+        for error in &script.unsupported {
+            prop_assert!((1..=count).contains(&error.line), "{}", error);
         }
         let mut pktgen = machine();
         for step in &script.steps {

@@ -170,8 +170,8 @@ fn unsupported_lines_have_their_number_and_reason() {
     for (text, expected) in cases {
         let script = Script::parse(text);
         assert_eq!(script.steps, [], "{text}");
-        let [told] = &script.unsupported[..] else { panic!("{text}: {script:?}") };
-        assert!(told.to_string().starts_with(expected), "{told}");
+        let [error] = &script.unsupported[..] else { panic!("{text}: {script:?}") };
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 }
 

@@ -43,9 +43,9 @@ fn all_words() -> Value {
         }
         client
     };
-    let is_http2_dialogue = |number: usize, word: &str, said: Value| {
+    let is_http2_dialogue = |number: usize, word: &str, settings: Value| {
         json!({
-            "name": format!("{word} {number}"), word: said, "client": client(json!({})),
+            "name": format!("{word} {number}"), word: settings, "client": client(json!({})),
             "server": {"tx": "s", "port": 2_000 + number, "vlans": [5, [5, 7]]},
         })
     };
