@@ -112,10 +112,10 @@ pub fn capture(
         for received in batch.drain(..) {
             if packets < options.packets {
                 let frame = port.frame(&received);
-                let kept = &frame[..frame.len().min(options.snap_length)];
+                let captured = &frame[..frame.len().min(options.snap_length)];
                 let time = Instant::from_nanos(offset.to_realtime_nanos(received.arrival));
                 writer
-                    .push_record(&mut bytes, 0, time, received.original_length as u32, kept)
+                    .push_record(&mut bytes, 0, time, received.original_length as u32, captured)
                     .map_err(io::Error::other)?;
                 packets += 1;
                 length += received.original_length as u64;

@@ -133,11 +133,11 @@ pub fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
     let mut start = Vec::with_capacity(4);
     plain.by_ref().take(4).read_to_end(&mut start)?;
     let compression = compression(&start);
-    let whole = Cursor::new(start).chain(plain);
+    let stream = Cursor::new(start).chain(plain);
     Ok(match compression {
-        None => Box::new(whole),
-        Some(Compression::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
-        Some(Compression::Zstandard) => Box::new(zstd::stream::read::Decoder::new(whole)?),
+        None => Box::new(stream),
+        Some(Compression::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(stream)),
+        Some(Compression::Zstandard) => Box::new(zstd::stream::read::Decoder::new(stream)?),
     })
 }
 

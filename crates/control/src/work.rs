@@ -102,20 +102,23 @@ pub(crate) fn final_counters(port: &mut impl Transmit, has_failed: bool) -> Tran
 /// Departures, and the point where they were timestamped.
 pub(crate) type Stamped = (DepartureRecord, StampPoint);
 
-/// Merges the departures recorded by the ports with those recorded by the process (`own`). While
-/// frames without a due time are pending, the process waits for departures. Otherwise the ports
-/// that hold departures do.
-pub(crate) fn departures(mut own: DepartureRecord, ports: &[TransmitPort]) -> Option<Stamped> {
+/// Merges the departures recorded by the ports with those recorded by the process (`of_process`).
+/// While frames without a due time are pending, the process waits for departures. Otherwise the
+/// ports that hold departures do.
+pub(crate) fn departures(
+    mut of_process: DepartureRecord,
+    ports: &[TransmitPort],
+) -> Option<Stamped> {
     let of_port =
         |port: &TransmitPort| Some((port.departures()?, port.capabilities().departure_stamp));
     let of_ports = merge_departures(ports.iter().filter_map(of_port));
-    if own.frames == 0 {
+    if of_process.frames == 0 {
         return of_ports;
     }
     if let Some((record, _)) = of_ports {
-        own.merge(&record);
+        of_process.merge(&record);
     }
-    Some((own, StampPoint::Process))
+    Some((of_process, StampPoint::Process))
 }
 
 /// Merges the records of several ports or workers, which all use the same timestamp point.

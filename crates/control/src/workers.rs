@@ -115,7 +115,7 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
 
     /// Waits until the last worker ends. Calls `observe` about ten times a second and at the end.
     pub(crate) fn watch(&self, mut observe: impl FnMut()) {
-        let has_ended = |told| matches!(told, Err(RecvTimeoutError::Disconnected));
+        let has_ended = |message| matches!(message, Err(RecvTimeoutError::Disconnected));
         while !has_ended(self.ended.recv_timeout(OBSERVE_INTERVAL)) {
             observe();
         }

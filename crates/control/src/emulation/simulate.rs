@@ -86,18 +86,18 @@ pub fn simulate(
     let (mut nodes, mut owners, mut connects) = (Vec::new(), Vec::new(), Vec::new());
     for &port in &used {
         let mac = mac(port);
-        let duties = compiled_endpoint(plan, port, mac, &clients, &sessions)?;
-        owners.push(duties.owners);
-        connects.push(duties.connects);
+        let compiled = compiled_endpoint(plan, port, mac, &clients, &sessions)?;
+        owners.push(compiled.owners);
+        connects.push(compiled.connects);
         let endpoint = EndpointOptions {
-            templates: duties.templates,
-            groups: duties.groups,
-            buffers: duties.buffers,
+            templates: compiled.templates,
+            groups: compiled.groups,
+            buffers: compiled.buffers,
             frame_length_max: network::FRAME_LENGTH_MAX,
             flows_max: options.flows_max,
             host: Host::default(),
             seed: options.seed.wrapping_add(port as u64),
-            blackhole: duties.blackhole,
+            blackhole: compiled.blackhole,
             verifies_checksums: true,
         };
         let impairment = plan.ports[port].impairment;
@@ -230,14 +230,14 @@ fn part(plan: &EmulationPlan, options: &SimulationOptions) -> EmulationPlan {
 /// Returns the client addresses and the destination of each template. Frames go to the port of the
 /// template's servers.
 fn clients(plan: &EmulationPlan) -> Result<Vec<Option<ClientDestinations>>, EmulationError> {
-    let mut found = Vec::new();
+    let mut clients = Vec::new();
     for template in &plan.templates {
         let Some(client) = &template.client else {
-            found.push(None);
+            clients.push(None);
             continue;
         };
-        let own = plan.ports[client.transmit].addresses.first();
-        let own = own.map(|own| AddressRange { first: own.address, count: 1 });
+        let of_port = plan.ports[client.transmit].addresses.first();
+        let of_port = of_port.map(|it| AddressRange { first: it.address, count: 1 });
         // Clients without servers use the first template that has only servers.
         let other = plan.templates.iter().find(|it| it.client.is_none());
         let server = template.server.as_ref().or_else(|| other?.server.as_ref());
@@ -255,9 +255,9 @@ fn clients(plan: &EmulationPlan) -> Result<Vec<Option<ClientDestinations>>, Emul
             devices,
             servers: Vec::new(),
         };
-        found.push(client.addresses.or(own).map(reached));
+        clients.push(client.addresses.or(of_port).map(reached));
     }
-    Ok(found)
+    Ok(clients)
 }
 
 /// Returns the unique Ethernet address of a port.

@@ -13,7 +13,7 @@ impl Cpus {
     /// Reserves CPUs for a run with `ports` sending ports. The CPUs come from those that the
     /// calling thread may use and that no other run has reserved. Dropping the plan releases them.
     pub(crate) fn reserve(&self, backend: Backend, ports: usize) -> CpuPlan {
-        let wanted = if backend.may_need_dedicated_cpu() { ports } else { 0 };
+        let requested = if backend.may_need_dedicated_cpu() { ports } else { 0 };
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let allowed = allowed();
         let mut rest: Vec<usize> =
@@ -23,8 +23,8 @@ impl Cpus {
             rest = allowed;
         }
         // Keep at least one CPU for all other threads.
-        if wanted >= rest.len() {
-            let sharing = if backend.requires_dedicated_cpu() { wanted } else { 0 };
+        if requested >= rest.len() {
+            let sharing = if backend.requires_dedicated_cpu() { requested } else { 0 };
             return CpuPlan {
                 senders: Vec::new(),
                 rest,
@@ -32,7 +32,7 @@ impl Cpus {
                 cpus: self.clone(),
             };
         }
-        let senders = rest.split_off(rest.len() - wanted);
+        let senders = rest.split_off(rest.len() - requested);
         taken.extend(&senders);
         drop(taken);
         CpuPlan { senders, rest, shared_senders: 0, cpus: self.clone() }
@@ -96,13 +96,13 @@ mod tests {
             return;
         }
         let first = cpus.reserve(XDP, 1);
-        let own = first.sender(0).unwrap();
-        assert!(!first.rest.contains(&own));
+        let cpu = first.sender(0).unwrap();
+        assert!(!first.rest.contains(&cpu));
         let second = cpus.reserve(XDP, 1);
-        assert_ne!(second.sender(0), Some(own));
-        assert!(!second.rest.contains(&own), "{:?}", second.rest);
+        assert_ne!(second.sender(0), Some(cpu));
+        assert!(!second.rest.contains(&cpu), "{:?}", second.rest);
         drop((first, second));
-        assert_eq!(cpus.reserve(XDP, 1).sender(0), Some(own));
+        assert_eq!(cpus.reserve(XDP, 1).sender(0), Some(cpu));
         assert_eq!(cpus.reserve(AF_PACKET, 1).sender(0), None);
     }
 }

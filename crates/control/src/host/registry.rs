@@ -42,8 +42,8 @@ impl Registry {
         let run = Arc::new(make(id));
         let ended = state.runs.iter().filter(|(_, run)| run.state().is_over());
         let ended: Vec<RunId> = ended.map(|(id, _)| *id).collect();
-        let surplus = (ended.len() + 1).saturating_sub(ENDED_RUNS_MAX);
-        for id in &ended[..surplus] {
+        let excess = (ended.len() + 1).saturating_sub(ENDED_RUNS_MAX);
+        for id in &ended[..excess] {
             state.runs.remove(id);
         }
         state.runs.insert(id, Arc::clone(&run));

@@ -75,11 +75,11 @@ impl Context {
     ///
     /// # Errors
     /// Fails if another backend is requested on shared interfaces.
-    pub(crate) fn receiving_backend(&self, asked: Backend) -> Result<Backend, OpenError> {
-        match asked {
-            asked if !self.is_shared() => Ok(asked),
+    pub(crate) fn receiving_backend(&self, requested: Backend) -> Result<Backend, OpenError> {
+        match requested {
+            requested if !self.is_shared() => Ok(requested),
             Backend::Auto => Ok(Backend::One(&AF_PACKET)),
-            Backend::One(backend) if backend.is_shared => Ok(asked),
+            Backend::One(backend) if backend.is_shared => Ok(requested),
             Backend::One(backend) => Err(OpenError::SharedBackend(backend.name)),
         }
     }

@@ -35,7 +35,7 @@ pub enum FlowCommand {
 pub(crate) struct FlowControl {
     /// Number of flows in the plan.
     flows: usize,
-    given: Mutex<Vec<PendingCommand>>,
+    pending: Mutex<Vec<PendingCommand>>,
     /// Number of commands given. Workers read it at each iteration.
     count: AtomicUsize,
 }
@@ -66,16 +66,16 @@ impl FlowControl {
     /// Gives a command to flows, by index in the plan. It takes effect after 25 ms or at the start
     /// of the run, whichever is later, at the same instant on all workers.
     pub(crate) fn give(&self, flows: Vec<usize>, command: FlowCommand) {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let at = clock::now().saturating_add(NOTICE);
-        given.push(PendingCommand { at, flows, command });
-        self.count.store(given.len(), Ordering::Release);
+        pending.push(PendingCommand { at, flows, command });
+        self.count.store(pending.len(), Ordering::Release);
     }
 
     /// Returns the flows that received a command.
     pub(crate) fn changed_flows(&self) -> BTreeSet<usize> {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        given.iter().flat_map(|given| &given.flows).copied().collect()
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.iter().flat_map(|it| &it.flows).copied().collect()
     }
 
     /// Returns the number of commands given.
@@ -86,7 +86,7 @@ impl FlowControl {
 
     /// Returns the commands after the first `done`.
     pub(crate) fn after(&self, done: usize) -> Vec<PendingCommand> {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        given[done..].to_vec()
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending[done..].to_vec()
     }
 }

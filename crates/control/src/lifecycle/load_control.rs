@@ -26,7 +26,7 @@ pub(crate) struct LoadControl {
     /// Whether any port has tunnels; set at the start of the run.
     has_tunnels: OnceLock<bool>,
     /// Number of queries so far; the lowest two bits are the detail of the last one.
-    asked: AtomicU64,
+    queries: AtomicU64,
     /// Allows one query at a time.
     asking: Mutex<()>,
     answers: Mutex<QueryAnswers>,
@@ -138,7 +138,7 @@ impl LoadControl {
     }
 
     /// Adds or replaces tunnels of clients on all ports that have tunnels. Workers follow within 20
-    /// ms. The station does not answer ARP for new tunnel endpoints: it only knows those of the
+    /// ms. The host does not answer ARP for new tunnel endpoints: it only knows those of the
     /// plan.
     ///
     /// # Errors
@@ -174,12 +174,12 @@ impl LoadControl {
     /// the result contains them.
     pub(crate) fn reports(&self, detail: Detail) -> Option<Vec<PortReport>> {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        let question = (self.asked.load(Ordering::Relaxed) >> DETAIL_BITS) + 1;
-        self.asked.store(question << DETAIL_BITS | detail as u64, Ordering::Relaxed);
+        let query = (self.queries.load(Ordering::Relaxed) >> DETAIL_BITS) + 1;
+        self.queries.store(query << DETAIL_BITS | detail as u64, Ordering::Relaxed);
         let answers = self.lock();
         let is_open = |answers: &mut QueryAnswers| {
             let has_answered =
-                |it: &Option<(u64, PortReport)>| it.as_ref().is_some_and(|it| it.0 >= question);
+                |it: &Option<(u64, PortReport)>| it.as_ref().is_some_and(|it| it.0 >= query);
             !answers.is_over && !answers.ports.iter().all(has_answered)
         };
         let waited = self.answered.wait_timeout_while(answers, Self::PATIENCE, is_open);
@@ -319,15 +319,15 @@ impl<'a> LoadFollower<'a> {
     /// Answers the pending query, if there is one.
     #[inline]
     pub(crate) fn answer(&mut self, report: impl FnOnce(Detail) -> PortReport) {
-        let asked = self.control.asked.load(Ordering::Relaxed);
-        if asked != self.answered {
-            self.answered = asked;
-            let detail = match asked & ((1 << DETAIL_BITS) - 1) {
+        let query = self.control.queries.load(Ordering::Relaxed);
+        if query != self.answered {
+            self.answered = query;
+            let detail = match query & ((1 << DETAIL_BITS) - 1) {
                 0 => Detail::Port,
                 1 => Detail::Templates,
                 _ => Detail::All,
             };
-            self.put(asked >> DETAIL_BITS, report(detail));
+            self.put(query >> DETAIL_BITS, report(detail));
         }
     }
 
@@ -336,9 +336,9 @@ impl<'a> LoadFollower<'a> {
         self.put(u64::MAX, report);
     }
 
-    fn put(&self, question: u64, report: PortReport) {
+    fn put(&self, query: u64, report: PortReport) {
         if let Some(place) = self.control.lock().ports.get_mut(self.port) {
-            *place = Some((question, report));
+            *place = Some((query, report));
         }
         self.control.answered.notify_all();
     }
@@ -371,9 +371,9 @@ mod tests {
             (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
         assert_eq!(first.scale(), None);
         control.set_load(LoadFactor::new(Decimal::parse("2.5").unwrap()).unwrap());
-        let said = (NonZeroU32::new(25).unwrap(), NonZeroU32::new(10).unwrap());
-        assert_eq!(first.scale(), Some(said));
-        assert_eq!((first.scale(), second.scale()), (None, Some(said)));
+        let expected = (NonZeroU32::new(25).unwrap(), NonZeroU32::new(10).unwrap());
+        assert_eq!(first.scale(), Some(expected));
+        assert_eq!((first.scale(), second.scale()), (None, Some(expected)));
     }
 
     #[test]

@@ -190,15 +190,15 @@ impl Supervised {
         self.controls.is_stopped()
     }
 
-    /// Waits for at most `timeout` until `is_so` holds for the state. Returns whether it does.
+    /// Waits for at most `timeout` until `is_reached` holds for the state. Returns whether it does.
     pub(crate) fn wait_until(
         &self,
         timeout: Option<StdDuration>,
-        is_so: impl Fn(RunState) -> bool,
+        is_reached: impl Fn(RunState) -> bool,
     ) -> bool {
         let deadline = timeout.and_then(|timeout| StdInstant::now().checked_add(timeout));
         let mut status = self.lock();
-        while !is_so(status.state) {
+        while !is_reached(status.state) {
             let left = deadline.map(|it| it.saturating_duration_since(StdInstant::now()));
             status = match left {
                 None => self.changed.wait(status).unwrap_or_else(PoisonError::into_inner),

@@ -60,8 +60,8 @@ impl Files for ProcNet {
         }
         let others = std::fs::read_dir(OTHERS).into_iter().flatten().flatten();
         let names = others.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let own = std::iter::once(FOLDER.to_owned());
-        own.chain(names.filter(|name| name != FOLDER)).collect()
+        let pktgen_folder = std::iter::once(FOLDER.to_owned());
+        pktgen_folder.chain(names.filter(|name| name != FOLDER)).collect()
     }
 
     fn read(&self, path: &str) -> Result<String, i32> {

@@ -51,15 +51,15 @@ pub(super) fn device(
         (span_s > 0.0).then(|| gaps as f64 / span_s)
     });
     let ratio = match speed {
-        Some(Speed::Frames(asked)) => {
-            report.target_pps = Some(asked.per_second());
-            gaps_a_second.map(|pps| pps / asked.per_second())
+        Some(Speed::Frames(target)) => {
+            report.target_pps = Some(target.per_second());
+            gaps_a_second.map(|pps| pps / target.per_second())
         }
-        Some(Speed::Bits(asked, _)) => {
-            report.target_bps = Some(asked.per_second());
+        Some(Speed::Bits(target, _)) => {
+            report.target_bps = Some(target.per_second());
             gaps_a_second.map(|pps| {
                 let rate = FrameRate::new(pps, counters.frames, counters.bytes);
-                rate.bits_per_second(Layer::Frame) / asked.per_second()
+                rate.bits_per_second(Layer::Frame) / target.per_second()
             })
         }
         Some(Speed::Max) | None => None,

@@ -63,10 +63,10 @@ pub(super) fn run_shell(
 ) -> Result<ExitStatus, ShellError> {
     let failed = |operation| move |reason| ShellError::Files { operation, reason };
     let connection = Connection::open().map_err(failed("/dev/fuse"))?;
-    let (teller, told) = channel();
+    let (sender, receiver) = channel();
     let served = connection.share();
-    let starter = teller.clone();
-    let start = move |answer| drop(starter.send(Message::Start(answer)));
+    let start_sender = sender.clone();
+    let start = move |answer| drop(start_sender.send(Message::Start(answer)));
     let files = ProcNet { session: Arc::clone(session), start: Box::new(start) };
     let (give_mounted, mounted) = channel();
     // The server thread ends with the last process of the script. Processes may outlive the script,
@@ -79,11 +79,11 @@ pub(super) fn run_shell(
     });
     server.map_err(ShellError::Thread)?;
     let script = std::thread::Builder::new().name("script".into()).spawn(move || {
-        let _ = teller.send(Message::Ended(run(&connection, &give_mounted, command)));
+        let _ = sender.send(Message::Ended(run(&connection, &give_mounted, command)));
     });
     script.map_err(ShellError::Thread)?;
     loop {
-        match told.recv() {
+        match receiver.recv() {
             Ok(Message::Start(answer)) => {
                 let started = session.start();
                 answer.complete(started.map_err(|error| {

@@ -19,8 +19,8 @@ pub(crate) struct Interfaces {
 impl Interfaces {
     /// Returns whether `interface` is the veth peer of another interface of the run.
     pub(crate) fn are_joined(&self, interface: &str) -> bool {
-        let own = self.links.iter().find(|(name, _)| name.to_string() == interface);
-        own.is_some_and(|own| self.links.iter().any(|other| are_one_pair(own, other)))
+        let link = self.links.iter().find(|(name, _)| name.to_string() == interface);
+        link.is_some_and(|link| self.links.iter().any(|other| are_one_pair(link, other)))
     }
 
     /// Opens and leases interfaces by name. `force`: accept an interface that carries the default

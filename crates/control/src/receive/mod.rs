@@ -109,11 +109,11 @@ impl MeasurementQuery {
         question: impl FnOnce(&measure::Receiver) -> T + Send + 'static,
     ) -> Option<T> {
         let stream = self.stream;
-        let asked = self.inquiry.ask(move |outcome| {
+        let measurement = self.inquiry.ask(move |outcome| {
             let place = outcome.receiver_of(stream)?;
             Some(question(&outcome.measured[place]))
         });
-        asked.flatten()
+        measurement.flatten()
     }
 }
 
@@ -328,14 +328,14 @@ impl RunReceiver {
             },
             Source::Fetcher(fetcher) => {
                 if self.end.is_shared
-                    && let Some(own) = fetcher.queries.ask(leave)
+                    && let Some(outcome) = fetcher.queries.ask(leave)
                 {
-                    return own;
+                    return outcome;
                 }
-                let mut outcome = fetcher.finish();
-                let own = leave(&mut outcome);
-                opened.source = Source::Ended(outcome);
-                own
+                let mut finished = fetcher.finish();
+                let outcome = leave(&mut finished);
+                opened.source = Source::Ended(finished);
+                outcome
             }
             Source::Ended(outcome) => leave(outcome),
             Source::Opened(..) => FetchOutcome::default(),

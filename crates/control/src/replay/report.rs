@@ -291,11 +291,11 @@ fn rate_error_ppm(
     if matches!(plan.target, SendTo::File(_)) {
         return None;
     }
-    let (asked, achieved) = match plan.pace {
+    let (target, achieved) = match plan.pace {
         Pace::TopSpeed | Pace::Capture { .. } => return None,
         Pace::Packets { rate, .. } => (rate.per_second(), achieved.pps),
         Pace::Bits { rate, layer } => (rate.per_second(), achieved.bits_per_second(layer)),
     };
     let sending_s = elapsed_s - paused.as_secs_f64();
-    (sending_s > 0.0).then(|| (achieved * elapsed_s / sending_s / asked - 1.0) * 1e6)
+    (sending_s > 0.0).then(|| (achieved * elapsed_s / sending_s / target - 1.0) * 1e6)
 }

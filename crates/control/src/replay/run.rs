@@ -72,7 +72,7 @@ pub(crate) fn run(
     let snapshots: Vec<Mutex<Snapshot>> = feeds.iter().map(|_| Mutex::default()).collect();
 
     let (start, outcomes) = std::thread::scope(|scope| {
-        let (tell, told) = mpsc::sync_channel(PASS_ENDS_MAX);
+        let (sender, receiver) = mpsc::sync_channel(PASS_ENDS_MAX);
         let openers = feeds.into_iter().enumerate().map(|(index, feed)| {
             let worker = WorkerContext {
                 plan,
@@ -83,9 +83,9 @@ pub(crate) fn run(
                 sent_log: arrivals.as_ref().and_then(RunReceiver::sent_log),
                 show: show.clone(),
                 ask: ask.take(),
-                pass_ends: (hooks.passes && index == 0).then(|| tell.clone()),
+                pass_ends: (hooks.passes && index == 0).then(|| sender.clone()),
             };
-            let alive = tell.clone();
+            let alive = sender.clone();
             let (interfaces, cpus) = (&interfaces, &cpus);
             move || {
                 let ports = target::open_ports(
@@ -106,7 +106,7 @@ pub(crate) fn run(
             }
         });
         let workers = Workers::open(scope, "worker", &controls.stop, openers, ReplayError::Thread)?;
-        drop(tell);
+        drop(sender);
         let paced = matches!(plan.target, Target::Interfaces { .. }) && plan.pace != Pace::TopSpeed;
         let start = workers.start(context.wait_for_start()?, paced);
         context.running();
@@ -114,7 +114,7 @@ pub(crate) fn run(
             progress(plan, extent, reader.counters(), start, &snapshots, pass_end)
         };
         loop {
-            match told.recv_timeout(OBSERVE_INTERVAL) {
+            match receiver.recv_timeout(OBSERVE_INTERVAL) {
                 Ok(pass_end) => context.publish(progress(Some(pass_end))),
                 Err(RecvTimeoutError::Timeout) => context.publish(progress(None)),
                 Err(RecvTimeoutError::Disconnected) => break,

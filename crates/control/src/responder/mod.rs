@@ -2,14 +2,14 @@
 //! resolves neighbours and sends pings.
 
 mod moves;
+mod packet_socket_host;
 mod ping;
 mod prober;
-mod station;
 mod threads;
 
 pub(crate) use moves::NeighbourChanges;
+pub use packet_socket_host::{HostError, PacketSocketHost};
+pub(crate) use packet_socket_host::{REQUESTS_MAX, UnansweredRequest, VlanHostConfig};
 pub use ping::{PingOptions, PingReply, PingReport, ping};
 pub(crate) use prober::{ProbeRecord, ProbeSchedule, ProbeTarget, Prober, UdpReplyReceiver};
-pub use station::{HostError, PacketSocketHost};
-pub(crate) use station::{REQUESTS_MAX, UnansweredRequest, VlanHostConfig};
 pub(crate) use threads::ResponderThreads;

@@ -9,7 +9,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock;
 use wirestorm_stack::{EchoRequest, HostEvent};
 
-use super::station::{HostError, PacketSocketHost};
+use super::packet_socket_host::{HostError, PacketSocketHost};
 
 /// Name and version of the document format.
 const SCHEMA: &str = "wirestorm.ping/1";
@@ -75,21 +75,21 @@ pub struct PingReport {
 /// # Errors
 /// Fails if the next hop is not found, or the interface fails.
 pub fn ping(
-    station: &mut PacketSocketHost,
+    host: &mut PacketSocketHost,
     options: &PingOptions,
     stop: &AtomicBool,
     mut show: impl FnMut(&PingReply),
 ) -> Result<PingReport, HostError> {
-    let (source, next_hop) = station.resolve(options.target)?;
+    let (source, next_hop) = host.resolve(options.target)?;
     let mut request = EchoRequest {
-        macs: (station.host().mac, next_hop),
+        macs: (host.host().mac, next_hop),
         source,
         destination: options.target,
         identifier: std::process::id() as u16,
         sequence: 0,
         payload: (0..options.payload).map(|byte| byte as u8).collect(),
     };
-    let mut asked: Vec<SentRequest> = Vec::new();
+    let mut requests: Vec<SentRequest> = Vec::new();
     let mut duplicated = 0;
     let mut round_trips: Vec<u64> = Vec::new();
     let begun = clock::now();
@@ -101,8 +101,8 @@ pub fn ping(
         request.sequence = number as u16;
         let Some(frame) = request.frame() else { break };
         let at = clock::now();
-        asked.push(SentRequest { at, is_answered: false });
-        station.send(&frame)?;
+        requests.push(SentRequest { at, is_answered: false });
+        host.send(&frame)?;
         let is_last = number + 1 == options.count;
         let end = if is_last {
             at.saturating_add(options.patience)
@@ -113,8 +113,8 @@ pub fn ping(
         loop {
             // Wait in short steps, so that a stop takes effect soon.
             let until = end.min(clock::now().saturating_add(LOOK_INTERVAL));
-            station.listen(until, |heard, arrival| {
-                let HostEvent::EchoReply(reply) = heard else { return ControlFlow::Continue(()) };
+            host.listen(until, |event, arrival| {
+                let HostEvent::EchoReply(reply) = event else { return ControlFlow::Continue(()) };
                 if reply.identifier != request.identifier || reply.source != options.target {
                     return ControlFlow::Continue(());
                 }
@@ -122,13 +122,13 @@ pub fn ping(
                 let Some(sequence) = number.checked_sub(behind) else {
                     return ControlFlow::Continue(());
                 };
-                let asked = &mut asked[sequence as usize];
-                if asked.is_answered {
+                let sent = &mut requests[sequence as usize];
+                if sent.is_answered {
                     duplicated += 1;
                     return ControlFlow::Continue(());
                 }
-                asked.is_answered = true;
-                let round_trip_ns = arrival.saturating_since(asked.at).as_nanos();
+                sent.is_answered = true;
+                let round_trip_ns = arrival.saturating_since(sent.at).as_nanos();
                 round_trips.push(round_trip_ns);
                 show(&PingReply {
                     sequence,
@@ -156,7 +156,7 @@ pub fn ping(
         target: options.target.to_string(),
         source: source.to_string(),
         next_hop: next_hop.to_string(),
-        sent: asked.len() as u64,
+        sent: requests.len() as u64,
         received: count,
         duplicated,
         min_ns: round_trips.iter().min().copied(),

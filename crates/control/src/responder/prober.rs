@@ -14,7 +14,7 @@ use wirestorm_io::clock;
 use wirestorm_stack::{Datagram, EchoRequest, HostEvent};
 use wirestorm_wire::packet::MacAddress;
 
-use super::station::PacketSocketHost;
+use super::packet_socket_host::PacketSocketHost;
 
 /// Time to wait for the last replies.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -126,7 +126,7 @@ impl ProbeRecord {
     }
 
     /// Records that the next probe leaves now.
-    fn ask(&mut self) {
+    fn record_send(&mut self) {
         if self.waiting.len() == WAITING_MAX {
             self.waiting.pop_front();
             self.first += 1;
@@ -144,12 +144,12 @@ impl ProbeRecord {
 
     /// Records a reply to the outstanding probe at index `place`.
     fn record_reply(&mut self, place: usize, arrival: Instant) {
-        let Some(asked) = self.waiting.get_mut(place) else { return };
-        if std::mem::replace(&mut asked.is_answered, true) {
+        let Some(probe) = self.waiting.get_mut(place) else { return };
+        if std::mem::replace(&mut probe.is_answered, true) {
             self.duplicated += 1;
             return;
         }
-        let delay = arrival.saturating_since(asked.at).as_nanos() as i64;
+        let delay = arrival.saturating_since(probe.at).as_nanos() as i64;
         self.received += 1;
         self.delays.record(delay);
         self.jitter.note(delay);
@@ -184,7 +184,7 @@ pub(crate) struct ProbeTarget {
 
 /// Sends probes to one host.
 pub(crate) struct Prober {
-    question: ProbePacket,
+    packet: ProbePacket,
     /// Next hop, whose Ethernet address may change.
     next_hop: Option<IpAddr>,
     ticker: Ticker,
@@ -217,20 +217,20 @@ const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 impl ProbePacket {
     fn new(
-        station: &PacketSocketHost,
+        host: &PacketSocketHost,
         (source, next_hop): (IpAddr, MacAddress),
-        asks: &ProbeTarget,
+        target: &ProbeTarget,
     ) -> Self {
         // Several runs of this process may probe on one interface, so identifiers differ.
         static PROBERS: AtomicU16 = AtomicU16::new(0);
         let number = PROBERS.fetch_add(1, Ordering::Relaxed);
         let identifier = (std::process::id() as u16).wrapping_add(number);
-        let macs = (station.host().mac, next_hop);
-        match asks.port {
+        let macs = (host.host().mac, next_hop);
+        match target.port {
             None => Self::Echo(EchoRequest {
                 macs,
                 source,
-                destination: asks.target,
+                destination: target.target,
                 identifier,
                 sequence: 0,
                 payload: (0..PAYLOAD_LENGTH).map(|byte| byte as u8).collect(),
@@ -240,7 +240,7 @@ impl ProbePacket {
                 Self::Datagram {
                     macs,
                     source: SocketAddr::new(source, SOURCE_PORTS.start() + identifier % ports),
-                    target: SocketAddr::new(asks.target, port),
+                    target: SocketAddr::new(target.target, port),
                     token: (clock::now().as_nanos() ^ u64::from(identifier) << 48).to_be_bytes(),
                 }
             }
@@ -275,19 +275,19 @@ impl ProbePacket {
 }
 
 impl Prober {
-    /// Creates a prober. `route` is the station's source address and the Ethernet address of the
+    /// Creates a prober. `route` is the host's source address and the Ethernet address of the
     /// next hop.
     pub(crate) fn new(
-        station: &PacketSocketHost,
+        host: &PacketSocketHost,
         route: (IpAddr, MacAddress),
-        asks: &ProbeTarget,
+        target: &ProbeTarget,
         times: &Arc<ProbeSchedule>,
     ) -> Self {
         times.enter();
         Self {
-            question: ProbePacket::new(station, route, asks),
-            next_hop: station.host().route(asks.target).map(|route| route.next_hop),
-            ticker: Ticker::new(asks.rate),
+            packet: ProbePacket::new(host, route, target),
+            next_hop: host.host().route(target.target).map(|route| route.next_hop),
+            ticker: Ticker::new(target.rate),
             due: Duration::ZERO,
             is_counted: true,
             times: Arc::clone(times),
@@ -300,9 +300,9 @@ impl Prober {
         Arc::clone(&self.record)
     }
 
-    /// Returns the receiver of UDP replies, which do not arrive at the station; `None` for ICMP.
+    /// Returns the receiver of UDP replies, which do not arrive at the host; `None` for ICMP.
     pub(crate) fn udp_reply_receiver(&self) -> Option<UdpReplyReceiver> {
-        let ProbePacket::Datagram { source, target, token, .. } = &self.question else {
+        let ProbePacket::Datagram { source, target, token, .. } = &self.packet else {
             return None;
         };
         let (source, target, token) = (*source, *target, *token);
@@ -310,7 +310,7 @@ impl Prober {
     }
 
     /// Sends the due probes. Returns the time of the next one.
-    pub(super) fn ask(&mut self, station: &mut PacketSocketHost) -> Result<Instant, PortError> {
+    pub(super) fn send_due(&mut self, host: &mut PacketSocketHost) -> Result<Instant, PortError> {
         let Some(start) = self.times.start.get() else { return Ok(Instant::MAX) };
         if self.times.stop.get().is_some() {
             self.finish();
@@ -329,13 +329,13 @@ impl Prober {
             }
             left -= 1;
             let number = self.lock().next_number();
-            if let Some(mac) = self.next_hop.and_then(|next_hop| station.known(next_hop)) {
-                self.question.send_to(mac);
+            if let Some(mac) = self.next_hop.and_then(|next_hop| host.known(next_hop)) {
+                self.packet.send_to(mac);
             }
-            let Some(frame) = self.question.frame(number) else { return Ok(Instant::MAX) };
+            let Some(frame) = self.packet.frame(number) else { return Ok(Instant::MAX) };
             // Record first: the reply may arrive before `send` returns.
-            self.lock().ask();
-            station.send(&frame).inspect_err(|_| self.lock().undo_send())?;
+            self.lock().record_send();
+            host.send(&frame).inspect_err(|_| self.lock().undo_send())?;
         }
     }
 
@@ -347,8 +347,8 @@ impl Prober {
     }
 
     /// Records an ICMP reply if it belongs to this prober.
-    pub(super) fn hear(&mut self, heard: &HostEvent, arrival: Instant) {
-        let (HostEvent::EchoReply(reply), ProbePacket::Echo(request)) = (heard, &self.question)
+    pub(super) fn receive(&mut self, event: &HostEvent, arrival: Instant) {
+        let (HostEvent::EchoReply(reply), ProbePacket::Echo(request)) = (event, &self.packet)
         else {
             return;
         };
@@ -377,7 +377,7 @@ pub(crate) struct UdpReplyReceiver {
 
 impl UdpReplyReceiver {
     /// Records a reply if it belongs to the prober. Returns whether it does.
-    pub(crate) fn hear(&self, datagram: &Datagram<'_>, arrival: Instant) -> bool {
+    pub(crate) fn receive(&self, datagram: &Datagram<'_>, arrival: Instant) -> bool {
         if datagram.source != self.target || datagram.destination != self.source {
             return false;
         }
@@ -412,7 +412,7 @@ mod tests {
         let mut record = ProbeRecord::new();
         for number in 0..6 {
             assert_eq!(record.next_number(), number);
-            record.ask();
+            record.record_send();
         }
         let now = clock::now();
         // Reply 3 is missing, 2 arrives after 4, 4 arrives twice, and probe 9 was never sent.
@@ -433,20 +433,20 @@ mod tests {
             return;
         }
         let lab = Lab::new().unwrap();
-        let own = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
-        let mut station = PacketSocketHost::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
+        let prefix = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
+        let mut host = PacketSocketHost::open(&lab.a.port(), vec![prefix], Vec::new()).unwrap();
         let target = "10.0.9.2".parse().unwrap();
-        let asks = ProbeTarget {
+        let target = ProbeTarget {
             target,
             port: None,
             rate: Rate::new(10, Duration::from_secs(1)).unwrap(),
         };
         let times = Arc::new(ProbeSchedule::default());
-        let route = (own.address, MacAddress(lab.b.mac()));
-        let mut prober = Prober::new(&station, route, &asks, &times);
+        let route = (prefix.address, MacAddress(lab.b.mac()));
+        let mut prober = Prober::new(&host, route, &target, &times);
         times.begin();
         lab.a.set_up(false).unwrap();
-        assert!(matches!(prober.ask(&mut station), Err(PortError::Down { .. })));
+        assert!(matches!(prober.send_due(&mut host), Err(PortError::Down { .. })));
         let counted = |prober: &Prober| {
             let record = prober.lock();
             (record.sent, record.unsent, record.next_number(), record.is_over())
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(counted(&prober), (0, 1, 0, true));
         lab.a.set_up(true).unwrap();
         while counted(&prober).0 == 0 {
-            prober.ask(&mut station).unwrap();
+            prober.send_due(&mut host).unwrap();
         }
         let (sent, unsent, next, _) = counted(&prober);
         assert_eq!((unsent, next), (1, sent));
@@ -464,7 +464,7 @@ mod tests {
     fn oldest_outstanding_probes_are_dropped() {
         let mut record = ProbeRecord::new();
         for _ in 0..WAITING_MAX + 10 {
-            record.ask();
+            record.record_send();
         }
         assert_eq!((record.first, record.waiting.len()), (10, WAITING_MAX));
         record.record_reply(0, clock::now());
@@ -475,11 +475,12 @@ mod tests {
     fn udp_reply_matches_addresses_and_token() {
         let (source, target) = ("10.0.0.1:50000".parse().unwrap(), "10.0.0.2:7".parse().unwrap());
         let record = Arc::new(Mutex::new(ProbeRecord::new()));
-        record.lock().unwrap().ask();
-        let ear = UdpReplyReceiver { source, target, token: [5; 8], record: Arc::clone(&record) };
+        record.lock().unwrap().record_send();
+        let receiver =
+            UdpReplyReceiver { source, target, token: [5; 8], record: Arc::clone(&record) };
         let answer = |source, destination, payload: &[u8]| {
             let macs = (MacAddress([0; 6]), MacAddress([0; 6]));
-            ear.hear(&Datagram { macs, source, destination, payload }, clock::now())
+            receiver.receive(&Datagram { macs, source, destination, payload }, clock::now())
         };
         let carried = [[5; 8], [0; 8]].concat();
         assert!(!answer(source, target, &carried), "the request itself");

@@ -10,8 +10,8 @@ use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 
+use super::packet_socket_host::PacketSocketHost;
 use super::prober::Prober;
-use super::station::PacketSocketHost;
 
 /// Responder threads; dropping this stops them.
 pub(crate) struct ResponderThreads {
@@ -20,48 +20,46 @@ pub(crate) struct ResponderThreads {
 }
 
 /// Interval at which a thread checks for the end.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The same with probes. They start and end at these checks, so the interval is short.
 const PROBE_INTERVAL: Duration = Duration::from_millis(1);
 /// Time between attempts while the interface is down.
 const LINK_DOWN_RETRY: StdDuration = StdDuration::from_millis(20);
 
 impl ResponderThreads {
-    /// Starts a responder thread for each station.
+    /// Starts a responder thread for each host.
     ///
     /// # Errors
     /// Fails if a thread does not start.
-    pub(crate) fn host(stations: Vec<PacketSocketHost>) -> std::io::Result<Self> {
-        Self::start_with_probers(
-            stations.into_iter().map(|station| (station, Vec::new())).collect(),
-        )
+    pub(crate) fn host(hosts: Vec<PacketSocketHost>) -> std::io::Result<Self> {
+        Self::start_with_probers(hosts.into_iter().map(|host| (host, Vec::new())).collect())
     }
 
-    /// Starts a thread for each station, which also sends the probes of its probers.
+    /// Starts a thread for each host, which also sends the probes of its probers.
     ///
     /// # Errors
     /// As [`host`](Self::host).
     pub(crate) fn start_with_probers(
-        stations: Vec<(PacketSocketHost, Vec<Prober>)>,
+        hosts: Vec<(PacketSocketHost, Vec<Prober>)>,
     ) -> std::io::Result<Self> {
-        let mut guests = Self { stop: Arc::default(), threads: Vec::new() };
-        for (mut station, mut probers) in stations {
-            let stop = Arc::clone(&guests.stop);
+        let mut threads = Self { stop: Arc::default(), threads: Vec::new() };
+        for (mut host, mut probers) in hosts {
+            let stop = Arc::clone(&threads.stop);
             // No call wakes this thread when the probes start, so it checks often.
-            let interval = if probers.is_empty() { LOOK_INTERVAL } else { PROBE_INTERVAL };
+            let interval = if probers.is_empty() { STOP_CHECK_INTERVAL } else { PROBE_INTERVAL };
             let mut was_down = false;
-            let mut turn = move || {
+            let mut step = move || {
                 if std::mem::take(&mut was_down) {
                     // Neighbours may have removed the entry while the interface was down.
-                    station.announce().inspect_err(|_| was_down = true)?;
+                    host.announce().inspect_err(|_| was_down = true)?;
                 }
-                let outcome = answer(&mut station, &mut probers, interval);
+                let outcome = answer(&mut host, &mut probers, interval);
                 was_down = outcome.is_err();
                 outcome
             };
             let answer = move || {
                 while !stop.load(Ordering::Relaxed) {
-                    match turn() {
+                    match step() {
                         Ok(()) => {}
                         // The interface may come up again. If it does not, the run reports it.
                         Err(PortError::Down { .. }) => std::thread::sleep(LINK_DOWN_RETRY),
@@ -69,24 +67,24 @@ impl ResponderThreads {
                     }
                 }
             };
-            guests.threads.push(std::thread::Builder::new().name("host".into()).spawn(answer)?);
+            threads.threads.push(std::thread::Builder::new().name("host".into()).spawn(answer)?);
         }
-        Ok(guests)
+        Ok(threads)
     }
 }
 
 /// Sends due probes and answers requests for at most `interval`.
 fn answer(
-    station: &mut PacketSocketHost,
+    host: &mut PacketSocketHost,
     probers: &mut [Prober],
     interval: Duration,
 ) -> Result<(), PortError> {
-    let mut until = clock::now().saturating_add(interval).min(station.probe()?);
+    let mut until = clock::now().saturating_add(interval).min(host.probe()?);
     for prober in &mut *probers {
-        until = until.min(prober.ask(station)?);
+        until = until.min(prober.send_due(host)?);
     }
-    station.listen(until, |heard, arrival| {
-        probers.iter_mut().for_each(|prober| prober.hear(&heard, arrival));
+    host.listen(until, |event, arrival| {
+        probers.iter_mut().for_each(|prober| prober.receive(&event, arrival));
         ControlFlow::<()>::Continue(())
     })?;
     Ok(())

@@ -297,10 +297,10 @@ impl FlowSeries {
 impl TimesReport {
     /// Merges the times of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { connect, time_to_first_byte: first_byte, duration: whole, round_trip } = other;
+        let Self { connect, time_to_first_byte: first_byte, duration, round_trip } = other;
         self.connect.add(connect);
         self.time_to_first_byte.add(first_byte);
-        self.duration.add(whole);
+        self.duration.add(duration);
         self.round_trip.add(round_trip);
     }
 }

@@ -121,10 +121,11 @@ impl VerdictReasons<'_> {
                 flows.failed + flows.time_wait_failed,
                 ["flow failed", "flows failed"],
             );
-            let unmade = flows.flow_table_full + flows.no_free_tuple + flows.late + flows.no_match;
+            let not_started =
+                flows.flow_table_full + flows.no_free_tuple + flows.late + flows.no_match;
             self.count(
                 &place,
-                unmade,
+                not_started,
                 ["flow not started or not accepted", "flows not started or not accepted"],
             );
         }

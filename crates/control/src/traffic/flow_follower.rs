@@ -26,17 +26,17 @@ impl<'a> FlowFollower<'a> {
         self.due
     }
 
-    /// Executes the due commands. `lanes(i)` are the flows of generator `i`, in the order of its
+    /// Executes the due commands. `flows_of(i)` are the flows of generator `i`, in the order of its
     /// streams.
     #[inline]
     pub(super) fn follow<'b>(
         &mut self,
         now: Instant,
         generators: &mut [Generator],
-        lanes: impl Fn(usize) -> &'b [usize],
+        flows_of: impl Fn(usize) -> &'b [usize],
     ) {
         if self.control.count() != self.done {
-            self.carry_out(now, generators, lanes);
+            self.carry_out(now, generators, flows_of);
         }
     }
 
@@ -45,7 +45,7 @@ impl<'a> FlowFollower<'a> {
         &mut self,
         now: Instant,
         generators: &mut [Generator],
-        lanes: impl Fn(usize) -> &'b [usize],
+        flows_of: impl Fn(usize) -> &'b [usize],
     ) {
         for PendingCommand { at, flows, command } in self.control.after(self.done) {
             let at = at.max(self.start);
@@ -55,7 +55,7 @@ impl<'a> FlowFollower<'a> {
             }
             self.done += 1;
             for (index, generator) in generators.iter_mut().enumerate() {
-                for (stream, flow) in lanes(index).iter().enumerate() {
+                for (stream, flow) in flows_of(index).iter().enumerate() {
                     if flows.contains(flow) {
                         carry_out(generator, stream, command, at);
                     }

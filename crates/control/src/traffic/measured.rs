@@ -47,7 +47,7 @@ impl ExpectedFlows {
     pub(super) fn at(
         port: usize,
         plan: &TrafficPlan,
-        lanes: &[PortWorkload],
+        workloads: &[PortWorkload],
         workers: usize,
     ) -> Option<Self> {
         let is_measured = |flow: &usize| {
@@ -56,7 +56,7 @@ impl ExpectedFlows {
         };
         let expected =
             |flow: usize| ExpectedFlow { flow, compares: plan.flows[flow].payload.is_some() };
-        let all = lanes.iter().flat_map(|lane| &lane.flows).copied();
+        let all = workloads.iter().flat_map(|workload| &workload.flows).copied();
         let flows: Vec<ExpectedFlow> = all.filter(is_measured).map(expected).collect();
         let name = plan.ports[port].name.clone();
         (!flows.is_empty()).then_some(Self { port, name, flows, workers })
@@ -67,14 +67,16 @@ impl ExpectedFlows {
     pub(super) fn receiver(
         &self,
         plan: &TrafficPlan,
-        lanes: &[PortWorkload],
+        workloads: &[PortWorkload],
         started: Instant,
         per_vlan: bool,
     ) -> Result<Receiver, TrafficError> {
         let mut streams = Vec::new();
         let mut marked = Vec::new();
-        for lane in lanes {
-            for (position, (flow, stream)) in lane.flows.iter().zip(&lane.streams).enumerate() {
+        for workload in workloads {
+            for (position, (flow, stream)) in
+                workload.flows.iter().zip(&workload.streams).enumerate()
+            {
                 if self.place_of(*flow).is_none() {
                     continue;
                 }
@@ -82,7 +84,7 @@ impl ExpectedFlows {
                 let payload = payload.and_then(|start| PayloadCheck::of_stream(stream, start));
                 for index in 0..self.workers as u64 {
                     let share = Share { index, workers: self.workers as u64 };
-                    let id = share.number(lane.numbered_from, position as u32);
+                    let id = share.number(workload.numbered_from, position as u32);
                     streams.push(MeasuredStream { id, payload: payload.clone() });
                     // All workers send frames with the mark of the first one.
                     if stream.is_marked && index == 0 {

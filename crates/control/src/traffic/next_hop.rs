@@ -9,40 +9,39 @@ use super::error::TrafficError;
 use crate::responder::{HostError, PacketSocketHost, ResponderThreads};
 
 /// Resolved addresses of all flows, and the responders of the plan's ports.
-pub(super) struct RouterResolver {
+pub(super) struct ResolvedAddresses {
     /// Destination and source address to write into each flow; `None` to keep the plan's.
-    found: Vec<[Option<MacAddress>; 2]>,
-    _guests: ResponderThreads,
+    resolved: Vec<[Option<MacAddress>; 2]>,
+    _responders: ResponderThreads,
 }
 
-impl RouterResolver {
+impl ResolvedAddresses {
     /// Starts responders on the ports with addresses, and resolves the addresses that flows need.
     ///
     /// # Errors
     /// Fails if a port does not open, or a neighbour does not answer.
     pub(super) fn find(plan: &TrafficPlan, interfaces: &[String]) -> Result<Self, TrafficError> {
-        let mut found = vec![[None; 2]; plan.flows.len()];
-        let mut stations = Vec::new();
+        let mut resolved = vec![[None; 2]; plan.flows.len()];
+        let mut hosts = Vec::new();
         for (index, port) in plan.ports.iter().enumerate() {
-            let asks = plan.flows.iter().any(|flow| {
+            let needs_address = plan.flows.iter().any(|flow| {
                 flow.tx_port == index
                     && (flow.auto_addresses.source || flow.auto_addresses.destination)
             });
             let is_used = !interfaces[index].is_empty();
-            if !is_used || port.addresses.is_empty() && !asks {
+            if !is_used || port.addresses.is_empty() && !needs_address {
                 continue;
             }
             let (addresses, gateways) = (port.addresses.clone(), port.gateways.clone());
-            stations
-                .push((index, PacketSocketHost::open(&interfaces[index], addresses, gateways)?));
+            hosts.push((index, PacketSocketHost::open(&interfaces[index], addresses, gateways)?));
         }
-        // All stations are open, so they receive the announcements. Ports do not answer requests
+        // All hosts are open, so they receive the announcements. Ports do not answer requests
         // yet.
-        for (_, station) in &mut stations {
-            station.announce().map_err(HostError::from)?;
+        for (_, host) in &mut hosts {
+            host.announce().map_err(HostError::from)?;
         }
-        for (index, station) in &mut stations {
-            for (flow, found) in plan.flows.iter().zip(&mut found) {
+        for (index, host) in &mut hosts {
+            for (flow, resolved) in plan.flows.iter().zip(&mut resolved) {
                 if flow.tx_port != *index {
                     continue;
                 }
@@ -54,22 +53,22 @@ impl RouterResolver {
                     });
                     let destination =
                         destination.map_err(|error| TrafficError::Plan(error.into()))?;
-                    found[0] = Some(station.resolve(destination)?.1);
+                    resolved[0] = Some(host.resolve(destination)?.1);
                 }
                 if flow.auto_addresses.source {
-                    found[1] = Some(station.host().mac);
+                    resolved[1] = Some(host.host().mac);
                 }
             }
         }
-        let stations = stations.into_iter().map(|(_, station)| station).collect();
-        let guests = ResponderThreads::host(stations).map_err(TrafficError::Thread)?;
-        Ok(Self { found, _guests: guests })
+        let hosts = hosts.into_iter().map(|(_, host)| host).collect();
+        let responders = ResponderThreads::host(hosts).map_err(TrafficError::Thread)?;
+        Ok(Self { resolved, _responders: responders })
     }
 
     /// Writes the resolved addresses of a flow into its template.
     pub(super) fn write(&self, flow: usize, template: &mut [u8]) {
         let Ok(mut frame) = ethernet::Frame::new(template) else { return };
-        let [destination, source] = self.found[flow];
+        let [destination, source] = self.resolved[flow];
         if let Some(mac) = destination {
             frame.set_destination(mac);
         }

@@ -51,7 +51,7 @@ pub fn preview(
                 wire(WireOptions { frame_length_max, ..WireOptions::default() });
             let mut generator = Generator::new(&[stream], options, Instant::ZERO);
             // A port in memory does not fail.
-            while let Ok(breath) = generator.breathe(Instant::ZERO, &mut transmit) {
+            while let Ok(iteration) = generator.breathe(Instant::ZERO, &mut transmit) {
                 let mut batch = Vec::new();
                 while receive.receive(64, &mut batch).is_ok_and(|count| count > 0) {}
                 for received in batch {
@@ -62,7 +62,7 @@ pub fn preview(
                     });
                     receive.release(received);
                 }
-                if breath.state == WorkerState::Done {
+                if iteration.state == WorkerState::Done {
                     break;
                 }
             }

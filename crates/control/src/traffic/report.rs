@@ -48,7 +48,7 @@ impl TrafficOutcome<'_> {
         result: RunResult,
         plan: &TrafficPlan,
         interfaces: &[String],
-        lanes: &[PortWorkload],
+        workloads: &[PortWorkload],
     ) -> RunResult {
         let finished = self.outcomes.iter().map(|outcome| outcome.finished).max();
         let elapsed_s = finished.unwrap_or(self.start).saturating_since(self.start).as_secs_f64();
@@ -68,25 +68,25 @@ impl TrafficOutcome<'_> {
                 ..PortReport::default()
             })
             .collect();
-        for (index, lane) in lanes.iter().enumerate() {
+        for (index, workload) in workloads.iter().enumerate() {
             let mut transmitted = TransmitCounters::default();
             let mut records = Vec::new();
-            let report = &mut ports[lane.port];
+            let report = &mut ports[workload.port];
             let mut stamped = None;
-            for outcome in self.outcomes.iter().filter_map(|outcome| outcome.lanes.get(index)) {
+            for outcome in self.outcomes.iter().filter_map(|outcome| outcome.ports.get(index)) {
                 transmitted.merge(&outcome.transmitted);
                 report.backend.get_or_insert(outcome.choice.backend.name.into());
                 report.backend_reason.get_or_insert_with(|| outcome.choice.why.clone());
                 stamped.get_or_insert(stamp_name(outcome.stamp));
                 records.extend(outcome.departures.clone());
-                for (&flow, counters) in lane.flows.iter().zip(&outcome.counters) {
+                for (&flow, counters) in workload.flows.iter().zip(&outcome.counters) {
                     add(&mut flows[flow], counters);
                 }
             }
             let departures = merge_departures(records.into_iter());
             let span_s =
                 departures.as_ref().and_then(|(record, _)| span_s(record)).unwrap_or(elapsed_s);
-            for (&flow, stream) in lane.flows.iter().zip(&lane.streams) {
+            for (&flow, stream) in workload.flows.iter().zip(&workload.streams) {
                 speeds[flow] = Some(stream.transmission.speed);
                 spans[flow] = span_s;
             }
@@ -121,8 +121,8 @@ impl TrafficOutcome<'_> {
                 && !transmission.start_paused;
             // The gap from the last frame to the end of the run also belongs to the flow's time.
             let duration = self.options.duration;
-            let whole = is_judged && duration != Duration::MAX && !result.interrupted;
-            let least = if whole { duration.as_secs_f64() } else { 0.0 };
+            let is_complete = is_judged && duration != Duration::MAX && !result.interrupted;
+            let least = if is_complete { duration.as_secs_f64() } else { 0.0 };
             let delay = if is_judged { transmission.start_delay.as_secs_f64() } else { 0.0 };
             // No frame was due while the run was paused.
             let span = spans[index];
@@ -154,14 +154,14 @@ impl TrafficOutcome<'_> {
                 report.loss_percent = Some(lost as f64 * 100.0 / counters.frames.max(1) as f64);
             }
             let ratio = match speeds[index] {
-                Some(Speed::Frames(asked)) => {
-                    report.target_pps = Some(asked.per_second());
-                    Some(rate.pps / asked.per_second())
+                Some(Speed::Frames(target)) => {
+                    report.target_pps = Some(target.per_second());
+                    Some(rate.pps / target.per_second())
                 }
-                Some(Speed::Bits(asked, layer)) => {
-                    report.target_bps = Some(asked.per_second());
+                Some(Speed::Bits(target, layer)) => {
+                    report.target_bps = Some(target.per_second());
                     report.target_layer = Some(layer_name(layer).into());
-                    Some(rate.bits_per_second(layer) / asked.per_second())
+                    Some(rate.bits_per_second(layer) / target.per_second())
                 }
                 Some(Speed::Max) | None => None,
             };
@@ -170,11 +170,11 @@ impl TrafficOutcome<'_> {
             report
         };
         let mut notes = self.notes;
-        let kept = sum.failed + sum.unsent;
-        if kept > 0 && !self.measured.is_empty() {
+        let unsent = sum.failed + sum.unsent;
+        if unsent > 0 && !self.measured.is_empty() {
             notes.push(format!(
                 "{} not sent by a port: lost in the counts of flows",
-                pluralise(kept, "generated frame was", "generated frames were")
+                pluralise(unsent, "generated frame was", "generated frames were")
             ));
         }
         let missed: u64 =

@@ -17,7 +17,7 @@ use super::error::TrafficError;
 use super::flow_follower::FlowFollower;
 use super::live::LiveMeasurement;
 use super::measured::{self, ExpectedFlows, is_recognised};
-use super::next_hop::RouterResolver;
+use super::next_hop::ResolvedAddresses;
 use super::options::StreamOptions;
 use super::report::TrafficOutcome;
 use super::workload::{PortOutcome, PortWorkload, WorkerOutcome, number, workloads};
@@ -40,7 +40,7 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Default)]
 struct WorkerSnapshot {
     /// Counters of the streams and of the port, for each lane.
-    lanes: Vec<(Vec<StreamCounters>, TransmitCounters)>,
+    ports: Vec<(Vec<StreamCounters>, TransmitCounters)>,
     /// CPU time of the thread.
     time: Duration,
 }
@@ -78,20 +78,20 @@ pub(crate) fn run(
     // again.
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
-    let next_hops = RouterResolver::find(plan, &names)?;
-    let mut lanes = workloads(plan, &transmitting, &interfaces, workers, options.multiplier)?;
-    for lane in &mut lanes {
-        for (flow, stream) in lane.flows.iter().zip(&mut lane.streams) {
+    let next_hops = ResolvedAddresses::find(plan, &names)?;
+    let mut workloads = workloads(plan, &transmitting, &interfaces, workers, options.multiplier)?;
+    for workload in &mut workloads {
+        for (flow, stream) in workload.flows.iter().zip(&mut workload.streams) {
             next_hops.write(*flow, &mut stream.template);
         }
     }
-    let _stream_ids = number(&mut lanes, workers, context.host.stream_ids())?;
-    let lanes = lanes;
+    let _stream_ids = number(&mut workloads, workers, context.host.stream_ids())?;
+    let workloads = workloads;
     let mut expected = Vec::new();
     let mut measuring = Vec::new();
     for (port, arrivals) in &mut arrivals {
-        if let Some(streams) = ExpectedFlows::at(*port, plan, &lanes, workers) {
-            let receiver = streams.receiver(plan, &lanes, clock::now(), options.per_vlan)?;
+        if let Some(streams) = ExpectedFlows::at(*port, plan, &workloads, workers) {
+            let receiver = streams.receiver(plan, &workloads, clock::now(), options.per_vlan)?;
             arrivals.measure(receiver).map_err(TrafficError::Receive)?;
             let streams = Arc::new(streams);
             measuring.extend(arrivals.measuring().map(|it| (Arc::clone(&streams), it)));
@@ -99,9 +99,9 @@ pub(crate) fn run(
         }
     }
     let live = LiveMeasurement::new(measuring);
-    let asked = live.clone();
-    controls.set_live(Arc::new(move |flow| asked.measured(flow)));
-    let cpus = context.host.cpus().reserve(options.backend(), lanes.len() * workers);
+    let measurement = live.clone();
+    controls.set_live(Arc::new(move |flow| measurement.measured(flow)));
+    let cpus = context.host.cpus().reserve(options.backend(), workloads.len() * workers);
     cpus.apply();
     let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();
 
@@ -109,10 +109,10 @@ pub(crate) fn run(
         let openers = snapshots.iter().enumerate().map(|(index, snapshot)| {
             let interfaces = &interfaces;
             let worker = WorkerContext { options, controls, interfaces, index, snapshot };
-            let (lanes, cpus) = (&lanes, &cpus);
+            let (workloads, cpus) = (&workloads, &cpus);
             move || {
-                let ports = worker.open_ports(lanes, cpus, is_paced)?;
-                Ok(move |start| worker.work(lanes, ports, start))
+                let ports = worker.open_ports(workloads, cpus, is_paced)?;
+                Ok(move |start| worker.work(workloads, ports, start))
             }
         });
         let workers =
@@ -122,7 +122,7 @@ pub(crate) fn run(
         let mut received = BTreeMap::new();
         workers.watch(|| {
             received.extend(live.received());
-            let mut snapshot = snapshot(plan, &names, &lanes, start, &snapshots);
+            let mut snapshot = snapshot(plan, &names, &workloads, start, &snapshots);
             for ((_, flow), received) in &received {
                 measured::add(&mut snapshot.flows[*flow].received, received);
             }
@@ -133,7 +133,7 @@ pub(crate) fn run(
     })?;
 
     context.draining();
-    let left = |port: usize| expected_at(plan, &lanes, &outcomes, port);
+    let left = |port: usize| expected_at(plan, &workloads, &outcomes, port);
     let mut arrived = Vec::new();
     let mut measured = Vec::new();
     for (port, arrivals) in arrivals {
@@ -154,7 +154,7 @@ pub(crate) fn run(
         options,
         changed_flows: controls.flows.changed_flows(),
     };
-    Ok(outcome.report(context.result(Some(start)), plan, &names, &lanes))
+    Ok(outcome.report(context.result(Some(start)), plan, &names, &workloads))
 }
 
 /// Returns the interface of each port, or an empty string for an unused port.
@@ -193,25 +193,25 @@ fn receiving_ports(plan: &TrafficPlan) -> Vec<usize> {
 /// there.
 fn expected_at(
     plan: &TrafficPlan,
-    lanes: &[PortWorkload],
+    workloads: &[PortWorkload],
     outcomes: &[WorkerOutcome],
     port: usize,
 ) -> u64 {
     let mut expected = 0;
     for outcome in outcomes {
-        for (lane, outcome) in lanes.iter().zip(&outcome.lanes) {
+        for (workload, outcome) in workloads.iter().zip(&outcome.ports) {
             let goes_there = |flow: usize| plan.flows[flow].rx_ports.contains(&port);
             let frames = |counters: &StreamCounters| counters.frames;
-            let given: u64 = outcome.counters.iter().map(frames).sum();
-            let for_port: u64 = lane
+            let sent: u64 = outcome.counters.iter().map(frames).sum();
+            let for_port: u64 = workload
                 .flows
                 .iter()
                 .zip(&outcome.counters)
                 .filter(|(flow, _)| goes_there(**flow))
                 .map(|(_, counters)| frames(counters))
                 .sum();
-            let kept = outcome.transmitted.failed + outcome.transmitted.unsent;
-            expected += if for_port == given { for_port.saturating_sub(kept) } else { for_port };
+            let unsent = outcome.transmitted.failed + outcome.transmitted.unsent;
+            expected += if for_port == sent { for_port.saturating_sub(unsent) } else { for_port };
         }
     }
     expected
@@ -226,29 +226,29 @@ fn fraction(elapsed: Duration, duration: Duration) -> Option<f64> {
 fn snapshot(
     plan: &TrafficPlan,
     names: &[String],
-    lanes: &[PortWorkload],
+    workloads: &[PortWorkload],
     start: Instant,
     workers: &[Mutex<WorkerSnapshot>],
 ) -> Snapshot {
-    let port = |lane: &PortWorkload| PortSnapshot {
-        name: plan.ports[lane.port].name.clone(),
-        interface: names[lane.port].clone(),
+    let port = |workload: &PortWorkload| PortSnapshot {
+        name: plan.ports[workload.port].name.clone(),
+        interface: names[workload.port].clone(),
         ..PortSnapshot::default()
     };
     let mut snapshot = Snapshot {
         elapsed: clock::now().saturating_since(start),
-        ports: lanes.iter().map(port).collect(),
+        ports: workloads.iter().map(port).collect(),
         flows: vec![Default::default(); plan.flows.len()],
         ..Snapshot::default()
     };
     for worker in workers {
         let Ok(worker) = worker.lock() else { continue };
         snapshot.worker_time += worker.time;
-        let lanes = lanes.iter().zip(&worker.lanes).zip(&mut snapshot.ports);
-        for ((lane, (counters, transmitted)), port) in lanes {
+        let workloads = workloads.iter().zip(&worker.ports).zip(&mut snapshot.ports);
+        for ((workload, (counters, transmitted)), port) in workloads {
             snapshot.transmitted.merge(transmitted);
             port.transmitted.merge(transmitted);
-            for (&flow, counters) in lane.flows.iter().zip(counters) {
+            for (&flow, counters) in workload.flows.iter().zip(counters) {
                 super::report::add(&mut snapshot.flows[flow].sent, counters);
             }
         }
@@ -268,17 +268,17 @@ struct WorkerContext<'a> {
 impl WorkerContext<'_> {
     fn open_ports(
         &self,
-        lanes: &[PortWorkload],
+        workloads: &[PortWorkload],
         cpus: &CpuPlan,
         is_paced: bool,
     ) -> Result<Vec<(TransmitPort, Choice)>, TrafficError> {
         let mut ports = Vec::new();
         for (position, (interface, link)) in self.interfaces.links.iter().enumerate() {
-            let bytes: usize = lanes[position].streams.iter().map(|it| it.template.len()).sum();
+            let bytes: usize = workloads[position].streams.iter().map(|it| it.template.len()).sum();
             let options = PortOptions {
                 policy: self.options.policy,
                 paced: is_paced,
-                cpu: cpus.sender(self.index * lanes.len() + position),
+                cpu: cpus.sender(self.index * workloads.len() + position),
                 queue: self.index as u32,
                 store_bytes: bytes,
                 is_visible: self.options.is_visible,
@@ -294,7 +294,7 @@ impl WorkerContext<'_> {
 
     fn work(
         &self,
-        lanes: &[PortWorkload],
+        workloads: &[PortWorkload],
         ports: Vec<(TransmitPort, Choice)>,
         start: Instant,
     ) -> WorkerOutcome {
@@ -302,20 +302,20 @@ impl WorkerContext<'_> {
         let share =
             Share { index: self.index as u64, workers: u64::from(self.options.workers.max(1)) };
         let options = generator_options(share, self.options.policy, self.options.duration);
-        let mut generators: Vec<Generator> = lanes
+        let mut generators: Vec<Generator> = workloads
             .iter()
-            .map(|lane| {
-                let numbered_from = lane.numbered_from;
+            .map(|workload| {
+                let numbered_from = workload.numbered_from;
                 let options = GeneratorOptions { first_number: numbered_from, ..options.clone() };
-                Generator::new(&lane.streams, options, start)
+                Generator::new(&workload.streams, options, start)
             })
             .collect();
         let outcome = self
-            .send(lanes, start, &mut generators, &mut ports)
+            .send(workloads, start, &mut generators, &mut ports)
             .and_then(|paused| drain(&mut ports, &self.controls.stop, |_| {}).map(|()| paused));
         let finished = clock::now();
         let has_failed = outcome.is_err();
-        let lanes =
+        let outcomes =
             generators.iter().zip(&mut ports).zip(choices).map(|((generator, port), choice)| {
                 PortOutcome {
                     choice,
@@ -326,7 +326,7 @@ impl WorkerContext<'_> {
                 }
             });
         WorkerOutcome {
-            lanes: lanes.collect(),
+            ports: outcomes.collect(),
             finished,
             paused: outcome.as_ref().map_or(Duration::ZERO, |paused| *paused),
             error: outcome.err().map(|error| self.interfaces.settle(error)),
@@ -336,7 +336,7 @@ impl WorkerContext<'_> {
     /// Sends until all frames are sent or the run stops. Returns the time that it was paused.
     fn send(
         &self,
-        lanes: &[PortWorkload],
+        workloads: &[PortWorkload],
         start: Instant,
         generators: &mut [Generator],
         ports: &mut [TransmitPort],
@@ -350,10 +350,10 @@ impl WorkerContext<'_> {
         let is_virtual = ports.iter().all(is_virtual);
         let late_max = |end| if is_virtual { Duration::MAX } else { late_end_max(end) };
         let mut paused = Duration::ZERO;
-        let mut ends: Vec<_> = lanes
+        let mut ends: Vec<_> = workloads
             .iter()
             .enumerate()
-            .flat_map(|(lane, it)| it.ends.iter().map(move |&(end, stream)| (end, lane, stream)))
+            .flat_map(|(index, it)| it.ends.iter().map(move |&(end, stream)| (end, index, stream)))
             .collect();
         // Reverse order: `pop_if` takes the earliest end from the back.
         ends.sort_unstable_by(|a, b| b.cmp(a));
@@ -362,10 +362,10 @@ impl WorkerContext<'_> {
             let lasted = now.saturating_since(start).saturating_sub(paused);
             let is_past = |end: Duration| lasted > end.saturating_add(late_max(end));
             let is_over = is_past(self.options.duration);
-            while let Some((_, lane, stream)) = ends.pop_if(|(end, ..)| is_past(*end)) {
-                generators[lane].stop(stream);
+            while let Some((_, index, stream)) = ends.pop_if(|(end, ..)| is_past(*end)) {
+                generators[index].stop(stream);
             }
-            follower.follow(now, generators, |lane| &lanes[lane].flows);
+            follower.follow(now, generators, |index| &workloads[index].flows);
             let mut state = WorkerState::Done;
             for (generator, port) in generators.iter_mut().zip(&mut *ports) {
                 state = more_urgent(state, port.visit(Breathe { generator, now })?.state);
@@ -396,9 +396,9 @@ impl WorkerContext<'_> {
     fn publish(&self, generators: &[Generator], ports: &[TransmitPort]) {
         let Ok(mut snapshot) = self.snapshot.try_lock() else { return };
         snapshot.time = clock::thread_time();
-        snapshot.lanes.clear();
+        snapshot.ports.clear();
         for (generator, port) in generators.iter().zip(ports) {
-            snapshot.lanes.push((generator.counters().collect(), port.transmitted()));
+            snapshot.ports.push((generator.counters().collect(), port.transmitted()));
         }
     }
 }

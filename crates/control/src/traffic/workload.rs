@@ -39,14 +39,14 @@ pub(super) struct PortOutcome {
 
 /// Outcome of one worker.
 pub(super) struct WorkerOutcome {
-    pub(super) lanes: Vec<PortOutcome>,
+    pub(super) ports: Vec<PortOutcome>,
     pub(super) finished: Instant,
     /// Time that the worker was paused.
     pub(super) paused: Duration,
     pub(super) error: Option<PortError>,
 }
 
-/// Builds the lanes of a plan, in the order of its transmitting ports.
+/// Builds the workloads of a plan, in the order of its transmitting ports.
 ///
 /// # Errors
 /// Fails if the plan is invalid for these ports, or a frame is too long for its port.
@@ -57,7 +57,7 @@ pub(super) fn workloads(
     workers: usize,
     multiplier: Multiplier,
 ) -> Result<Vec<PortWorkload>, TrafficError> {
-    let mut lanes = Vec::new();
+    let mut workloads = Vec::new();
     let mut numbered_from = 0;
     for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
         let (flows, streams): (Vec<_>, Vec<_>) =
@@ -73,33 +73,33 @@ pub(super) fn workloads(
         }
         let numbers = (streams.len() * workers) as u32;
         let ends = ends(plan, &flows, &streams);
-        lanes.push(PortWorkload { port, flows, streams, ends, numbered_from });
+        workloads.push(PortWorkload { port, flows, streams, ends, numbered_from });
         numbered_from += numbers;
     }
-    Ok(lanes)
+    Ok(workloads)
 }
 
-/// Assigns unused stream IDs to the streams of all lanes, and writes the marks of marked streams.
-/// Dropping the result releases the IDs.
+/// Assigns unused stream IDs to the streams of all workloads, and writes the marks of marked
+/// streams. Dropping the result releases the IDs.
 ///
 /// # Errors
 /// Fails if there are not enough stream IDs or marks.
 pub(super) fn number(
-    lanes: &mut [PortWorkload],
+    workloads: &mut [PortWorkload],
     workers: usize,
     stream_ids: &StreamIds,
 ) -> Result<RunStreamIds, TrafficError> {
-    let count = lanes.iter().map(|lane| lane.streams.len() * workers).sum::<usize>();
+    let count = workloads.iter().map(|workload| workload.streams.len() * workers).sum::<usize>();
     let numbers = u32::try_from(count).ok().and_then(|count| stream_ids.take(count));
     let numbers = numbers.ok_or(TrafficError::TooMany(count as u64))?;
-    for lane in lanes {
-        lane.numbered_from += numbers.first();
+    for workload in workloads {
+        workload.numbered_from += numbers.first();
         let share = Share { index: 0, workers: workers as u64 };
-        for (position, stream) in lane.streams.iter_mut().enumerate() {
+        for (position, stream) in workload.streams.iter_mut().enumerate() {
             if !stream.is_marked {
                 continue;
             }
-            let number = share.number(lane.numbered_from, position as u32);
+            let number = share.number(workload.numbered_from, position as u32);
             let number = u16::try_from(number).ok().filter(|number| *number < mark::COUNT);
             let Some(number) = number else {
                 return Err(TrafficError::NoMark(stream.name.clone()));

@@ -76,7 +76,7 @@ impl ContentTables {
                 let port = push(ports, *port)?;
                 let own_port = match client_port {
                     None => None,
-                    Some(own) => Some(push(ports, *own)?),
+                    Some(client_port) => Some(push(ports, *client_port)?),
                 };
                 Instruction::StartTemplate { port, own_port }
             }

@@ -39,13 +39,13 @@ pub(in crate::emulation) struct CompiledEndpoint {
 /// Returns the ranges of clients and servers that start at a multicast address.
 fn grouped(plan: &EmulationPlan, clients: &[Option<ClientDestinations>]) -> Vec<AddressRange> {
     let clients = clients.iter().flatten().map(|it| it.addresses);
-    let asked = plan.templates.iter().filter_map(|it| it.client.as_ref());
+    let targets = plan.templates.iter().filter_map(|it| it.client.as_ref());
     let served = plan.templates.iter().filter_map(|it| it.server.as_ref()?.addresses);
-    let ranges = clients.chain(asked.map(|it| it.servers)).chain(served);
+    let ranges = clients.chain(targets.map(|it| it.servers)).chain(served);
     ranges.filter(|range| range.first.is_multicast()).collect()
 }
 
-/// Compiles the part of a plan that one port runs. `own` is the Ethernet address of the port.
+/// Compiles the part of a plan that one port runs. `port_mac` is the Ethernet address of the port.
 /// `clients` has the resolved clients of each template, and `sessions` its sessions.
 ///
 /// # Errors
@@ -53,11 +53,11 @@ fn grouped(plan: &EmulationPlan, clients: &[Option<ClientDestinations>]) -> Vec<
 pub(in crate::emulation) fn compiled_endpoint(
     plan: &EmulationPlan,
     port: usize,
-    own: MacAddress,
+    port_mac: MacAddress,
     clients: &[Option<ClientDestinations>],
     sessions: &[TemplateSessions],
 ) -> Result<CompiledEndpoint, EmulationError> {
-    let mut duties = CompiledEndpoint {
+    let mut endpoint = CompiledEndpoint {
         templates: Vec::new(),
         owners: Vec::new(),
         groups: Vec::new(),
@@ -74,16 +74,15 @@ pub(in crate::emulation) fn compiled_endpoint(
             template.server.as_ref().map(|it| &it.program),
         ];
         let [client_resets, server_resets] = programs.map(|it| it.is_some_and(|it| resets(it)));
-        let mut add = |says: (&[Step], Option<u32>),
+        let mut add = |(steps, stamp): (&[Step], Option<u32>),
                        side,
                        tcp: &emulation::Tcp,
                        ip: emulation::Ip,
                        role| {
-            let (steps, stamp) = says;
             let path = || format!("{}.{side}.program", template.path);
             // A client fails without an answer. A server's peer may close between messages.
             let is_client = side == "client";
-            let (program, told) = program(steps, &groups, is_client, &mut duties.buffers, path)?;
+            let (program, names) = program(steps, &groups, is_client, &mut endpoint.buffers, path)?;
             let program = match stamp {
                 Some(source) => program.stamped(source),
                 None => program,
@@ -98,7 +97,7 @@ pub(in crate::emulation) fn compiled_endpoint(
                 _ => (sessions.server.clone(), client_resets),
             };
             let (has_tls, has_http2) = (template.tls.is_some(), template.http2.is_some());
-            duties.templates.push(Template {
+            endpoint.templates.push(Template {
                 program,
                 transport,
                 ip,
@@ -107,75 +106,75 @@ pub(in crate::emulation) fn compiled_endpoint(
                 role,
             });
             let (name, group) = (template.name.clone(), template.group.clone());
-            let has_http1 = told.takes_http && !has_http2;
-            duties.owners.push(TemplateOwner {
+            let has_http1 = names.takes_http && !has_http2;
+            endpoint.owners.push(TemplateOwner {
                 name,
                 group,
                 side,
                 has_tls,
                 has_http1,
                 has_http2,
-                told,
+                names,
             });
             Ok::<_, EmulationError>(())
         };
-        if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
+        if let Some(config) = template.client.as_ref().filter(|client| client.transmit == port)
             && let Some(reached) = client
         {
             // Never `None`: the header is an untagged Ethernet header.
-            let Some(role) = client_role(asked, reached, own) else { continue };
-            add((&asked.program, asked.stamp), "client", &asked.tcp, asked.ip, role)?;
-            duties.connects = true;
+            let Some(role) = client_role(config, reached, port_mac) else { continue };
+            add((&config.program, config.stamp), "client", &config.tcp, config.ip, role)?;
+            endpoint.connects = true;
         }
-        if let Some(asked) = template.server.as_ref().filter(|server| server.transmit == port) {
-            let role = match asked.listen {
-                Some(port) => Role::Server { listen: listen(asked, port) },
+        if let Some(config) = template.server.as_ref().filter(|server| server.transmit == port) {
+            let role = match config.listen {
+                Some(port) => Role::Server { listen: listen(config, port) },
                 None => Role::Accepted,
             };
-            add((&asked.program, asked.stamp), "server", &asked.tcp, asked.ip, role)?;
+            add((&config.program, config.stamp), "server", &config.tcp, config.ip, role)?;
             if let Some(reached) = client {
                 let others = reached.devices.iter();
                 let others = others.filter_map(|(it, _)| Some((it.destination?, it.count)));
-                duties.client_destinations.push((reached.destination, 1));
-                duties.client_destinations.extend(others);
+                endpoint.client_destinations.push((reached.destination, 1));
+                endpoint.client_destinations.extend(others);
             }
         }
     }
     let of = |group: &&str| {
-        let owners = duties.owners.iter().zip(&duties.templates).enumerate();
-        let is_asked = |template: &Template| !matches!(template.role, Role::Server { .. });
+        let owners = endpoint.owners.iter().zip(&endpoint.templates).enumerate();
+        let can_start = |template: &Template| !matches!(template.role, Role::Server { .. });
         let members = owners.filter(|(_, (it, template))| {
-            is_asked(template) && it.group.as_deref() == Some(*group)
+            can_start(template) && it.group.as_deref() == Some(*group)
         });
         members.map(|(place, _)| place).collect()
     };
-    duties.groups = groups.iter().map(of).collect();
-    Ok(duties)
+    endpoint.groups = groups.iter().map(of).collect();
+    Ok(endpoint)
 }
 
-/// Compiles the client side of a template. `own` is the Ethernet address of the port. Returns
+/// Compiles the client side of a template. `port_mac` is the Ethernet address of the port. Returns
 /// `None` only if the link header has an invalid length.
 fn client_role(
-    asked: &emulation::Client,
+    config: &emulation::Client,
     reached: &ClientDestinations,
-    own: MacAddress,
+    port_mac: MacAddress,
 ) -> Option<Role> {
     let ClientDestinations { addresses, destination, next_hop, devices: behind, servers } = reached;
     let tuples = Tuples {
         clients: *addresses,
-        order: asked.order,
-        servers: asked.servers,
-        pairing: asked.pairing,
-        server_port: asked.server_port,
-        client_ports: asked.ports.clone(),
-        consecutive_flows: asked.consecutive_flows,
-        reuse_after: asked.reuse_after,
+        order: config.order,
+        servers: config.servers,
+        pairing: config.pairing,
+        server_port: config.server_port,
+        client_ports: config.ports.clone(),
+        consecutive_flows: config.consecutive_flows,
+        reuse_after: config.reuse_after,
     };
     let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
-    let header = [&destination.0[..], &own.0, &kind.to_be_bytes()].concat();
+    let header = [&destination.0[..], &port_mac.0, &kind.to_be_bytes()].concat();
     let usual = LinkHeader::new(&header)?.to_next_hop(*next_hop);
     let by = |(it, number): &(emulation::Devices, u16)| {
-        let mut devices = devices(it, destination, own, kind)?;
+        let mut devices = devices(it, destination, port_mac, kind)?;
         // A device without its own destination uses the default next hop.
         let number = if it.destination.is_some() { *number } else { *next_hop };
         devices.link = devices.link.to_next_hop(number);
@@ -183,33 +182,33 @@ fn client_role(
     };
     let devices = behind.iter().filter_map(by).collect();
     let link = ClientLinks { default_link: usual, devices, servers: servers.clone() };
-    let (load, ramp, limit) = (asked.load, asked.ramp_up, asked.limit);
+    let (load, ramp, limit) = (config.load, config.ramp_up, config.limit);
     Some(Role::Client { tuples, link, load, ramp, limit })
 }
 
 /// Compiles the link header of devices. `destination` is the default destination, and `kind` the
 /// EtherType of the payload.
 fn devices(
-    asked: &emulation::Devices,
+    config: &emulation::Devices,
     destination: &MacAddress,
-    own: MacAddress,
+    port_mac: MacAddress,
     kind: u16,
 ) -> Option<Devices> {
-    let mut header = asked.destination.unwrap_or(*destination).0.to_vec();
-    header.extend(asked.source.unwrap_or(own).0);
-    header.extend(asked.vlan.map_or_else(Vec::new, |vlans| vlans.tags()));
+    let mut header = config.destination.unwrap_or(*destination).0.to_vec();
+    header.extend(config.source.unwrap_or(port_mac).0);
+    header.extend(config.vlan.map_or_else(Vec::new, |vlans| vlans.tags()));
     // MPLS replaces the EtherType: labels have no field for the payload's protocol.
-    let labels = asked.labels.stack();
+    let labels = config.labels.stack();
     let kind = if labels.is_empty() { kind } else { ethertype::MPLS };
     header.extend(kind.to_be_bytes());
     header.extend(labels);
     Some(Devices {
-        clients: asked.clients,
-        stride: asked.stride,
-        count: asked.count,
+        clients: config.clients,
+        stride: config.stride,
+        count: config.count,
         link: LinkHeader::new(&header)?,
-        destinations_count: asked.destination.is_some(),
-        sources_count: asked.source.is_some(),
+        destinations_count: config.destination.is_some(),
+        sources_count: config.source.is_some(),
     })
 }
 
@@ -238,11 +237,11 @@ fn program(
     buffers: &mut Buffers,
     path: impl Fn() -> String,
 ) -> Result<(Program, ProgramNames), EmulationError> {
-    let CompiledProgram { instructions, contents, told } =
+    let CompiledProgram { instructions, contents, names } =
         program::compile(steps, groups, awaits, buffers);
     let found = instructions.len();
     let most = Program::LENGTH_MAX;
     let program = Program::with_contents(instructions, contents);
     let program = program.ok_or_else(|| EmulationError::TooLong { path: path(), found, most })?;
-    Ok((program, told))
+    Ok((program, names))
 }

@@ -18,7 +18,7 @@ pub(in crate::emulation) struct CompiledProgram {
     pub(in crate::emulation) instructions: Vec<Instruction>,
     pub(in crate::emulation) contents: Contents,
     /// Names and plan paths, for reports.
-    pub(in crate::emulation) told: ProgramNames,
+    pub(in crate::emulation) names: ProgramNames,
 }
 
 /// Compiles steps. `groups` are the groups of the plan. With `awaits`, a flow fails if the peer
@@ -30,20 +30,20 @@ pub(in crate::emulation) fn compile(
     awaits: bool,
     buffers: &mut Buffers,
 ) -> CompiledProgram {
-    let mut lowering = ProgramCompiler {
+    let mut compiler = ProgramCompiler {
         awaits,
         gathered: ContentTables::of(steps, awaits),
-        told: BTreeMap::new(),
+        locations: BTreeMap::new(),
         groups,
         buffers,
         instructions: Vec::new(),
         labels: BTreeMap::new(),
         jumps: Vec::new(),
     };
-    lowering.lower(steps, 0, "program");
-    let ProgramCompiler { mut instructions, labels, jumps, gathered, told, .. } = lowering;
+    compiler.lower(steps, 0, "program");
+    let ProgramCompiler { mut instructions, labels, jumps, gathered, locations, .. } = compiler;
     for (place, label) in jumps {
-        let there = labels.get(&label).copied().unwrap_or(u16::MAX);
+        let target = labels.get(&label).copied().unwrap_or(u16::MAX);
         if let Instruction::Jump { to }
         | Instruction::JumpIf { to, .. }
         | Instruction::JumpIfMatches { to, .. }
@@ -51,7 +51,7 @@ pub(in crate::emulation) fn compile(
         | Instruction::JumpWithin { to, .. }
         | Instruction::DecrementAndJump { to, .. } = &mut instructions[place]
         {
-            *to = there;
+            *to = target;
         }
     }
     let takes_http = gathered.receives_http();
@@ -59,7 +59,7 @@ pub(in crate::emulation) fn compile(
     CompiledProgram {
         instructions,
         contents,
-        told: ProgramNames { transactions, steps: told, takes_http },
+        names: ProgramNames { transactions, steps: locations, takes_http },
     }
 }
 
@@ -70,7 +70,7 @@ struct ProgramCompiler<'a> {
     buffers: &'a mut Buffers,
     gathered: ContentTables,
     /// Steps that may fail, by instruction index.
-    told: BTreeMap<u16, StepLocation>,
+    locations: BTreeMap<u16, StepLocation>,
     instructions: Vec<Instruction>,
     /// Instruction index of each label.
     labels: BTreeMap<Label, u16>,
@@ -96,7 +96,8 @@ impl ProgramCompiler<'_> {
             let instruction = self.gathered.instruction(step, is_awaited);
             // The peer may send more than the buffer keeps at any step.
             if instruction.is_some() || self.gathered.examines_data() || may_fail(step) {
-                self.told.insert(self.next_index(), told(step, &format!("{path}[{place}]")));
+                self.locations
+                    .insert(self.next_index(), step_location(step, &format!("{path}[{place}]")));
             }
             if let Some(instruction) = instruction {
                 if let Step::Jump { to, .. } | Step::Expect { on_failure: Some(to), .. } = step {
@@ -176,7 +177,7 @@ const fn may_fail(step: &Step) -> bool {
 }
 
 /// Returns the path and pattern of a step, for reports. `path` is the path of the step.
-fn told(step: &Step, path: &str) -> StepLocation {
+fn step_location(step: &Step, path: &str) -> StepLocation {
     let (field, pattern) = match step {
         Step::SendComposed(_) => (".send", None),
         Step::SendComposedDatagram(_) => (".send_datagram", None),

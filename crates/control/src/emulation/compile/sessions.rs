@@ -45,8 +45,8 @@ pub(in crate::emulation) fn sessions(
 
 /// Whether two templates share their sessions.
 fn is_same(one: &Template, other: &Template) -> bool {
-    let asked = |it: &Template| (it.client.is_some(), it.server.is_some(), it.http2);
-    one.path == other.path && one.tls == other.tls && asked(one) == asked(other)
+    let key = |it: &Template| (it.client.is_some(), it.server.is_some(), it.http2);
+    one.path == other.path && one.tls == other.tls && key(one) == key(other)
 }
 
 /// Creates the sessions of a template.
@@ -56,18 +56,18 @@ fn of(
     files: &dyn Files,
 ) -> Result<TemplateSessions, EmulationError> {
     let sessions = match &template.tls {
-        Some(asked) => tls(template, asked, folder, files)?,
+        Some(config) => tls(template, config, folder, files)?,
         None => TemplateSessions::default(),
     };
     Ok(match template.http2 {
-        Some(asked) => http2(template, asked, sessions),
+        Some(config) => http2(template, config, sessions),
         None => sessions,
     })
 }
 
 /// Adds HTTP/2 on top of other sessions.
-fn http2(template: &Template, asked: Http2, below: TemplateSessions) -> TemplateSessions {
-    let settings = Http2Settings { streams: asked.streams, window: asked.window };
+fn http2(template: &Template, config: Http2, below: TemplateSessions) -> TemplateSessions {
+    let settings = Http2Settings { streams: config.streams, window: config.window };
     let mut sessions = TemplateSessions::default();
     if template.client.is_some() {
         sessions.client = Some(Arc::new(Http2Clients::new(below.client, settings)));
@@ -80,12 +80,12 @@ fn http2(template: &Template, asked: Http2, below: TemplateSessions) -> Template
 
 fn tls(
     template: &Template,
-    asked: &Tls,
+    config: &Tls,
     folder: &Path,
     files: &dyn Files,
 ) -> Result<TemplateSessions, EmulationError> {
     let path = format!("{}.tls", template.path);
-    let settings = settings(asked, folder, files, &path)?;
+    let settings = settings(config, folder, files, &path)?;
     let wrong = |reason| EmulationError::Tls { path: path.clone(), reason };
     let mut sessions = TemplateSessions::default();
     if template.client.is_some() {
@@ -98,7 +98,7 @@ fn tls(
 }
 
 fn settings(
-    asked: &Tls,
+    config: &Tls,
     folder: &Path,
     files: &dyn Files,
     path: &str,
@@ -129,16 +129,16 @@ fn settings(
         TlsVersion::Tls13 => Version::Tls13,
     };
     Ok(TlsSettings {
-        versions: asked.versions.iter().map(version).collect(),
-        ciphers: asked.ciphers.clone(),
-        alpn: asked.alpn.clone(),
-        name: asked.sni.clone(),
+        versions: config.versions.iter().map(version).collect(),
+        ciphers: config.ciphers.clone(),
+        alpn: config.alpn.clone(),
+        name: config.sni.clone(),
         // Both count billionths, and the plan accepts at most 1.
-        resume: Resume::from_billionths(asked.resume.billionths()).unwrap_or(Resume::ALL),
-        identity: identity(&asked.identity, "certificate", "key")?,
-        authorities: asked.ca.as_deref().map(read).transpose()?,
-        client_identity: identity(&asked.client_identity, "client_certificate", "client_key")?,
-        client_authorities: asked.client_ca.as_deref().map(read).transpose()?,
+        resume: Resume::from_billionths(config.resume.billionths()).unwrap_or(Resume::ALL),
+        identity: identity(&config.identity, "certificate", "key")?,
+        authorities: config.ca.as_deref().map(read).transpose()?,
+        client_identity: identity(&config.client_identity, "client_certificate", "client_key")?,
+        client_authorities: config.client_ca.as_deref().map(read).transpose()?,
     })
 }
 

@@ -49,8 +49,8 @@ pub(in crate::emulation) fn notes(
     let clients = templates().filter(|it| it.side == "client");
     let full = templates().filter_map(|it| full(it, flows_max));
     let notes = clients.flat_map(|it| {
-        let unmade = tuples_in_use(it).into_iter();
-        let unanswered = unmade.chain(unanswered(it, no_tunnel));
+        let failed = tuples_in_use(it).into_iter();
+        let unanswered = failed.chain(unanswered(it, no_tunnel));
         unanswered.chain(given_up(it)).chain(unfinished(it, waited))
     });
     let left_open = templates().filter_map(left_open);
@@ -101,14 +101,14 @@ fn left_open(template: &TemplateReport) -> Option<String> {
 
 /// Returns a note about connections without a free address and port.
 fn tuples_in_use(template: &TemplateReport) -> Option<String> {
-    let unmade = count(template, "no_free_tuple");
-    (unmade > 0).then(|| {
+    let failed = count(template, "no_free_tuple");
+    (failed > 0).then(|| {
         format!(
             "{}: {} not made, because all addresses and ports tried were in use or in \
              TIME-WAIT: give the client more `addresses`, `ports` or `servers`, or set a shorter \
              `time_wait`",
             template.name,
-            pluralise(unmade, "connection was", "connections were")
+            pluralise(failed, "connection was", "connections were")
         )
     })
 }
@@ -213,15 +213,15 @@ mod tests {
 
     #[test]
     fn note_about_the_flow_limit_names_the_side_and_the_option() {
-        let mut starved = template(0, 100, 0);
-        assert_eq!(full(&starved, 10_000), None);
-        starved.flows.insert("flow_table_full".into(), 7);
+        let mut report = template(0, 100, 0);
+        assert_eq!(full(&report, 10_000), None);
+        report.flows.insert("flow_table_full".into(), 7);
         for (side, expected) in [
             ("client", "pages (client): 7 connections were not made: 10000 flows were open"),
             ("server", "pages (server): 7 connections were not answered: 10000 flows were open"),
         ] {
-            starved.side = side.into();
-            let note = full(&starved, 10_000).unwrap();
+            report.side = side.into();
+            let note = full(&report, 10_000).unwrap();
             assert!(note.starts_with(expected) && note.contains("--flows-max"), "{note}");
         }
     }

@@ -9,7 +9,7 @@ use crate::result::LatencyReport;
 pub(in crate::emulation) struct LatencyProbe {
     /// Name of the sending port.
     pub(in crate::emulation) port: String,
-    pub(in crate::emulation) asks: ProbeTarget,
+    pub(in crate::emulation) target: ProbeTarget,
     pub(in crate::emulation) record: Arc<Mutex<ProbeRecord>>,
 }
 
@@ -19,10 +19,10 @@ impl LatencyProbe {
         let record = self.record.lock().ok()?;
         Some(LatencyReport {
             port: self.port.clone(),
-            target: self.asks.target.to_string(),
-            protocol: if self.asks.port.is_some() { "udp" } else { "icmp" }.into(),
-            target_port: self.asks.port,
-            rate_pps: self.asks.rate.per_second(),
+            target: self.target.target.to_string(),
+            protocol: if self.target.port.is_some() { "udp" } else { "icmp" }.into(),
+            target_port: self.target.port,
+            rate_pps: self.target.rate.per_second(),
             sent: record.sent,
             received: record.received,
             lost: record.sent - record.received,

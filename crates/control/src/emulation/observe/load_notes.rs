@@ -10,13 +10,13 @@ const TOLERANCE_PERCENT: u64 = 5;
 /// Describes the deviation of received bytes from the target. Returns `None` if it is at most
 /// [`TOLERANCE_PERCENT`].
 fn deviation(
-    ThroughputOutcome { target_bytes: asked_bytes, received_bytes }: ThroughputOutcome,
+    ThroughputOutcome { target_bytes, received_bytes }: ThroughputOutcome,
 ) -> Option<String> {
-    let apart = asked_bytes.abs_diff(received_bytes);
-    if u128::from(apart) * 100 <= u128::from(asked_bytes) * u128::from(TOLERANCE_PERCENT) {
+    let apart = target_bytes.abs_diff(received_bytes);
+    if u128::from(apart) * 100 <= u128::from(target_bytes) * u128::from(TOLERANCE_PERCENT) {
         return None;
     }
-    let (how, why) = match received_bytes > asked_bytes {
+    let (how, why) = match received_bytes > target_bytes {
         true => (
             "more",
             "each connection receives too much for the duration: shrink it, or extend the run",
@@ -26,9 +26,9 @@ fn deviation(
             "the load does not make up for a slow start: a longer run reduces the difference",
         ),
     };
-    let percent = apart as f64 * 100.0 / asked_bytes.max(1) as f64;
+    let percent = apart as f64 * 100.0 / target_bytes.max(1) as f64;
     Some(format!(
-        "received {received_bytes} bytes, {percent:.0} % {how} than the {asked_bytes} of its \
+        "received {received_bytes} bytes, {percent:.0} % {how} than the {target_bytes} of its \
          load's `throughput`; {why}"
     ))
 }
@@ -67,18 +67,17 @@ mod tests {
 
     #[test]
     fn deviation_above_five_percent_is_reported() {
-        let told = |asked_bytes, received_bytes| {
-            deviation(ThroughputOutcome { target_bytes: asked_bytes, received_bytes })
-                .unwrap_or_default()
+        let note = |target_bytes, received_bytes| {
+            deviation(ThroughputOutcome { target_bytes, received_bytes }).unwrap_or_default()
         };
         for received in [950, 1_000, 1_050] {
-            assert_eq!(told(1_000, received), "");
+            assert_eq!(note(1_000, received), "");
         }
         let more = "received 1600 bytes, 60 % more than the 1000 of its load's `throughput`";
-        assert!(told(1_000, 1_600).starts_with(more), "{}", told(1_000, 1_600));
+        assert!(note(1_000, 1_600).starts_with(more), "{}", note(1_000, 1_600));
         let less = "received 940 bytes, 6 % less than the 1000 of its load's `throughput`";
-        assert!(told(1_000, 940).starts_with(less), "{}", told(1_000, 940));
-        assert_eq!(told(0, 0), "");
-        assert_ne!(told(u64::MAX, 0), "");
+        assert!(note(1_000, 940).starts_with(less), "{}", note(1_000, 940));
+        assert_eq!(note(0, 0), "");
+        assert_ne!(note(u64::MAX, 0), "");
     }
 }

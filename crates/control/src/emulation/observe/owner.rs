@@ -15,5 +15,5 @@ pub(in crate::emulation) struct TemplateOwner {
     pub(in crate::emulation) has_http1: bool,
     pub(in crate::emulation) has_http2: bool,
     /// Names and plan paths of the program.
-    pub(in crate::emulation) told: ProgramNames,
+    pub(in crate::emulation) names: ProgramNames,
 }

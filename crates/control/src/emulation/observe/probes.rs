@@ -31,8 +31,8 @@ pub(in crate::emulation) struct UdpProbes {
 
 impl UdpProbes {
     /// Adds a receiver of replies to a prober.
-    pub(in crate::emulation) fn add_reply_receiver(&mut self, ear: UdpReplyReceiver) {
-        self.reply_receivers.push(ear);
+    pub(in crate::emulation) fn add_reply_receiver(&mut self, receiver: UdpReplyReceiver) {
+        self.reply_receivers.push(receiver);
     }
 
     /// Echoes datagrams to an address and port from now on.
@@ -51,16 +51,16 @@ impl UdpProbes {
     /// checksums.
     fn take(&mut self, frame: &[u8], verifies: bool, arrival: Instant) -> bool {
         let Some(datagram) = Datagram::read(frame, verifies) else { return false };
-        if self.reply_receivers.iter().any(|ear| ear.hear(&datagram, arrival)) {
+        if self.reply_receivers.iter().any(|receiver| receiver.receive(&datagram, arrival)) {
             return true;
         }
         // Two echo ports would answer each other forever, and port 0 cannot receive an answer.
-        let is_asked = self.echo_addresses.contains(&datagram.destination)
+        let is_request = self.echo_addresses.contains(&datagram.destination)
             && ![0, datagram.destination.port()].contains(&datagram.source.port());
-        if is_asked && self.answers.len() < ANSWERS_MAX {
+        if is_request && self.answers.len() < ANSWERS_MAX {
             self.answers.extend(datagram.reply().frame());
         }
-        is_asked
+        is_request
     }
 }
 

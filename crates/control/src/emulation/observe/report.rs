@@ -109,10 +109,10 @@ impl WorkerCounters<'_> {
         detail: Detail,
     ) -> PortReport {
         let is_all = detail == Detail::All;
-        let told = if detail == Detail::Port { &[] } else { owners };
+        let templates = if detail == Detail::Port { &[] } else { owners };
         // This iterates over all flows.
         let remaining = if is_all { self.endpoint.remaining() } else { Vec::new() };
-        let templates = told.iter().enumerate().filter_map(|(place, owner)| {
+        let templates = templates.iter().enumerate().filter_map(|(place, owner)| {
             let remaining = remaining.get(place).copied().unwrap_or_default();
             let all = is_all.then(|| (self.watch.timeline.template_series(place), remaining));
             Some(template(owner, self.endpoint.tally(place)?, all))
@@ -206,10 +206,10 @@ fn template(
         times: if is_all { times(&tally.times) } else { TimesReport::default() },
         datagram_latency: tally.stamped.as_ref().map(|it| stamped(it, is_all)),
         transactions: match is_all {
-            true => owner.told.transactions(&tally.findings),
+            true => owner.names.transactions(&tally.findings),
             false => Default::default(),
         },
-        failures: owner.told.failures(&tally.findings),
+        failures: owner.names.failures(&tally.findings),
         tls: (is_all && owner.has_tls).then(|| tls(tally.sessions.clone())),
         http1: (is_all && owner.has_http1).then(|| http1(tally.findings.messages())),
         http2: (is_all && owner.has_http2).then(|| http2(&tally.sessions)),
@@ -217,7 +217,7 @@ fn template(
 }
 
 fn flow_counts(endpoint: &Endpoint, remaining: &[Remaining]) -> FlowCountsReport {
-    let (flows, strays) = (endpoint.counters(), endpoint.unmatched());
+    let (flows, unmatched) = (endpoint.counters(), endpoint.unmatched());
     FlowCountsReport {
         active: flows.active,
         syn_sent: remaining.iter().map(|it| it.syn_sent).sum(),
@@ -247,25 +247,25 @@ fn flow_counts(endpoint: &Endpoint, remaining: &[Remaining]) -> FlowCountsReport
         skipped: flows.skipped,
         late: flows.late,
         clients_disabled: flows.clients_disabled,
-        no_flow: strays.no_flow,
-        foreign_mac: strays.foreign_mac,
-        martian: strays.martian,
-        no_template: strays.no_template,
-        no_match: strays.no_match,
+        no_flow: unmatched.no_flow,
+        foreign_mac: unmatched.foreign_mac,
+        martian: unmatched.martian,
+        no_template: unmatched.no_template,
+        no_match: unmatched.no_match,
         too_long: flows.too_long,
         flows_total: flows.flows_total,
         flows_other: flows.flows_other,
-        fragments: strays.fragments,
-        reassembled: strays.reassembled,
-        fragments_incomplete: strays.fragments_incomplete,
-        fragments_overlapping: strays.fragments_overlapping,
-        fragments_no_room: strays.fragments_no_room,
-        too_big: strays.too_big,
-        unreachable_received: strays.unreachable,
-        unreachable_sent: strays.unreachable_sent,
-        time_exceeded_sent: strays.time_exceeded_sent,
-        malformed: strays.malformed,
-        other_protocol: strays.other_protocol,
+        fragments: unmatched.fragments,
+        reassembled: unmatched.reassembled,
+        fragments_incomplete: unmatched.fragments_incomplete,
+        fragments_overlapping: unmatched.fragments_overlapping,
+        fragments_no_room: unmatched.fragments_no_room,
+        too_big: unmatched.too_big,
+        unreachable_received: unmatched.unreachable,
+        unreachable_sent: unmatched.unreachable_sent,
+        time_exceeded_sent: unmatched.time_exceeded_sent,
+        malformed: unmatched.malformed,
+        other_protocol: unmatched.other_protocol,
     }
 }
 

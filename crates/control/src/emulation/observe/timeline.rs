@@ -221,15 +221,15 @@ impl Timeline {
 
 /// Returns a note if the intervals of a run are longer than requested.
 pub(in crate::emulation) fn note<'a>(
-    asked: Duration,
+    requested: Duration,
     timelines: impl IntoIterator<Item = &'a Timeline>,
 ) -> Option<String> {
     let longest = timelines.into_iter().max_by_key(|it| it.interval)?;
-    (longest.interval > asked).then(|| {
+    (longest.interval > requested).then(|| {
         format!(
             "time series have intervals of {} s instead of {} s: the limit is {} intervals",
             longest.interval.as_secs_f64(),
-            asked.as_secs_f64(),
+            requested.as_secs_f64(),
             longest.intervals_max
         )
     })
@@ -289,12 +289,12 @@ mod tests {
             let mut of_all = timeline(&[(sooner, 100)]);
             assert_eq!(of_all.end(), at(sooner));
             of_all.extend(at(later));
-            let (found, expected) =
+            let (actual, expected) =
                 (of_all.total_series(), timeline(&[(later, 100)]).total_series());
-            assert_eq!(found.last_interval_s, expected.last_interval_s, "{sooner} {later}");
-            assert_eq!(found.interval_s, expected.interval_s, "{sooner} {later}");
-            assert_eq!(found.opened.len(), expected.opened.len(), "{sooner} {later}");
-            assert_eq!(found.received_bytes.iter().sum::<u64>(), 100, "{sooner} {later}");
+            assert_eq!(actual.last_interval_s, expected.last_interval_s, "{sooner} {later}");
+            assert_eq!(actual.interval_s, expected.interval_s, "{sooner} {later}");
+            assert_eq!(actual.opened.len(), expected.opened.len(), "{sooner} {later}");
+            assert_eq!(actual.received_bytes.iter().sum::<u64>(), 100, "{sooner} {later}");
         }
     }
 }

@@ -47,11 +47,11 @@ impl NextHopTable {
     }
 
     /// Makes an ARP responder probe the next hops in its VLANs, and report changes to `moves`.
-    pub(in crate::emulation) fn watch(&self, station: &mut PacketSocketHost) {
-        station.tell(&self.moves);
+    pub(in crate::emulation) fn watch(&self, host: &mut PacketSocketHost) {
+        host.report_changes_to(&self.moves);
         for ((tags, next_hop), (_, source)) in &self.next_hops {
-            if let Some(place) = station.place_behind(tags) {
-                station.watch(place, *source, *next_hop);
+            if let Some(place) = host.place_behind(tags) {
+                host.watch(place, *source, *next_hop);
             }
         }
     }

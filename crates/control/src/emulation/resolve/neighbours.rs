@@ -57,8 +57,8 @@ impl Responders {
     /// Starts the responders, which stop when the returned value is dropped. Call it once all ports
     /// receive: a neighbour sends its queued packets as soon as it has an answer.
     pub(in crate::emulation) fn begin(mut self) -> Result<ResponderThreads, EmulationError> {
-        for (station, _) in self.0.iter_mut().filter(|(station, _)| !station.is_announced()) {
-            match station.announce() {
+        for (host, _) in self.0.iter_mut().filter(|(host, _)| !host.is_announced()) {
+            match host.announce() {
                 // Neighbours resolve the addresses when the interface is up again.
                 Ok(()) | Err(PortError::Down { .. }) => {}
                 Err(error) => return Err(HostError::from(error).into()),
@@ -70,23 +70,23 @@ impl Responders {
 
 impl Neighbours {
     /// Resolves the destinations of the clients' frames. `interfaces` has the interface name and
-    /// the Ethernet address of each used port. `waits` receives a message for each neighbour that
+    /// the Ethernet address of each used port. `on_retry` receives a message for each neighbour that
     /// has not answered [`REQUESTS_MAX`] requests. Setting `stop` ends the retries.
     pub(in crate::emulation) fn find(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
         stop: &AtomicBool,
-        mut waits: impl FnMut(String),
+        mut on_retry: impl FnMut(String),
     ) -> Result<Self, EmulationError> {
-        let mut falls_through = |silence: &UnansweredRequest<'_>| {
-            if silence.asked == REQUESTS_MAX {
-                waits(retry_message(silence));
+        let mut keep_trying = |request: &UnansweredRequest<'_>| {
+            if request.tries == REQUESTS_MAX {
+                on_retry(retry_message(request));
             }
-            silence.asked < START_REQUESTS_MAX && !stop.load(Ordering::Relaxed)
+            request.tries < START_REQUESTS_MAX && !stop.load(Ordering::Relaxed)
         };
-        let mut stations: Vec<Option<PacketSocketHost>> = Vec::new();
+        let mut hosts: Vec<Option<PacketSocketHost>> = Vec::new();
         for (index, (port, interface)) in plan.ports.iter().zip(interfaces).enumerate() {
-            stations.push(match interface {
+            hosts.push(match interface {
                 Some((interface, _)) if !port.addresses.is_empty() => {
                     let addresses = answered_addresses(plan, index, port);
                     Some(PacketSocketHost::open(interface, addresses, port.gateways.clone())?)
@@ -96,9 +96,9 @@ impl Neighbours {
         }
         // Ports do not answer requests yet, so they learn each other from announcements. A single
         // port does not announce itself before it receives.
-        if stations.iter().flatten().count() > 1 {
-            for station in stations.iter_mut().flatten() {
-                station.announce().map_err(HostError::from)?;
+        if hosts.iter().flatten().count() > 1 {
+            for host in hosts.iter_mut().flatten() {
+                host.announce().map_err(HostError::from)?;
             }
         }
         let mut next_hops = RouterResolver::open(plan, interfaces)?;
@@ -116,7 +116,7 @@ impl Neighbours {
                 clients.push(None);
                 continue;
             };
-            let devices = next_hops.resolve(plan, client, addresses, &mut falls_through)?;
+            let devices = next_hops.resolve(plan, client, addresses, &mut keep_trying)?;
             let needs_no_other = all_have_devices(&client.devices, addresses);
             let known = devices.first().and_then(|it| it.destination).filter(|_| needs_no_other);
             let server = template.server.as_ref().map(|server| server.transmit);
@@ -124,21 +124,16 @@ impl Neighbours {
             let by = &mut reached_by[client.transmit];
             let mut next_hop = LinkHeader::FIXED;
             let mut servers = Vec::new();
-            let destination = match (&mut stations[client.transmit], client.destination.or(known)) {
+            let destination = match (&mut hosts[client.transmit], client.destination.or(known)) {
                 (_, Some(destination)) => destination,
-                (Some(station), None) => {
+                (Some(host), None) => {
                     let end = tunnels::far_end(port);
                     let destinations = match end.or(server.map(|_| client.servers.first)) {
                         // All frames go to the far end of the tunnel, or to the run's server port.
-                        Some(one) => {
-                            Destinations::through_one(station, one, by, &mut falls_through)?
+                        Some(one) => Destinations::through_one(host, one, by, &mut keep_trying)?,
+                        None => {
+                            Destinations::per_server(host, client.servers, by, &mut keep_trying)?
                         }
-                        None => Destinations::per_server(
-                            station,
-                            client.servers,
-                            by,
-                            &mut falls_through,
-                        )?,
                     };
                     notes
                         .extend(destinations.note.map(|note| format!("{}: {note}", template.path)));
@@ -173,53 +168,53 @@ impl Neighbours {
         }
         let probe_times = Arc::new(ProbeSchedule::default());
         let mut probes = Vec::new();
-        let mut echoes: Vec<UdpProbes> = stations.iter().map(|_| UdpProbes::default()).collect();
-        let mut probers: Vec<Vec<Prober>> = stations.iter().map(|_| Vec::new()).collect();
-        for asked in &plan.latency {
+        let mut echoes: Vec<UdpProbes> = hosts.iter().map(|_| UdpProbes::default()).collect();
+        let mut probers: Vec<Vec<Prober>> = hosts.iter().map(|_| Vec::new()).collect();
+        for probe in &plan.latency {
             // The plan accepts probes only from used ports with addresses.
-            let Some(station) = &mut stations[asked.from] else { continue };
-            let route = station.resolve_while(asked.to, &mut falls_through)?;
-            let port = match asked.protocol {
+            let Some(host) = &mut hosts[probe.from] else { continue };
+            let route = host.resolve_while(probe.to, &mut keep_trying)?;
+            let port = match probe.protocol {
                 ProbeProtocol::Icmp => None,
                 ProbeProtocol::Udp { port } => Some(port),
             };
-            let asks = ProbeTarget { target: asked.to, port, rate: asked.rate };
-            let prober = Prober::new(station, route, &asks, &probe_times);
-            let name = plan.ports[asked.from].name.clone();
-            probes.push(LatencyProbe { port: name, asks, record: prober.record() });
-            if let (Some(ear), Some(port)) = (prober.udp_reply_receiver(), port) {
-                echoes[asked.from].add_reply_receiver(ear);
-                for place in plan.echo_ports(asked) {
-                    echoes[place].echo_at(SocketAddr::new(asked.to, port));
+            let target = ProbeTarget { target: probe.to, port, rate: probe.rate };
+            let prober = Prober::new(host, route, &target, &probe_times);
+            let name = plan.ports[probe.from].name.clone();
+            probes.push(LatencyProbe { port: name, target, record: prober.record() });
+            if let (Some(receiver), Some(port)) = (prober.udp_reply_receiver(), port) {
+                echoes[probe.from].add_reply_receiver(receiver);
+                for place in plan.echo_ports(probe) {
+                    echoes[place].echo_at(SocketAddr::new(probe.to, port));
                 }
             }
-            probers[asked.from].push(prober);
+            probers[probe.from].push(prober);
         }
-        let stations = stations.into_iter().zip(probers).zip(&reached_by);
-        let stations = stations.filter_map(|((station, probers), by)| {
-            let mut station = station?;
-            by.watch(&mut station);
+        let hosts = hosts.into_iter().zip(probers).zip(&reached_by);
+        let hosts = hosts.filter_map(|((host, probers), by)| {
+            let mut host = host?;
+            by.watch(&mut host);
             // Servers' answers go through gateways too, so probe these as well.
-            let gateways = station.host().gateways.clone();
+            let gateways = host.host().gateways.clone();
             for gateway in gateways {
-                if let Some(route) = station.host().route(gateway) {
-                    station.watch(0, route.source, gateway);
+                if let Some(route) = host.host().route(gateway) {
+                    host.watch(0, route.source, gateway);
                 }
             }
-            Some((station, probers))
+            Some((host, probers))
         });
-        let others = next_hops.into_responders(plan).into_iter().map(|(port, mut station)| {
-            reached_by[port].watch(&mut station);
-            (station, Vec::new())
+        let others = next_hops.into_responders(plan).into_iter().map(|(port, mut host)| {
+            reached_by[port].watch(&mut host);
+            (host, Vec::new())
         });
-        let hosts = Responders(stations.chain(others).collect());
+        let hosts = Responders(hosts.chain(others).collect());
         Ok(Self { clients, probes, probe_times, echoes, reached_by, hosts, notes })
     }
 }
 
 /// Returns the message about a neighbour that does not answer.
-fn retry_message(silence: &UnansweredRequest<'_>) -> String {
-    let UnansweredRequest { interface, neighbour, protocol, .. } = silence;
+fn retry_message(request: &UnansweredRequest<'_>) -> String {
+    let UnansweredRequest { interface, neighbour, protocol, .. } = request;
     let left = START_REQUESTS_MAX - REQUESTS_MAX;
     format!("{interface}: {neighbour} does not answer {protocol}; retrying for {left} s more")
 }
@@ -230,7 +225,7 @@ fn answered_addresses(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Pr
     let mut addresses = port.addresses.clone();
     let mut seen = BTreeSet::new();
     let mut add = |address: IpAddr| {
-        let network = port.addresses.iter().find(|own| own.contains(address));
+        let network = port.addresses.iter().find(|prefix| prefix.contains(address));
         if let Some(network) = network
             && network.address != address
             && seen.insert(address)

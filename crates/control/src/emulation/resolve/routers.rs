@@ -14,7 +14,7 @@ use crate::responder::{HostError, PacketSocketHost, UnansweredRequest, VlanHostC
 
 /// ARP responders for addresses besides the ports' own, by port.
 pub(in crate::emulation) struct RouterResolver {
-    stations: BTreeMap<usize, PacketSocketHost>,
+    hosts: BTreeMap<usize, PacketSocketHost>,
     /// Ethernet addresses of resolved routers, by port, VLAN and address.
     known: BTreeMap<(usize, Option<Vlans>, IpAddr), MacAddress>,
 }
@@ -33,8 +33,8 @@ impl RouterResolver {
                 those.push(address);
             }
         };
-        for guest in &plan.answered_addresses {
-            add(guest.port, guest.vlan, guest.address);
+        for proxied in &plan.answered_addresses {
+            add(proxied.port, proxied.vlan, proxied.address);
         }
         for (template, client) in
             plan.templates.iter().filter_map(|it| Some((it, it.client.as_ref()?)))
@@ -50,28 +50,28 @@ impl RouterResolver {
                 add(client.transmit, devices.vlan, from);
             }
         }
-        let mut residences: BTreeMap<usize, Vec<VlanHostConfig>> = BTreeMap::new();
-        let mut guests = guests(plan);
+        let mut configs: BTreeMap<usize, Vec<VlanHostConfig>> = BTreeMap::new();
+        let mut proxied_by_vlan = proxied_addresses(plan);
         // A VLAN may have clients or servers, but no source address for requests to a router.
-        let alone = guests.keys().filter(|it| !addresses.contains_key(it));
+        let alone = proxied_by_vlan.keys().filter(|it| !addresses.contains_key(it));
         let all = addresses.clone().into_iter().chain(alone.map(|it| (*it, Vec::new())));
         for ((port, vlan), addresses) in all.collect::<Vec<_>>() {
             let addresses = addresses.into_iter().map(Prefix::host).collect();
-            let guests = guests.remove(&(port, vlan)).unwrap_or_default();
-            residences.entry(port).or_default().push(VlanHostConfig { vlan, addresses, guests });
+            let proxied = proxied_by_vlan.remove(&(port, vlan)).unwrap_or_default();
+            configs.entry(port).or_default().push(VlanHostConfig { vlan, addresses, proxied });
         }
-        let mut stations: BTreeMap<_, PacketSocketHost> = BTreeMap::new();
-        for (port, residences) in residences {
+        let mut hosts: BTreeMap<_, PacketSocketHost> = BTreeMap::new();
+        for (port, configs) in configs {
             let Some(Some((interface, _))) = interfaces.get(port) else { continue };
-            stations.insert(port, PacketSocketHost::open_all(interface, residences)?);
+            hosts.insert(port, PacketSocketHost::open_all(interface, configs)?);
         }
         // Ports do not answer requests yet, so they learn each other from announcements.
-        if stations.len() > 1 {
-            for station in stations.values_mut() {
-                station.announce().map_err(HostError::from)?;
+        if hosts.len() > 1 {
+            for host in hosts.values_mut() {
+                host.announce().map_err(HostError::from)?;
             }
         }
-        Ok(Self { stations, known: BTreeMap::new() })
+        Ok(Self { hosts, known: BTreeMap::new() })
     }
 
     /// Returns the devices of a template's clients, with all Ethernet addresses resolved. Devices
@@ -83,16 +83,16 @@ impl RouterResolver {
         clients: AddressRange,
         goes_on: &mut impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<Vec<Devices>, EmulationError> {
-        let mut found = Vec::new();
+        let mut entries = Vec::new();
         for devices in &client.devices {
             let Some(next_hop) = devices.next_hop else {
-                found.push(*devices);
+                entries.push(*devices);
                 continue;
             };
             let behind =
                 (0..devices.count).map_while(|number| Some((number, behind(devices, number)?)));
-            for (number, own) in behind {
-                if common(&own, clients).is_none() {
+            for (number, assigned) in behind {
+                if common(&assigned, clients).is_none() {
                     continue;
                 }
                 let router =
@@ -101,25 +101,25 @@ impl RouterResolver {
                 let mac = match self.known.get(&key) {
                     Some(mac) => *mac,
                     None => {
-                        let station = self.stations.get_mut(&client.transmit);
-                        let place = station.as_ref().and_then(|it| it.place(devices.vlan));
+                        let host = self.hosts.get_mut(&client.transmit);
+                        let place = host.as_ref().and_then(|it| it.place(devices.vlan));
                         // `open` has created the responder and checked the source address.
-                        let (Some(station), Some(place), Some(from)) =
-                            (station, place, source_address(plan, client, &next_hop))
+                        let (Some(host), Some(place), Some(from)) =
+                            (host, place, source_address(plan, client, &next_hop))
                         else {
                             continue;
                         };
-                        let mac = station.ask(place, from, router, &mut *goes_on)?;
+                        let mac = host.resolve_from(place, from, router, &mut *goes_on)?;
                         self.known.insert(key, mac);
                         mac
                     }
                 };
                 let next_hop =
                     Some(NextHop { first: router, from: source_address(plan, client, &next_hop) });
-                found.push(Devices { destination: Some(mac), next_hop, ..own });
+                entries.push(Devices { destination: Some(mac), next_hop, ..assigned });
             }
         }
-        Ok(found)
+        Ok(entries)
     }
 
     /// Returns the responders that stay. A port's own responder already answers for its addresses
@@ -129,13 +129,13 @@ impl RouterResolver {
         plan: &EmulationPlan,
     ) -> Vec<(usize, PacketSocketHost)> {
         let owns = |port: usize, host: &Host| {
-            let own = &plan.ports[port].addresses;
-            let is_own = |it: &Prefix| own.iter().any(|own| own.address == it.address);
+            let addresses = &plan.ports[port].addresses;
+            let is_own = |it: &Prefix| addresses.iter().any(|prefix| prefix.address == it.address);
             host.tags.is_empty() && host.addresses.iter().all(is_own)
         };
-        let others = self.stations.into_iter();
-        let stays = |(port, mut station): (usize, PacketSocketHost)| {
-            station.keep(|host| !owns(port, host)).then_some((port, station))
+        let others = self.hosts.into_iter();
+        let stays = |(port, mut host): (usize, PacketSocketHost)| {
+            host.keep(|host| !owns(port, host)).then_some((port, host))
         };
         others.filter_map(stays).collect()
     }
@@ -143,11 +143,13 @@ impl RouterResolver {
 
 /// Returns the clients and servers in VLANs, by port and VLAN. These are clients whose devices have
 /// a VLAN, their servers, and servers with `vlans`.
-fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedAddresses>> {
-    let mut guests: BTreeMap<_, Vec<ProxiedAddresses>> = BTreeMap::new();
+fn proxied_addresses(
+    plan: &EmulationPlan,
+) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedAddresses>> {
+    let mut proxied: BTreeMap<_, Vec<ProxiedAddresses>> = BTreeMap::new();
     let mut add = |port: usize, vlan: Vlans, range: &AddressRange, every: u32| {
         let range = *range;
-        let those = guests.entry((port, Some(vlan))).or_default();
+        let those = proxied.entry((port, Some(vlan))).or_default();
         if !those.contains(&ProxiedAddresses { range, stride: every }) {
             those.push(ProxiedAddresses { range, stride: every });
         }
@@ -165,23 +167,23 @@ fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<ProxiedA
         }
         let Some(server) = server else { continue };
         let known = client.map(|client| client.servers);
-        let own = plan.ports[server.transmit].addresses.iter();
-        let own = own.map(|own| AddressRange { first: own.address, count: 1 });
-        let found: Vec<_> = server.addresses.into_iter().chain(known).collect();
-        let found = if found.is_empty() { own.collect() } else { found };
+        let of_port = plan.ports[server.transmit].addresses.iter();
+        let of_port = of_port.map(|it| AddressRange { first: it.address, count: 1 });
+        let ranges: Vec<_> = server.addresses.into_iter().chain(known).collect();
+        let ranges = if ranges.is_empty() { of_port.collect() } else { ranges };
         let vlans = devices.filter_map(|it| it.vlan).chain(server.vlans.iter().copied());
         for vlan in vlans {
-            found.iter().for_each(|range| add(server.transmit, vlan, range, 1));
+            ranges.iter().for_each(|range| add(server.transmit, vlan, range, 1));
         }
     }
-    guests
+    proxied
 }
 
 /// Returns the source address of requests for a router: the plan's, or the port's first address of
 /// the same family.
 fn source_address(plan: &EmulationPlan, client: &Client, next_hop: &NextHop) -> Option<IpAddr> {
-    let own = plan.ports[client.transmit].addresses.iter().map(|own| own.address);
-    let mut alike = own.filter(|own| own.is_ipv4() == next_hop.first.is_ipv4());
+    let addresses = plan.ports[client.transmit].addresses.iter().map(|it| it.address);
+    let mut alike = addresses.filter(|it| it.is_ipv4() == next_hop.first.is_ipv4());
     next_hop.from.or_else(|| alike.next())
 }
 
@@ -205,8 +207,8 @@ pub(in crate::emulation) fn client_addresses(
     plan: &EmulationPlan,
     client: &Client,
 ) -> Option<AddressRange> {
-    let own = plan.ports[client.transmit].addresses.first();
-    client.addresses.or(own.map(|own| AddressRange { first: own.address, count: 1 }))
+    let of_port = plan.ports[client.transmit].addresses.first();
+    client.addresses.or(of_port.map(|it| AddressRange { first: it.address, count: 1 }))
 }
 
 /// Whether each client of a template has a device with an Ethernet address or a next hop.
@@ -226,21 +228,21 @@ pub(in crate::emulation) fn all_have_devices(devices: &[Devices], clients: Addre
     true
 }
 
-/// Returns the clients of a template that use these devices: every [`Devices::every`]th address of
+/// Returns the clients of a template that use these devices: every [`Devices::stride`]th address of
 /// the returned range.
 fn common(devices: &Devices, clients: AddressRange) -> Option<AddressRange> {
-    let own = devices.clients;
+    let range = devices.clients;
     // Index of the first common client in the devices' range and in the template's range.
-    let (first, place) = match clients.offset_of(own.first) {
+    let (first, place) = match clients.offset_of(range.first) {
         Some(place) => (0, place),
         None => {
-            let before = own.offset_of(clients.first)?;
+            let before = range.offset_of(clients.first)?;
             let first = before.checked_next_multiple_of(devices.stride.max(1))?;
             (first, first - before)
         }
     };
-    let left = own.count.checked_sub(first)?.min(clients.count.checked_sub(place)?);
-    (left > 0).then(|| AddressRange { first: own.at(first.into()), count: left })
+    let left = range.count.checked_sub(first)?.min(clients.count.checked_sub(place)?);
+    (left > 0).then(|| AddressRange { first: range.at(first.into()), count: left })
 }
 
 #[cfg(test)]

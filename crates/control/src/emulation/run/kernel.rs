@@ -43,7 +43,7 @@ fn uses_address(plan: &EmulationPlan, port: usize, address: IpAddr) -> bool {
     let clients = clients.filter(|it| it.transmit == port).filter_map(|it| it.addresses);
     let servers = plan.templates.iter().filter_map(|it| it.server.as_ref());
     let servers = servers.filter(|it| it.transmit == port).filter_map(|it| it.addresses);
-    plan.ports[port].addresses.iter().any(|own| own.address == address)
+    plan.ports[port].addresses.iter().any(|prefix| prefix.address == address)
         || clients.chain(servers).any(|range| has(&range, address))
 }
 

@@ -141,7 +141,7 @@ struct PortWorkload<'a> {
     interface: String,
     /// Own addresses of the port, and the addresses that it answers for besides them.
     addresses: Vec<Prefix>,
-    duties: CompiledEndpoint,
+    compiled: CompiledEndpoint,
     impairment: Option<Impairment>,
     tunnels: Option<Arc<TunnelTable>>,
     /// Whether any port corrupts frames on purpose, which only checksums reveal.
@@ -152,16 +152,16 @@ impl PortWorkload<'_> {
     /// Returns the part of long frames to fetch: all of it if a template reads the data. Runs that
     /// share an interface also need all of it. To fetch only the beginning, a BPF program at the
     /// ingress consumes the frames, and other runs do not receive them.
-    fn fetched(&self, is_beside_others: bool) -> FetchExtent {
-        let reads_data = || self.duties.templates.iter().any(stack::Template::examines_data);
-        match is_beside_others || self.corrupts || reads_data() {
+    fn fetched(&self, shares_interface: bool) -> FetchExtent {
+        let reads_data = || self.compiled.templates.iter().any(stack::Template::examines_data);
+        match shares_interface || self.corrupts || reads_data() {
             true => FetchExtent::Whole,
             false => FetchExtent::HeadersOnly,
         }
     }
 
     fn report(&self, counted: &WorkerCounters<'_>, detail: Detail) -> PortReport {
-        counted.report(self.name, &self.interface, &self.duties.owners, detail)
+        counted.report(self.name, &self.interface, &self.compiled.owners, detail)
     }
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn run(
     let mut workloads = Vec::new();
     for &port in &used {
         let Some((interface, mac)) = known[port].clone() else { continue };
-        let duties = compiled_endpoint(plan, port, mac, &clients, &sessions)?;
+        let compiled = compiled_endpoint(plan, port, mac, &clients, &sessions)?;
         let Port { name, impairment, .. } = &plan.ports[port];
         let (impairment, tunnels) = (*impairment, tunnels::table(&plan.ports[port]));
         let addresses = addresses(plan, port);
@@ -210,7 +210,7 @@ pub(crate) fn run(
             name,
             interface,
             addresses,
-            duties,
+            compiled,
             impairment,
             tunnels,
             corrupts,
@@ -218,52 +218,53 @@ pub(crate) fn run(
     }
     let has_long_frames = has_long_frames(plan, &workloads);
     let is_visible = options.is_visible;
-    let usage = |lane: &PortWorkload<'_>| {
-        let fetched = lane.fetched(context.is_shared());
+    let usage = |workload: &PortWorkload<'_>| {
+        let fetched = workload.fetched(context.is_shared());
         // The kernel does not segment or merge the packets inside tunnels.
-        let has_long_frames = has_long_frames && lane.tunnels.is_none();
-        let hears_others = !interfaces.are_joined(&lane.interface);
-        Usage::Endpoint { has_long_frames, fetched, is_visible, receives_external: hears_others }
+        let has_long_frames = has_long_frames && workload.tunnels.is_none();
+        let receives_external = !interfaces.are_joined(&workload.interface);
+        Usage::Endpoint { has_long_frames, fetched, is_visible, receives_external }
     };
-    let connecting = workloads.iter().filter(|lane| lane.duties.connects).count();
+    let connecting = workloads.iter().filter(|workload| workload.compiled.connects).count();
     let clients = Progress {
         ports: connecting,
         busy: AtomicUsize::new(connecting),
         running_ports: AtomicUsize::new(workloads.len()),
     };
-    let snapshot = |lane: &PortWorkload<'_>| PortSnapshot {
-        name: lane.name.into(),
-        interface: lane.interface.clone(),
+    let snapshot = |workload: &PortWorkload<'_>| PortSnapshot {
+        name: workload.name.into(),
+        interface: workload.interface.clone(),
         ..PortSnapshot::default()
     };
     let snapshots: Vec<Mutex<PortSnapshot>> =
-        workloads.iter().map(|lane| Mutex::new(snapshot(lane))).collect();
+        workloads.iter().map(|workload| Mutex::new(snapshot(workload))).collect();
 
-    let sides: usize = workloads.iter().map(|lane| lane.duties.owners.len()).sum();
+    let sides: usize = workloads.iter().map(|workload| workload.compiled.owners.len()).sum();
     let intervals_max = timeline::intervals_max(sides);
 
     let echoes: Vec<UdpProbes> =
-        workloads.iter().map(|lane| std::mem::take(&mut echoes[lane.port])).collect();
+        workloads.iter().map(|workload| std::mem::take(&mut echoes[workload.port])).collect();
     let latency = || probes.iter().filter_map(LatencyProbe::report).collect();
 
     let answering = controls.load.begin(workloads.len());
-    // Keep the guests, so that the responders answer until the report is complete.
-    let (start, mut ended, _guests) = std::thread::scope(|scope| {
-        let openers = workloads.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
+    // Keep the responders: they answer until the report is complete.
+    let (start, mut ended, _responders) = std::thread::scope(|scope| {
+        let workers = workloads.iter().zip(echoes).enumerate();
+        let openers = workers.map(|(index, (workload, echoes))| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
-            let (clients, usage) = (&clients, usage(lane));
+            let (clients, usage) = (&clients, usage(workload));
             let worker = WorkerContext {
                 options,
                 controls,
                 is_shared: context.is_shared(),
                 interfaces,
                 index,
-                lane,
+                workload,
                 clients,
                 snapshot,
                 intervals_max,
                 probe_times: &probe_times,
-                reached_by: &reached_by[lane.port],
+                reached_by: &reached_by[workload.port],
             };
             move || {
                 let (interface, link) = &worker.interfaces.links[worker.index];
@@ -283,7 +284,7 @@ pub(crate) fn run(
         let workers =
             Workers::open(scope, "endpoint", &controls.stop, openers, EmulationError::Thread)?;
         let start = context.wait_for_start()?;
-        let guests = hosts.begin()?;
+        let responders = hosts.begin()?;
         let start = workers.start(start, false);
         context.running();
         probe_times.begin();
@@ -301,7 +302,7 @@ pub(crate) fn run(
                 Snapshot { elapsed, fraction, transmitted, ports, latency, ..Snapshot::default() };
             context.publish(snapshot);
         });
-        Ok::<_, EmulationError>((start, workers.join(), guests))
+        Ok::<_, EmulationError>((start, workers.join(), responders))
     })?;
     drop(answering);
     context.draining();
@@ -314,15 +315,16 @@ pub(crate) fn run(
     let interval_note =
         timeline::note(options.watch.interval, ended.iter().map(|ended| &ended.watch.timeline));
     let loads = workloads.iter().zip(&ended);
-    let loads = loads.flat_map(|(lane, ended)| load_notes(&lane.duties.owners, &ended.endpoint));
+    let loads =
+        loads.flat_map(|(workload, ended)| load_notes(&workload.compiled.owners, &ended.endpoint));
     let loads: Vec<String> = loads.collect();
     let reports = workloads.iter().zip(&ended);
     let ports: Vec<_> =
-        reports.map(|(lane, ended)| lane.report(&ended.counted(), Detail::All)).collect();
+        reports.map(|(workload, ended)| workload.report(&ended.counted(), Detail::All)).collect();
     let interrupted = controls.is_stopped();
     let carried = |port: usize| {
-        let lanes = workloads.iter().zip(&ended).find(|(lane, _)| lane.port == port);
-        lanes.is_some_and(|(_, ended)| ended.choice.backend.feeds_kernel)
+        let worker = workloads.iter().zip(&ended).find(|(workload, _)| workload.port == port);
+        worker.is_some_and(|(_, ended)| ended.choice.backend.feeds_kernel)
     };
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
     let errors: Vec<String> = ended.iter().filter_map(|ended| ended.error.clone()).collect();
@@ -370,9 +372,9 @@ pub(crate) fn run(
 
 /// Returns the host addresses of a port, without those of its clients and servers.
 fn addresses(plan: &EmulationPlan, port: usize) -> Vec<Prefix> {
-    let guests = plan.answered_addresses.iter().filter(|guest| guest.port == port);
-    let own = plan.ports[port].addresses.iter().copied();
-    own.chain(guests.map(|guest| Prefix::host(guest.address))).collect()
+    let proxied = plan.answered_addresses.iter().filter(|proxied| proxied.port == port);
+    let addresses = plan.ports[port].addresses.iter().copied();
+    addresses.chain(proxied.map(|proxied| Prefix::host(proxied.address))).collect()
 }
 
 /// Returns a warning for each port that shares an address with the kernel, with the port's index.
@@ -394,10 +396,10 @@ fn shared_with_kernel(
 
 /// Returns the time until which ports with clients started connections. Without such ports, it is
 /// the time until which servers accepted them.
-fn load_end(lanes: &[PortWorkload<'_>], ended: &[WorkerOutcome]) -> Instant {
-    let all = || lanes.iter().zip(ended);
+fn load_end(workloads: &[PortWorkload<'_>], ended: &[WorkerOutcome]) -> Instant {
+    let all = || workloads.iter().zip(ended);
     let last = |connects: bool| {
-        let of = all().filter(|(lane, _)| lane.duties.connects || !connects);
+        let of = all().filter(|(workload, _)| workload.compiled.connects || !connects);
         of.map(|(_, ended)| ended.watch.load_end()).max()
     };
     last(true).or(last(false)).unwrap_or(Instant::ZERO)
@@ -407,13 +409,13 @@ fn load_end(lanes: &[PortWorkload<'_>], ended: &[WorkerOutcome]) -> Instant {
 /// assumed to pay off with peers outside the run. Between two ports of a veth pair, a connection
 /// with long frames costs 1.5 times the CPU time for pages of 200 bytes. For 8 KiB it costs three
 /// quarters, and for 32,000 bytes little more than half (`docs/design/ports.md`).
-fn has_long_frames(plan: &EmulationPlan, lanes: &[PortWorkload<'_>]) -> bool {
+fn has_long_frames(plan: &EmulationPlan, workloads: &[PortWorkload<'_>]) -> bool {
     const LONG: u32 = 8 * 1024;
-    let is_long = |lane: &PortWorkload<'_>| lane.duties.buffers.size_max() >= LONG;
+    let is_long = |workload: &PortWorkload<'_>| workload.compiled.buffers.size_max() >= LONG;
     let is_with_others = |it: &Template| {
         it.transport == Transport::Tcp && (it.client.is_none() || it.server.is_none())
     };
-    lanes.iter().any(is_long) || plan.templates.iter().any(is_with_others)
+    workloads.iter().any(is_long) || plan.templates.iter().any(is_with_others)
 }
 
 /// Returns the interface of each port of the plan; `None` for ports that are not used.
@@ -534,7 +536,7 @@ struct WorkerContext<'a> {
     interfaces: &'a Interfaces,
     /// Index of the port among the used ports.
     index: usize,
-    lane: &'a PortWorkload<'a>,
+    workload: &'a PortWorkload<'a>,
     clients: &'a Progress,
     snapshot: &'a Mutex<PortSnapshot>,
     intervals_max: usize,
@@ -552,29 +554,31 @@ impl WorkerContext<'_> {
     ) -> WorkerOutcome {
         let DuplexPort { transmit, receive, choice } = port;
         // Each port has its own sequence of random numbers.
-        let seed = self.options.seed.wrapping_add(self.lane.port as u64);
-        let transmit = Impaired::new(LinkFlapTolerant::new(transmit), self.lane.impairment, seed);
-        let transmit = EncapsulatingPort::new(transmit, self.lane.tunnels.clone());
+        let seed = self.options.seed.wrapping_add(self.workload.port as u64);
+        let transmit =
+            Impaired::new(LinkFlapTolerant::new(transmit), self.workload.impairment, seed);
+        let transmit = EncapsulatingPort::new(transmit, self.workload.tunnels.clone());
         // Frames from a kernel over a veth often have no checksum yet. Packet sockets report this,
         // AF_XDP does not.
         let checksums_are_known =
             choice.backend.knows_partial_checksums || link.kind == LinkKind::Physical;
-        let verifies = checksums_are_known || self.lane.corrupts || self.options.verify_checksums;
+        let verifies =
+            checksums_are_known || self.workload.corrupts || self.options.verify_checksums;
         let receive = ProbedPort::new(receive, echoes, verifies);
-        let receive = DecapsulatingPort::new(receive, self.lane.tunnels.is_some(), verifies);
+        let receive = DecapsulatingPort::new(receive, self.workload.tunnels.is_some(), verifies);
         let watch = self.interfaces.watch().into_iter().nth(self.index);
         let outage = Outage::new(watch, self.options.link_down_timeout);
         let mut open = OpenPort { transmit, receive, choice, outage, start };
         let mut endpoint = Endpoint::new(
             EndpointOptions {
-                templates: self.lane.duties.templates.clone(),
-                groups: self.lane.duties.groups.clone(),
-                buffers: self.lane.duties.buffers.clone(),
+                templates: self.workload.compiled.templates.clone(),
+                groups: self.workload.compiled.groups.clone(),
+                buffers: self.workload.compiled.buffers.clone(),
                 frame_length_max: open.transmit.capabilities().untagged_length_max,
                 flows_max: self.options.flows_max,
                 host: Host::default(),
                 seed,
-                blackhole: self.lane.duties.blackhole,
+                blackhole: self.workload.compiled.blackhole,
                 verifies_checksums: verifies,
             },
             start,
@@ -583,19 +587,24 @@ impl WorkerContext<'_> {
         endpoint.end_at(start.saturating_add(self.options.duration));
         if let Some(mac) = link.mac {
             let CompiledEndpoint { client_destinations: aimed_at, multicast: grouped, .. } =
-                &self.lane.duties;
-            endpoint.set_addresses(MacAddress(mac), aimed_at, self.lane.addresses.clone(), grouped);
+                &self.workload.compiled;
+            endpoint.set_addresses(
+                MacAddress(mac),
+                aimed_at,
+                self.workload.addresses.clone(),
+                grouped,
+            );
         }
         if self.is_shared {
             endpoint.ignore_unmatched();
         }
-        let owners = &self.lane.duties.owners;
+        let owners = &self.workload.compiled.owners;
         endpoint.follow(self.options.watch.followed(owners));
         let templates = owners.len();
         let mut watch = FlowWatch::new(&self.options.watch, templates, self.intervals_max, start);
-        let mut is_busy = self.lane.duties.connects;
+        let mut is_busy = self.workload.compiled.connects;
         let mut follower = LoadFollower::new(&self.controls.load, self.index);
-        let mut moved = NeighbourChanges::new(self.lane.name, start);
+        let mut moved = NeighbourChanges::new(self.workload.name, start);
         let (watched, follows) = (&mut watch, (&mut follower, &mut moved));
         let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, watched, follows);
         watch.finish(clock::now(), &endpoint);
@@ -627,7 +636,7 @@ impl WorkerContext<'_> {
             error,
             neighbour_changes: moved,
         };
-        follower.leave(self.lane.report(&ended.counted(), Detail::All));
+        follower.leave(self.workload.report(&ended.counted(), Detail::All));
         ended
     }
 
@@ -745,7 +754,8 @@ impl WorkerContext<'_> {
             moderation.note(arrived, now);
             let (transmit, receive) = open.inner_halves();
             receive.answer(transmit)?;
-            follower.answer(|detail| self.lane.report(&open.counted(endpoint, watched), detail));
+            follower
+                .answer(|detail| self.workload.report(&open.counted(endpoint, watched), detail));
             let is_down = open.is_down();
             if now >= publish_at || is_down {
                 open.check_interface(now)?;
@@ -799,6 +809,6 @@ impl WorkerContext<'_> {
         };
         snapshot.transmitted = open.transmit.transmitted();
         snapshot.received = open.receive.received();
-        snapshot.sampled = watched.flows_now(&self.lane.duties.owners);
+        snapshot.sampled = watched.flows_now(&self.workload.compiled.owners);
     }
 }

@@ -19,7 +19,7 @@ pub(in crate::emulation) struct Outage {
     /// Number of outages, including the current one.
     count: u64,
     /// Last time that the interface was found down.
-    found: Option<Instant>,
+    last_down: Option<Instant>,
 }
 
 /// Maximum time between two reports of the same outage. A port may notice an outage before or after
@@ -34,31 +34,31 @@ impl Outage {
             since: None,
             earlier: Duration::ZERO,
             count: 0,
-            found: None,
+            last_down: None,
         }
     }
 
-    /// Returns whether the interface is down. `is_told` is true if the port has found it down. The
-    /// port may notice this before the kernel reports it, or after the outage has ended.
+    /// Returns whether the interface is down. `port_is_down` is true if the port has found it
+    /// down. The port may notice this before the kernel reports it, or after the outage has ended.
     ///
     /// # Errors
     /// Fails if the interface is gone, or down for too long.
     pub(in crate::emulation) fn update(
         &mut self,
         now: Instant,
-        is_told: bool,
+        port_is_down: bool,
     ) -> Result<bool, PortError> {
         let Some(watch) = &mut self.watch else { return Ok(false) };
         let is_down = match watch.check() {
             Err(PortError::Down { .. }) => true,
-            Ok(()) if watch.knows() || !is_told => false,
+            Ok(()) if watch.knows() || !port_is_down => false,
             // Without the kernel's reports, nothing would show that it is up again.
             Ok(()) => return Err(watch.went_down()),
             Err(error) => return Err(error),
         };
-        if is_down || is_told {
-            let found = self.found.replace(now);
-            let is_same = found.is_some_and(|it| now.saturating_since(it) < SAME_WITHIN);
+        if is_down || port_is_down {
+            let last_down = self.last_down.replace(now);
+            let is_same = last_down.is_some_and(|it| now.saturating_since(it) < SAME_WITHIN);
             self.count += u64::from(self.since.is_none() && !is_same);
         }
         if !is_down {

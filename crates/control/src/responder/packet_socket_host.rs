@@ -70,10 +70,10 @@ pub enum HostError {
     },
 }
 
-/// Number of requests to a neighbour, one each [`PATIENCE`]. RFC 4861 section 10 specifies three
+/// Number of requests to a neighbour, one each [`REQUEST_INTERVAL`]. RFC 4861 section 10 specifies three
 /// requests, one second apart.
 pub(crate) const REQUESTS_MAX: u32 = 3;
-const PATIENCE: Duration = Duration::from_secs(1);
+const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time without packets from a next hop after which it is probed. RFC 4861 section 10 specifies 30
 /// s on average, which is too long for tests of router failover.
@@ -96,7 +96,7 @@ pub(crate) struct UnansweredRequest<'a> {
     /// `ARP` or `neighbour discovery`.
     pub(crate) protocol: &'static str,
     /// Number of requests sent so far, one second apart.
-    pub(crate) asked: u32,
+    pub(crate) tries: u32,
 }
 
 /// Addresses of a host in one VLAN of an interface, or without tags.
@@ -104,8 +104,8 @@ pub(crate) struct UnansweredRequest<'a> {
 pub(crate) struct VlanHostConfig {
     pub(crate) vlan: Option<Vlans>,
     pub(crate) addresses: Vec<Prefix>,
-    /// Address ranges of other hosts that the station also answers for.
-    pub(crate) guests: Vec<ProxiedAddresses>,
+    /// Address ranges of other hosts that this host also answers for.
+    pub(crate) proxied: Vec<ProxiedAddresses>,
 }
 
 /// State of a host in one VLAN, or without tags.
@@ -120,7 +120,7 @@ struct ProbedNeighbour {
     /// Source address of the probes.
     source: IpAddr,
     /// Number of probes since its last packet.
-    asked: u32,
+    unanswered: u32,
     /// Time of the next probe.
     due: Instant,
     /// Whether it is a peer that announced itself. Peers that stop answering are forgotten.
@@ -160,12 +160,12 @@ impl PacketSocketHost {
         addresses: Vec<Prefix>,
         gateways: Vec<IpAddr>,
     ) -> Result<Self, HostError> {
-        let mut station = Self::open_all(
+        let mut host = Self::open_all(
             interface,
             vec![VlanHostConfig { addresses, ..VlanHostConfig::default() }],
         )?;
-        station.vlan_hosts[0].host.gateways = gateways;
-        Ok(station)
+        host.vlan_hosts[0].host.gateways = gateways;
+        Ok(host)
     }
 
     /// Opens at least one host, each with different VLAN tags or without.
@@ -174,7 +174,7 @@ impl PacketSocketHost {
     /// See [`HostError`].
     pub(crate) fn open_all(
         interface: &str,
-        residences: Vec<VlanHostConfig>,
+        configs: Vec<VlanHostConfig>,
     ) -> Result<Self, HostError> {
         let interface: InterfaceName = interface.parse()?;
         let link = Link::open(&interface)?;
@@ -186,18 +186,17 @@ impl PacketSocketHost {
         // A ring reports frames 1 ms late.
         let receive = OffloadReceive::open_timed(&options)?;
         let transmit = AfPacketTransmit::open(&options)?;
-        let resident = |VlanHostConfig { vlan, addresses, guests }| {
+        let vlan_host = |VlanHostConfig { vlan, addresses, proxied }| {
             let tags = vlan.map_or_else(Vec::new, |vlan: Vlans| vlan.tags());
-            let host =
-                Host { mac: MacAddress(mac), addresses, proxied: guests, tags, ..Host::default() };
+            let host = Host { mac: MacAddress(mac), addresses, proxied, tags, ..Host::default() };
             VlanHost { host, fragments: Reassembler::default() }
         };
-        let residents: Vec<_> = residences.into_iter().map(resident).collect();
-        let tags = residents.iter().map(|it| it.host.tags.clone());
+        let vlan_hosts: Vec<_> = configs.into_iter().map(vlan_host).collect();
+        let tags = vlan_hosts.iter().map(|it| it.host.tags.clone());
         Ok(Self {
             interface,
             places: tags.zip(0..).collect(),
-            vlan_hosts: residents,
+            vlan_hosts,
             receive,
             transmit,
             neighbours: BTreeMap::new(),
@@ -232,8 +231,8 @@ impl PacketSocketHost {
     /// Keeps only the hosts for which `stays` returns true. The others stop answering. Returns
     /// whether any host is left.
     pub(crate) fn keep(&mut self, stays: impl Fn(&Host) -> bool) -> bool {
-        let residents = &self.vlan_hosts;
-        self.places.retain(|_, place| residents.get(*place).is_some_and(|it| stays(&it.host)));
+        let vlan_hosts = &self.vlan_hosts;
+        self.places.retain(|_, place| vlan_hosts.get(*place).is_some_and(|it| stays(&it.host)));
         !self.places.is_empty()
     }
 
@@ -249,7 +248,7 @@ impl PacketSocketHost {
         Ok(())
     }
 
-    /// Returns whether the station has announced its addresses.
+    /// Returns whether the host has announced its addresses.
     pub(crate) fn is_announced(&self) -> bool {
         self.is_announced
     }
@@ -294,54 +293,58 @@ impl PacketSocketHost {
         self.transmit.flush().inspect_err(|_| self.transmit.abort())
     }
 
-    /// Answers requests until `until`. Calls `show` with all other events and their arrival times,
-    /// until it breaks.
+    /// Answers requests until `until`. Calls `on_event` with all other events and their arrival
+    /// times, until it breaks.
     ///
     /// # Errors
     /// Fails if the interface fails.
     pub fn listen<B>(
         &mut self,
         until: Instant,
-        mut show: impl FnMut(HostEvent, Instant) -> ControlFlow<B>,
+        mut on_event: impl FnMut(HostEvent, Instant) -> ControlFlow<B>,
     ) -> Result<Option<B>, PortError> {
-        self.listen_with_host(until, |_, heard, arrival| show(heard, arrival))
+        self.listen_with_host(until, |_, event, arrival| on_event(event, arrival))
     }
 
-    /// As [`listen`](Self::listen); also passes the index of the receiving host to `show`.
+    /// As [`listen`](Self::listen); also passes the index of the receiving host to `on_event`.
     fn listen_with_host<B>(
         &mut self,
         until: Instant,
-        mut show: impl FnMut(usize, HostEvent, Instant) -> ControlFlow<B>,
+        mut on_event: impl FnMut(usize, HostEvent, Instant) -> ControlFlow<B>,
     ) -> Result<Option<B>, PortError> {
         const ROOM: usize = 64;
         let mut batch = Vec::with_capacity(ROOM);
         loop {
             let fetched = self.receive.receive(ROOM, &mut batch)?;
             let mut answers = Vec::new();
-            let mut enough = None;
+            let mut outcome = None;
             for received in batch.drain(..) {
                 let frame = self.receive.frame(&received);
                 let arrival = received.arrival;
-                let frame = &without_priority_tag(frame);
+                let frame = &strip_priority_tag(frame);
                 let place = self.places.get(&tags(frame)).copied();
-                let resident =
+                let vlan_host =
                     place.and_then(|place| Some((place, self.vlan_hosts.get_mut(place)?)));
-                let heard = resident.map(|(place, it)| {
-                    (place, it.host.neighbour_of(frame), it.hear(frame, arrival))
+                let event = vlan_host.map(|(place, it)| {
+                    (place, it.host.neighbour_of(frame), it.receive(frame, arrival))
                 });
                 self.receive.release(received);
-                let Some((place, told, heard)) = heard else { continue };
-                told.into_iter().for_each(|told| self.note(place, told));
-                match heard {
+                let Some((place, advertisement, event)) = event else { continue };
+                if let Some(advertisement) = advertisement {
+                    self.update_neighbour(place, advertisement);
+                }
+                match event {
                     HostEvent::Ignored => {}
                     HostEvent::Reply(answer) => answers.push(answer),
-                    heard if enough.is_none() => enough = show(place, heard, arrival).break_value(),
+                    event if outcome.is_none() => {
+                        outcome = on_event(place, event, arrival).break_value();
+                    }
                     _ => {}
                 }
             }
             answers.iter().try_for_each(|answer| self.send(answer))?;
-            if enough.is_some() || clock::now() >= until {
-                return Ok(enough);
+            if outcome.is_some() || clock::now() >= until {
+                return Ok(outcome);
             }
             if fetched == 0 {
                 self.receive.wait(until.saturating_since(clock::now()));
@@ -355,7 +358,7 @@ impl PacketSocketHost {
     }
 
     /// Sends changes of neighbours' Ethernet addresses to `moves` from now on.
-    pub(crate) fn tell(&mut self, moves: &Arc<NeighbourChanges>) {
+    pub(crate) fn report_changes_to(&mut self, moves: &Arc<NeighbourChanges>) {
         self.moves = Some(Arc::clone(moves));
     }
 
@@ -366,7 +369,7 @@ impl PacketSocketHost {
 
     fn add_probed(&mut self, who: (usize, IpAddr), source: IpAddr, is_peer: bool) {
         let due = clock::now().saturating_add(REACHABLE_TIME);
-        self.watched.insert(who, ProbedNeighbour { source, asked: 0, due, is_peer });
+        self.watched.insert(who, ProbedNeighbour { source, unanswered: 0, due, is_peer });
         self.next_due = self.next_due.min(due);
     }
 
@@ -379,30 +382,30 @@ impl PacketSocketHost {
         if now < self.next_due {
             return Ok(self.next_due);
         }
-        let patience = PATIENCE.max(self.probe_round_time());
-        let mut questions = Vec::new();
+        let interval = REQUEST_INTERVAL.max(self.probe_round_time());
+        let mut requests = Vec::new();
         self.next_due = Instant::MAX;
-        self.watched.retain(|_, it| !it.is_peer || it.asked < PEER_REQUESTS_MAX);
+        self.watched.retain(|_, it| !it.is_peer || it.unanswered < PEER_REQUESTS_MAX);
         for ((place, next_hop), watched) in &mut self.watched {
             let known = self.neighbours.get(&(*place, *next_hop));
             if watched.due <= now {
-                watched.due = now.saturating_add(patience);
+                watched.due = now.saturating_add(interval);
                 let host = self.vlan_hosts.get(*place).map(|it| &it.host);
-                let question = host.and_then(|it| it.solicitation(watched.source, *next_hop));
-                if let (Some(known), Some(mut question)) = (known, question) {
+                let request = host.and_then(|it| it.solicitation(watched.source, *next_hop));
+                if let (Some(known), Some(mut request)) = (known, request) {
                     // RFC 4861 section 7.3.3: a node probes "by sending unicast Neighbor
                     // Solicitations". After that, multicast requests find a neighbour that has
                     // moved.
-                    if watched.asked < REQUESTS_MAX {
-                        question[..6].copy_from_slice(&known.0);
+                    if watched.unanswered < REQUESTS_MAX {
+                        request[..6].copy_from_slice(&known.0);
                     }
-                    watched.asked = watched.asked.saturating_add(1);
-                    questions.push(question);
+                    watched.unanswered = watched.unanswered.saturating_add(1);
+                    requests.push(request);
                 }
             }
             self.next_due = self.next_due.min(watched.due);
         }
-        questions.iter().try_for_each(|question| self.send(question))?;
+        requests.iter().try_for_each(|request| self.send(request))?;
         Ok(self.next_due)
     }
 
@@ -412,15 +415,15 @@ impl PacketSocketHost {
     }
 
     /// Updates the neighbour cache of the host at index `place`.
-    fn note(&mut self, place: usize, told: ProgramNames) {
-        let ProgramNames { address, mac, overrides } = told;
+    fn update_neighbour(&mut self, place: usize, advertisement: ProgramNames) {
+        let ProgramNames { address, mac, overrides } = advertisement;
         let known = self.neighbours.get(&(place, address)).copied();
         if known.is_some_and(|known| known != mac) && !overrides {
             return;
         }
         let reachable = REACHABLE_TIME.max(self.probe_round_time());
         if let Some(watched) = self.watched.get_mut(&(place, address)) {
-            watched.asked = 0;
+            watched.unanswered = 0;
             watched.due = clock::now().saturating_add(reachable);
         } else if self.moves.is_some()
             && self.watched.len() < PEERS_MAX
@@ -432,14 +435,14 @@ impl PacketSocketHost {
             self.neighbours.insert((place, address), mac);
         }
         let moved = known.filter(|known| *known != mac);
-        if let (Some(from), Some(moves), Some(resident)) =
+        if let (Some(from), Some(moves), Some(vlan_host)) =
             (moved, &self.moves, self.vlan_hosts.get(place))
         {
-            let is_there = |((other, _), mac): (&(usize, IpAddr), &MacAddress)| {
+            let still_uses = |((other, _), mac): (&(usize, IpAddr), &MacAddress)| {
                 *other == place && *mac == from
             };
-            let was_alone = !self.neighbours.iter().any(is_there);
-            let tags = resident.host.tags.clone();
+            let was_alone = !self.neighbours.iter().any(still_uses);
+            let tags = vlan_host.host.tags.clone();
             moves.add(NeighbourChange { tags, address, from, to: mac, was_alone });
         }
     }
@@ -450,7 +453,7 @@ impl PacketSocketHost {
     /// # Errors
     /// Fails if there is no route, or the neighbour does not answer.
     pub fn resolve(&mut self, destination: IpAddr) -> Result<(IpAddr, MacAddress), HostError> {
-        self.resolve_while(destination, |silence| silence.asked < REQUESTS_MAX)
+        self.resolve_while(destination, |request| request.tries < REQUESTS_MAX)
     }
 
     /// As [`Self::resolve`], but repeats unanswered requests as long as `goes_on` returns true.
@@ -467,7 +470,7 @@ impl PacketSocketHost {
         if host.owns(route.next_hop) {
             return Ok((route.source, host.mac));
         }
-        let mac = self.ask(0, route.source, route.next_hop, goes_on)?;
+        let mac = self.resolve_from(0, route.source, route.next_hop, goes_on)?;
         Ok((route.source, mac))
     }
 
@@ -481,7 +484,7 @@ impl PacketSocketHost {
     ///
     /// # Errors
     /// Fails if the address families differ, or the neighbour does not answer.
-    pub(crate) fn ask(
+    pub(crate) fn resolve_from(
         &mut self,
         place: usize,
         source: IpAddr,
@@ -489,49 +492,49 @@ impl PacketSocketHost {
         mut goes_on: impl FnMut(&UnansweredRequest<'_>) -> bool,
     ) -> Result<MacAddress, HostError> {
         let host = self.vlan_hosts.get(place).map(|it| &it.host);
-        let question = host.and_then(|host| host.solicitation(source, neighbour));
-        let question = question.ok_or_else(|| self.no_route(neighbour))?;
+        let request = host.and_then(|host| host.solicitation(source, neighbour));
+        let request = request.ok_or_else(|| self.no_route(neighbour))?;
         // Process the frames that have arrived meanwhile: the answer may be among them.
         self.listen(clock::now(), |_, _| ControlFlow::<()>::Continue(()))?;
         if let Some(mac) = self.neighbours.get(&(place, neighbour)) {
             return Ok(*mac);
         }
         let protocol = if neighbour.is_ipv4() { "ARP" } else { "neighbour discovery" };
-        let mut asked = 0;
+        let mut tries = 0;
         loop {
-            asked += 1;
-            self.send(&question)?;
-            let until = clock::now().saturating_add(PATIENCE);
-            let found = self.listen_with_host(until, |from, heard, _| match heard {
+            tries += 1;
+            self.send(&request)?;
+            let until = clock::now().saturating_add(REQUEST_INTERVAL);
+            let mac = self.listen_with_host(until, |from, event, _| match event {
                 HostEvent::Neighbour { address, mac } if from == place && address == neighbour => {
                     ControlFlow::Break(mac)
                 }
                 _ => ControlFlow::Continue(()),
             })?;
-            if let Some(mac) = found {
+            if let Some(mac) = mac {
                 return Ok(mac);
             }
             let interface = &self.interface;
-            if !goes_on(&UnansweredRequest { interface, neighbour, protocol, asked }) {
+            if !goes_on(&UnansweredRequest { interface, neighbour, protocol, tries }) {
                 let interface = interface.clone();
-                return Err(HostError::Unanswered { interface, neighbour, protocol, tries: asked });
+                return Err(HostError::Unanswered { interface, neighbour, protocol, tries });
             }
         }
     }
 }
 
 impl VlanHost {
-    /// Returns the source address for requests to a neighbour: one in its network, or any guest
+    /// Returns the source address for requests to a neighbour: one in its network, or any proxied
     /// address of its family if the host knows no network.
     fn source_for(&self, neighbour: IpAddr) -> Option<IpAddr> {
-        let within = self.host.addresses.iter().find(|own| own.contains(neighbour));
-        let guests = self.host.proxied.iter().map(|it| it.range.first);
-        let mut guests = guests.filter(|it| it.is_ipv4() == neighbour.is_ipv4());
-        within.map(|own| own.address).or_else(|| guests.next())
+        let within = self.host.addresses.iter().find(|prefix| prefix.contains(neighbour));
+        let proxied = self.host.proxied.iter().map(|it| it.range.first);
+        let mut proxied = proxied.filter(|it| it.is_ipv4() == neighbour.is_ipv4());
+        within.map(|prefix| prefix.address).or_else(|| proxied.next())
     }
 
     /// Processes a frame, or the packet that its fragment completes.
-    fn hear(&mut self, frame: &[u8], now: Instant) -> HostEvent {
+    fn receive(&mut self, frame: &[u8], now: Instant) -> HostEvent {
         let start = ethernet::HEADER_LENGTH + self.host.tags.len();
         let (link, packet) = frame.split_at_checked(start).unwrap_or_default();
         if !is_fragment(packet) {
@@ -548,7 +551,7 @@ impl VlanHost {
 const TAG_OFFSET: usize = 12;
 
 /// Removes a priority tag: a tag of VLAN 0, which is no VLAN (IEEE 802.1Q section 6.9).
-fn without_priority_tag(frame: &[u8]) -> Cow<'_, [u8]> {
+fn strip_priority_tag(frame: &[u8]) -> Cow<'_, [u8]> {
     match frame.split_at_checked(TAG_OFFSET) {
         Some((addresses, [0x81, 0x00, high, 0, behind @ ..])) if high & IDENTIFIER == 0 => {
             [addresses, behind].concat().into()
@@ -578,7 +581,8 @@ fn tags(frame: &[u8]) -> Vec<u8> {
 fn addresses(host: &Host) -> String {
     const NAMED_MAX: usize = 4;
     let named = host.addresses.iter().take(NAMED_MAX);
-    let texts: Vec<_> = named.map(|own| format!("{}/{}", own.address, own.length)).collect();
+    let texts: Vec<_> =
+        named.map(|prefix| format!("{}/{}", prefix.address, prefix.length)).collect();
     match host.addresses.len().saturating_sub(NAMED_MAX) {
         _ if texts.is_empty() => "the host, which has no address".into(),
         0 => texts.join(", "),
@@ -627,25 +631,25 @@ mod tests {
     use wirestorm_testkit::require::require_root;
 
     #[test]
-    fn station_announces_itself_after_a_long_outage() {
+    fn host_announces_itself_after_a_long_outage() {
         if !require_root() {
             return;
         }
         let lab = Lab::new().unwrap();
-        let own = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
-        let mut station = PacketSocketHost::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
-        let frames = station.transmit.capabilities().frames;
+        let prefix = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
+        let mut host = PacketSocketHost::open(&lab.a.port(), vec![prefix], Vec::new()).unwrap();
+        let frames = host.transmit.capabilities().frames;
         lab.a.set_up(false).unwrap();
         // Announce more often than there are frames; each one is withdrawn.
         for _ in 0..frames + 10 {
-            assert!(matches!(station.announce(), Err(PortError::Down { .. })));
+            assert!(matches!(host.announce(), Err(PortError::Down { .. })));
         }
         lab.a.set_up(true).unwrap();
         let options = CaptureOptions { filter: "arp".into(), ..CaptureOptions::default() };
         let capture = lab.b.capture_with(&options).unwrap();
-        station.announce().unwrap();
+        host.announce().unwrap();
         let captured = capture.finish(1).unwrap();
-        let announced = station.host().announcements();
+        let announced = host.host().announcements();
         assert_eq!(captured.frames().collect::<Vec<_>>(), announced);
     }
 
@@ -655,9 +659,9 @@ mod tests {
             return;
         }
         let lab = Lab::new().unwrap();
-        let own = |last: u8| vec![Prefix { address: [10, 0, 9, last].into(), length: 24 }];
-        let mut station = PacketSocketHost::open(&lab.a.port(), own(1), Vec::new()).unwrap();
-        let mut asking = PacketSocketHost::open(&lab.b.port(), own(2), Vec::new()).unwrap();
+        let prefix = |last: u8| vec![Prefix { address: [10, 0, 9, last].into(), length: 24 }];
+        let mut host = PacketSocketHost::open(&lab.a.port(), prefix(1), Vec::new()).unwrap();
+        let mut asking = PacketSocketHost::open(&lab.b.port(), prefix(2), Vec::new()).unwrap();
         let filter = format!("arp and ether src {}", MacAddress(lab.a.mac()));
         let options = CaptureOptions { filter, ..CaptureOptions::default() };
         let capture = lab.b.capture_with(&options).unwrap();
@@ -671,7 +675,7 @@ mod tests {
         asking.send(&question([0x81, 0, 0, 7])).unwrap();
         asking.send(&question([0x81, 0, 0xa0, 0])).unwrap();
         let until = clock::now().saturating_add(Duration::from_millis(300));
-        let nothing = station.listen(until, |_, _| ControlFlow::<()>::Continue(())).unwrap();
+        let nothing = host.listen(until, |_, _| ControlFlow::<()>::Continue(())).unwrap();
         assert_eq!(nothing, None);
         let captured = capture.finish(1).unwrap();
         let answers: Vec<_> = captured.frames().collect();
@@ -691,10 +695,10 @@ mod tests {
         let new = "link add switch type bridge mcast_snooping 1";
         switch.ip(&[new, &port, "link set switch up"]).unwrap();
         let addresses = ["2001:db8::1:2", "2001:db8::1:3"];
-        let own = |address: &str| Prefix { address: address.parse().unwrap(), length: 64 };
-        let addresses = addresses.map(own).to_vec();
-        let mut station = PacketSocketHost::open(&lab.a.port(), addresses, Vec::new()).unwrap();
-        station.announce().unwrap();
+        let prefix = |address: &str| Prefix { address: address.parse().unwrap(), length: 64 };
+        let addresses = addresses.map(prefix).to_vec();
+        let mut host = PacketSocketHost::open(&lab.a.port(), addresses, Vec::new()).unwrap();
+        host.announce().unwrap();
         let deadline = clock::now().saturating_add(Duration::from_secs(10));
         let expected = ["grp ff02::1:ff01:2", "grp ff02::1:ff01:3"];
         loop {
@@ -710,8 +714,8 @@ mod tests {
 
     #[test]
     fn route_error_lists_the_first_addresses() {
-        let own = |last: u8| Prefix { address: [10, 0, 0, last].into(), length: 24 };
-        let host = |count| Host { addresses: (1..=count).map(own).collect(), ..Host::default() };
+        let prefix = |last: u8| Prefix { address: [10, 0, 0, last].into(), length: 24 };
+        let host = |count| Host { addresses: (1..=count).map(prefix).collect(), ..Host::default() };
         assert_eq!(addresses(&host(0)), "the host, which has no address");
         assert_eq!(addresses(&host(2)), "10.0.0.1/24, 10.0.0.2/24");
         assert_eq!(
