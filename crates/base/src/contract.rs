@@ -299,31 +299,31 @@ pub fn receive_respects_the_room<T: Transmit, R: Receive>(connected: PortPair<T,
 /// Checks that other frames do not overwrite received frames that are not released.
 pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: PortPair<T, R>) {
     let mut exchange = Exchange::new(connected);
-    let kept_count = exchange.window.min(exchange.receive.capabilities().frames / 4).min(32);
-    let mut kept: Vec<(Received, Vec<u8>)> = Vec::new();
+    let held_count = exchange.window.min(exchange.receive.capabilities().frames / 4).min(32);
+    let mut held: Vec<(Received, Vec<u8>)> = Vec::new();
     let deadline = exchange.deadline();
-    for _ in 0..kept_count {
+    for _ in 0..held_count {
         let frame = exchange.transmit.take().expect("a port has buffers");
         exchange.queue_frame(frame, 90, Instant::ZERO);
     }
     for _ in 0..POLLS_MAX {
         exchange.flush();
         let mut batch = Vec::new();
-        exchange.receive.receive(kept_count - kept.len(), &mut batch).expect("the port works");
+        exchange.receive.receive(held_count - held.len(), &mut batch).expect("the port works");
         for received in batch {
             let bytes = exchange.receive.frame(&received).to_vec();
-            kept.push((received, bytes));
+            held.push((received, bytes));
         }
-        if kept.len() == kept_count {
+        if held.len() == held_count {
             break;
         }
-        assert!((exchange.now)() < deadline, "{} of {kept_count} arrived", kept.len());
+        assert!((exchange.now)() < deadline, "{} of {held_count} arrived", held.len());
     }
-    exchange.next_expected += kept_count as u64;
+    exchange.next_expected += held_count as u64;
     let others = 4 * exchange.receive.capabilities().frames.min(4096);
     (0..others).for_each(|_| exchange.send(90));
     exchange.receive_all();
-    for (number, (received, bytes)) in kept.into_iter().enumerate() {
+    for (number, (received, bytes)) in held.into_iter().enumerate() {
         assert_eq!(exchange.receive.frame(&received), bytes, "kept frame {number} changed");
         assert_eq!(bytes, test_frame(number as u64, 90, exchange.untagged_length_max()));
         exchange.receive.release(received);
@@ -347,7 +347,7 @@ pub fn arrival_times_are_between_send_and_receive<T: Transmit, R: Receive>(
     }
     for _ in 0..20 {
         let before = (exchange.now)().saturating_sub(TOLERANCE);
-        exchange.due.resize(exchange.given as usize, Instant::ZERO);
+        exchange.due.resize(exchange.submitted as usize, Instant::ZERO);
         (0..8).for_each(|_| exchange.due.push(before));
         (0..8).for_each(|_| exchange.send(60));
         exchange.receive_all();
@@ -419,7 +419,7 @@ struct Exchange<T, R> {
     now: fn() -> Instant,
     window: usize,
     /// Frames passed to `send`.
-    given: u64,
+    submitted: u64,
     sent_bytes: u64,
     /// Lengths of all frames, by number.
     lengths: Vec<usize>,
@@ -443,7 +443,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
             receive,
             now,
             window,
-            given: 0,
+            submitted: 0,
             sent_bytes: 0,
             lengths: Vec::new(),
             next_expected: 0,
@@ -489,7 +489,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 
     fn keep_within_window(&mut self) {
-        let in_transit = self.given - self.next_expected;
+        let in_transit = self.submitted - self.next_expected;
         if in_transit.is_multiple_of(self.transmit.capabilities().burst as u64) {
             self.flush();
             self.receive_some();
@@ -500,7 +500,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 
     fn queue_frame(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        let bytes = test_frame(self.given, length, self.untagged_length_max());
+        let bytes = test_frame(self.submitted, length, self.untagged_length_max());
         let buffer = self.transmit.frame_mut(&frame);
         assert!(buffer.len() >= length, "a buffer of {} bytes", buffer.len());
         buffer[..length].copy_from_slice(&bytes);
@@ -509,8 +509,8 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 
     fn record_sent(&mut self, length: usize) {
-        self.given += 1;
-        self.expected_until = self.given;
+        self.submitted += 1;
+        self.expected_until = self.submitted;
         self.sent_bytes += length as u64;
         self.lengths.push(length);
     }
@@ -587,7 +587,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         let counters = self.transmit.transmitted();
         let done = counters.sent + counters.failed + counters.unsent;
         let in_flight = self.transmit.in_flight() as u64;
-        assert_eq!(done + in_flight, self.given, "{counters:?}, {in_flight} in flight");
+        assert_eq!(done + in_flight, self.submitted, "{counters:?}, {in_flight} in flight");
     }
 
     /// Checks at the end of a test that no frame and no buffer is lost.
@@ -595,7 +595,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         assert_eq!(self.next_expected, self.expected_until, "frames that arrived");
         self.flush_until_idle();
         self.assert_all_are_counted();
-        assert_eq!(self.transmit.transmitted().sent, self.given);
+        assert_eq!(self.transmit.transmitted().sent, self.submitted);
         assert_eq!(self.receive.received().rx_dropped, 0);
         let taken = self.take_all();
         assert_eq!(taken.len(), self.transmit.capabilities().frames, "buffers at the end");

@@ -182,7 +182,7 @@ impl DepartureScheduler {
         };
         let gap = due.saturating_since(self.previous_due);
         let tolerance = Duration::from_nanos(gap.as_nanos() / GAP_TOLERANCE_DIVISOR);
-        let gap_kept = last.saturating_add(gap.saturating_sub(tolerance));
+        let earliest = last.saturating_add(gap.saturating_sub(tolerance));
         match self.policy.catch_up {
             CatchUp::Bounded => {
                 let excess = lateness.saturating_sub(self.policy.backlog);
@@ -201,8 +201,8 @@ impl DepartureScheduler {
                 self.record.unsent += 1;
                 return Admission::Drop;
             }
-            CatchUp::Strict | CatchUp::Stretch if now < gap_kept => {
-                return Admission::Wait(gap_kept);
+            CatchUp::Strict | CatchUp::Stretch if now < earliest => {
+                return Admission::Wait(earliest);
             }
             CatchUp::Strict => self.departed(now, due, lateness),
             CatchUp::Stretch => {

@@ -115,8 +115,8 @@ impl Histogram {
         }
         let share = quantile.clamp(0.0, 1.0) * self.count as f64;
         // Rounded up, and at least 1.
-        let whole = share as u64;
-        let rank = (whole + u64::from((whole as f64) < share)).max(1);
+        let floor = share as u64;
+        let rank = (floor + u64::from((floor as f64) < share)).max(1);
         let mut seen = 0;
         for (bucket, &count) in self.counts.iter().enumerate() {
             seen += count;

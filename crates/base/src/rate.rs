@@ -162,9 +162,11 @@ impl Decimal {
     /// # Errors
     /// [`RateError::NotANumber`] or [`RateError::OutOfRange`].
     pub fn parse(text: &str) -> Result<Self, RateError> {
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let (integer, fraction) = text.split_once('.').unwrap_or((text, ""));
         let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if (whole.is_empty() && fraction.is_empty()) || !all_digits(whole) || !all_digits(fraction)
+        if (integer.is_empty() && fraction.is_empty())
+            || !all_digits(integer)
+            || !all_digits(fraction)
         {
             return Err(RateError::NotANumber);
         }
@@ -173,7 +175,7 @@ impl Decimal {
             return Err(RateError::OutOfRange);
         }
         let mut digits: u64 = 0;
-        for byte in whole.bytes().chain(fraction.bytes()) {
+        for byte in integer.bytes().chain(fraction.bytes()) {
             digits = digits
                 .checked_mul(10)
                 .and_then(|value| value.checked_add(u64::from(byte - b'0')))
@@ -236,8 +238,8 @@ impl FixedStepTicker {
     /// Creates a ticker for steps of `units`, with no remainder.
     pub const fn new(rate: Rate, units: u64) -> Self {
         let scaled = units as u128 * rate.nanoseconds as u128;
-        let whole = scaled / rate.units as u128;
-        let nanoseconds = if whole > u64::MAX as u128 { u64::MAX } else { whole as u64 };
+        let integer = scaled / rate.units as u128;
+        let nanoseconds = if integer > u64::MAX as u128 { u64::MAX } else { integer as u64 };
         let rest = (scaled % rate.units as u128) as u64;
         Self { nanoseconds, step_remainder: rest, units: rate.units, remainder: 0 }
     }

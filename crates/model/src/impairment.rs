@@ -43,9 +43,9 @@ impl Probability {
         self.0
     }
 
-    /// Returns whether the 64 random bits `drawn` select a frame.
-    pub const fn selects(self, drawn: u64) -> bool {
-        ((drawn >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
+    /// Returns whether the 64 random bits `random` select a frame.
+    pub const fn selects(self, random: u64) -> bool {
+        ((random >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
     }
 }
 

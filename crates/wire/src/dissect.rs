@@ -110,13 +110,13 @@ fn plain(key: FlowKey) -> Dissection {
 fn ethernet(data: &[u8]) -> Dissection {
     let mut pass = Dissector { data, vlan: 0 };
     let Some(mut kind) = u16_at(data, ETHERNET_LENGTH - 2) else {
-        return without_flow(0, 0, Class::Invalid);
+        return no_flow(0, 0, Class::Invalid);
     };
     let mut at = ETHERNET_LENGTH;
     if kind == ethertype::VLAN {
         match pass.vlan_tag(at) {
             NextHeader::Type(next, inner) => (at, kind) = (next, inner),
-            _ => return without_flow(at, kind, Class::Invalid),
+            _ => return no_flow(at, kind, Class::Invalid),
         }
     }
     match kind {
@@ -134,18 +134,18 @@ fn other_link(link: LinkType, data: &[u8]) -> Dissection {
             Some(kind) => pass.encapsulated(conversion.strip, kind),
             None => match pass.ethernet_at(conversion.strip) {
                 Some((at, kind)) => pass.encapsulated(at, kind),
-                None => without_flow(0, 0, Class::Invalid),
+                None => no_flow(0, 0, Class::Invalid),
             },
         },
         // Control protocols of PPP and HDLC, or an address family other than IP.
-        Err(LinkError::UnknownProtocol { .. }) => without_flow(0, 0, Class::NonFlow),
-        Err(_) => without_flow(0, 0, Class::Invalid),
+        Err(LinkError::UnknownProtocol { .. }) => no_flow(0, 0, Class::NonFlow),
+        Err(_) => no_flow(0, 0, Class::Invalid),
     }
 }
 
 /// Returns the dissection of a frame that was parsed up to `at`. An offset above 65,535 clears the
 /// type, since offset 0 must not be taken for that header.
-fn without_flow(at: usize, ethertype: u16, class: Class) -> Dissection {
+fn no_flow(at: usize, ethertype: u16, class: Class) -> Dissection {
     let (network_offset, ethertype) = match u16::try_from(at) {
         Ok(offset) => (offset, ethertype),
         Err(_) => (0, 0),
@@ -194,11 +194,11 @@ impl Dissector<'_> {
             };
             match inside {
                 NextHeader::Type(next, inner) => (at, kind) = (next, inner),
-                NextHeader::NotIp => return without_flow(at, kind, Class::NonFlow),
-                NextHeader::Truncated => return without_flow(at, kind, Class::Invalid),
+                NextHeader::NotIp => return no_flow(at, kind, Class::NonFlow),
+                NextHeader::Truncated => return no_flow(at, kind, Class::Invalid),
             }
         }
-        without_flow(at, kind, Class::Invalid)
+        no_flow(at, kind, Class::Invalid)
     }
 
     /// Reads an Ethernet header at `at`. Returns the offset behind it and its type.
@@ -355,7 +355,7 @@ impl Dissector<'_> {
                 class: Class::Flow(key.with_vlan(self.vlan)),
             };
         }
-        without_flow(at, ethertype, Class::Invalid)
+        no_flow(at, ethertype, Class::Invalid)
     }
 }
 

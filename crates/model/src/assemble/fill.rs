@@ -34,14 +34,16 @@ pub(super) fn fill(
         filler.header(index, header, place, behind).map_err(error)?;
     }
     // Inner checksums first, since an outer checksum covers them.
-    for asked in core::mem::take(&mut filler.sums).into_iter().rev() {
-        let sum = filler.sum(&asked, placed).map_err(|problem| AssembleError {
-            header: headers.get(asked.header).map(|header| (asked.header, header.layout.name)),
-            field: Some(asked.place.field.name.to_string()),
+    for checksum in core::mem::take(&mut filler.sums).into_iter().rev() {
+        let sum = filler.sum(&checksum, placed).map_err(|problem| AssembleError {
+            header: headers
+                .get(checksum.header)
+                .map(|header| (checksum.header, header.layout.name)),
+            field: Some(checksum.place.field.name.to_string()),
             problem,
         })?;
-        sum::write(&sum, asked.is_wrong, filler.frame);
-        let step = if asked.is_wrong { Step::WrongChecksum(sum) } else { Step::Checksum(sum) };
+        sum::write(&sum, checksum.is_wrong, filler.frame);
+        let step = if checksum.is_wrong { Step::WrongChecksum(sum) } else { Step::Checksum(sum) };
         filler.steps.push(step);
     }
     Ok(filler.steps)
@@ -100,8 +102,8 @@ impl Filler<'_> {
         Ok(())
     }
 
-    fn field(&mut self, place: FieldPosition, asked: &FieldContext<'_>) -> Result<(), Problem> {
-        let is_wrong = match asked.header.value(place.field.name) {
+    fn field(&mut self, place: FieldPosition, context: &FieldContext<'_>) -> Result<(), Problem> {
+        let is_wrong = match context.header.value(place.field.name) {
             Some(Value::Number(number)) => return self.number(place, *number),
             Some(Value::Bytes(bytes)) => return self.bytes(place, bytes),
             Some(Value::WrongChecksum) if !matches!(place.field.role, Role::Checksum(_)) => {
@@ -114,11 +116,11 @@ impl Filler<'_> {
             Role::View | Role::OwnNumber(_) => Ok(()),
             Role::Plain => self.number(place, place.field.default),
             Role::HeaderLength { unit, subtract: less } => {
-                let units = asked.placed.content_length.div_ceil(unit.max(1));
+                let units = context.placed.content_length.div_ceil(unit.max(1));
                 self.computed(place, units.saturating_sub(less))
             }
             Role::LengthToEnd { from } => {
-                let first = asked.placed.offset + from;
+                let first = context.placed.offset + from;
                 let end = match self.packet_end {
                     PacketEnd::At(end) => end,
                     PacketEnd::OfFrame => {
@@ -130,20 +132,22 @@ impl Filler<'_> {
                 self.computed(place, end.saturating_sub(first))
             }
             Role::ItemCount { less } => {
-                self.computed(place, asked.placed.items.len().saturating_sub(less))
+                self.computed(place, context.placed.items.len().saturating_sub(less))
             }
             Role::NextProtocol(space) => {
-                let number = asked.next_number(space).map(u128::from);
+                let number = context.next_number(space).map(u128::from);
                 self.number(place, number.unwrap_or(place.field.default))
             }
             Role::IsLast => {
-                let is_last =
-                    asked.behind.first().is_none_or(|next| !next.layout.is(asked.header.layout));
+                let is_last = context
+                    .behind
+                    .first()
+                    .is_none_or(|next| !next.layout.is(context.header.layout));
                 self.number(place, u128::from(is_last))
             }
-            Role::Flag(_) => self.number(place, flag_value(asked.header, place.field.name)),
+            Role::Flag(_) => self.number(place, flag_value(context.header, place.field.name)),
             Role::Checksum(covered) => {
-                self.sums.push(PendingChecksum { header: asked.index, place, covered, is_wrong });
+                self.sums.push(PendingChecksum { header: context.index, place, covered, is_wrong });
                 Ok(())
             }
         }
@@ -186,17 +190,21 @@ impl Filler<'_> {
         }
     }
 
-    fn sum(&self, asked: &PendingChecksum, placed: &[PlacedHeader]) -> Result<Checksum, Problem> {
-        let header = placed.get(asked.header);
+    fn sum(
+        &self,
+        checksum: &PendingChecksum,
+        placed: &[PlacedHeader],
+    ) -> Result<Checksum, Problem> {
+        let header = placed.get(checksum.header);
         let (start, header_end) =
             header.map_or((0, 0), |header| (header.offset, header.offset + header.length));
-        let offset = asked.place.bit_offset / 8;
-        let end = match (asked.covered, self.packet_end) {
+        let offset = checksum.place.bit_offset / 8;
+        let end = match (checksum.covered, self.packet_end) {
             (ChecksumCoverage::Header, _) => Some(header_end),
             (_, PacketEnd::At(end)) => Some(end),
             (_, PacketEnd::OfFrame) => None,
         };
-        let (pseudo_header, never_zero) = match asked.covered {
+        let (pseudo_header, never_zero) = match checksum.covered {
             ChecksumCoverage::Crc32c => {
                 return match end {
                     Some(end) if end != self.frame.len() => Err(Problem::Padded),
@@ -205,7 +213,7 @@ impl Filler<'_> {
             }
             ChecksumCoverage::Header | ChecksumCoverage::Packet => (PseudoHeader::None, false),
             ChecksumCoverage::PacketAndAddresses { never_zero } => {
-                let (before, rest) = placed.split_at_checked(asked.header).unwrap_or_default();
+                let (before, rest) = placed.split_at_checked(checksum.header).unwrap_or_default();
                 let layout = rest.first().map(|header| header.layout);
                 (pseudo_header(self.frame, before, layout)?, never_zero)
             }
@@ -268,32 +276,32 @@ fn check_no_conflict(
     placed: &PlacedHeader,
     before: Option<&Header>,
 ) -> Result<(), FieldError> {
-    let mut given: Vec<FieldPosition> = Vec::new();
+    let mut assigned: Vec<FieldPosition> = Vec::new();
     for (name, value) in &header.values {
         let Ok(place) = placed.field(name) else { continue };
         if *value == Value::Auto {
             continue;
         }
         let end = place.bit_offset + place.bits;
-        let same = given.iter().find(|other| {
+        let same = assigned.iter().find(|other| {
             let other_end = other.bit_offset + other.bits;
             place.bit_offset < other_end && other.bit_offset < end
                 || place.field.name == other.field.name
         });
         let in_front = match (place.field.role, before) {
-            (Role::OwnNumber(space), Some(before)) => given_next_protocol(before, space),
+            (Role::OwnNumber(space), Some(before)) => assigned_next_protocol(before, space),
             _ => None,
         };
         if let Some(other) = same.map(|other| other.field).or(in_front) {
             return Err((name.to_string(), Problem::ConflictingValues { other: other.name }));
         }
-        given.push(place);
+        assigned.push(place);
     }
     Ok(())
 }
 
 /// Returns the field for the number of the next header if it has a value.
-fn given_next_protocol(header: &Header, space: Space) -> Option<&'static Field> {
+fn assigned_next_protocol(header: &Header, space: Space) -> Option<&'static Field> {
     let mut fields = header.layout.fields.iter();
     let field = fields.find(|field| field.role == Role::NextProtocol(space))?;
     matches!(header.value(field.name), Some(Value::Number(_) | Value::Bytes(_))).then_some(field)

@@ -121,9 +121,10 @@ fn steps(frame: &[u8], headers: &[PlacedHeader]) -> Vec<Step> {
     // End of the packet; `None` once the packet is incomplete.
     let mut packet_end = Some(frame.len());
     for (index, header) in headers.iter().enumerate() {
-        if let Some(told) = declared_end(frame, header) {
-            let is_within = |end: &usize| (header.offset + header.length..=*end).contains(&told);
-            packet_end = packet_end.filter(is_within).map(|_| told);
+        if let Some(declared) = declared_end(frame, header) {
+            let is_within =
+                |end: &usize| (header.offset + header.length..=*end).contains(&declared);
+            packet_end = packet_end.filter(is_within).map(|_| declared);
         }
         for place in header.places.iter().flatten() {
             let offset = place.bit_offset / 8;
@@ -207,8 +208,8 @@ impl Assembled {
                         field.copy_from_slice(&length.to_be_bytes());
                     }
                 }
-                Step::Checksum(asked) => sum::write(asked, false, &mut self.frame),
-                Step::WrongChecksum(asked) => sum::write(asked, true, &mut self.frame),
+                Step::Checksum(checksum) => sum::write(checksum, false, &mut self.frame),
+                Step::WrongChecksum(checksum) => sum::write(checksum, true, &mut self.frame),
                 Step::Write(_) | Step::Length { .. } => {}
             }
         }

@@ -261,14 +261,14 @@ proptest! {
         let plain = |field: &Field| is_number(field) && !matches!(field.role, Role::Flag(_));
         let fields: Vec<&Field> = layout.fields.iter().filter(|field| plain(field)).collect();
         prop_assume!(!fields.is_empty());
-        let mut given: Vec<(&Field, u128)> = Vec::new();
+        let mut assigned: Vec<(&Field, u128)> = Vec::new();
         for (pick, value) in picks {
             let field = *pick.get(&fields);
-            let is_free = given.iter().all(|(other, _)| {
+            let is_free = assigned.iter().all(|(other, _)| {
                 bits(other).end <= bits(field).start || bits(field).end <= bits(other).start
             });
             if is_free {
-                given.push((field, low_bits(value, field.bits)));
+                assigned.push((field, low_bits(value, field.bits)));
             }
         }
         let mut header = Header::new(layout);
@@ -278,15 +278,15 @@ proptest! {
             }
         }
         let without = assemble(core::slice::from_ref(&header), &Payload::Zeros, 300).unwrap();
-        for (field, value) in &given {
+        for (field, value) in &assigned {
             header.values.retain(|(name, _)| name != field.name);
             header = header.with(field.name, *value);
         }
         let with = assemble(&[header], &Payload::Zeros, 300).unwrap();
         for field in layout.fields.iter().filter(|field| is_number(field) && field.role != Role::View) {
             let place = with.place(0, field.name).unwrap();
-            let expected = given.iter().find(|(other, _)| other == &field).map(|(_, value)| *value);
-            let is_seen_through = given.iter().any(|(other, _)| {
+            let expected = assigned.iter().find(|(other, _)| other == &field).map(|(_, value)| *value);
+            let is_seen_through = assigned.iter().any(|(other, _)| {
                 other.role == Role::View && bits(other).start < bits(field).end
                     && bits(field).start < bits(other).end
             });
@@ -295,7 +295,7 @@ proptest! {
                 prop_assert_eq!(place.read(&with.frame), expected, "{}", field.name);
             }
         }
-        for (field, value) in given {
+        for (field, value) in assigned {
             prop_assert_eq!(with.place(0, field.name).unwrap().read(&with.frame), Some(value));
         }
     }
@@ -369,8 +369,8 @@ fn any_of(layouts: BoxedStrategy<&'static Layout>, depth: u32) -> BoxedStrategy<
             let items = if depth == 0 || layout.items.layouts.is_empty() {
                 Just(Vec::new()).boxed()
             } else {
-                let own = any_of(select(layout.items.layouts).boxed(), depth - 1);
-                vec(prop_oneof![20 => own, 1 => any_header(0)], 0..3).boxed()
+                let nested = any_of(select(layout.items.layouts).boxed(), depth - 1);
+                vec(prop_oneof![20 => nested, 1 => any_header(0)], 0..3).boxed()
             };
             (values, items).prop_map(move |(values, items)| {
                 let values = values.into_iter().map(|(name, value)| (name.into(), value));
@@ -551,20 +551,20 @@ proptest! {
         let assembled = assemble(&headers, &payload, length).unwrap();
         let found = recognise(assembled.frame.clone());
         prop_assert_eq!(&found.frame, &assembled.frame);
-        let told = headers.iter().take_while(|header| is_identified_by_numbers(header.layout)).count();
-        prop_assert!(found.headers.len() >= told);
-        for (index, (found_header, header)) in
-            found.headers.iter().zip(&assembled.headers).enumerate().take(told)
+        let identified = headers.iter().take_while(|header| is_identified_by_numbers(header.layout)).count();
+        prop_assert!(found.headers.len() >= identified);
+        for (index, (recognised, header)) in
+            found.headers.iter().zip(&assembled.headers).enumerate().take(identified)
         {
-            prop_assert!(found_header.layout.is(header.layout), "{}", header.layout.name);
-            prop_assert_eq!((found_header.offset, found_header.length), (header.offset, header.length));
+            prop_assert!(recognised.layout.is(header.layout), "{}", header.layout.name);
+            prop_assert_eq!((recognised.offset, recognised.length), (header.offset, header.length));
             for field in header.layout.fields {
                 let places = [&assembled, &found].map(|it| it.place(index, field.name).ok());
                 prop_assert_eq!(places[0], places[1], "{}", field.name);
             }
         }
         let is_wrong = |step: &Step| matches!(step, Step::WrongChecksum(_));
-        if told == headers.len() && !assembled.steps.iter().any(is_wrong) {
+        if identified == headers.len() && !assembled.steps.iter().any(is_wrong) {
             prop_assert_eq!(&found.steps, &assembled.steps);
         }
         // Correct values stay unchanged.

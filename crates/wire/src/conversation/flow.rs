@@ -82,7 +82,7 @@ impl Flow {
     }
 
     /// Returns the bytes that the flow keeps.
-    pub(super) fn kept(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         let of_streams: usize = self.streams.iter().map(Stream::memory).sum();
         of_streams + self.datagram_bytes + self.turns.len() * size_of::<(usize, Duration, Action)>()
     }
@@ -198,10 +198,10 @@ impl Flow {
             let (since, is_of_network) = self.early[side].take().unwrap_or((now, false));
             let pause = self.last.map_or(Duration::ZERO, |last| since.saturating_since(last));
             match self.turns.last_mut() {
-                Some((last, _, Action::Send(said)))
+                Some((last, _, Action::Send(bytes)))
                     if *last == side && (is_of_network || pause < PAUSE) =>
                 {
-                    said.append(&mut new);
+                    bytes.append(&mut new);
                 }
                 _ => self.turns.push((side, pause, Action::Send(new))),
             }

@@ -115,9 +115,10 @@ impl Importer {
         lost.into_iter().try_for_each(|it| self.drop_incomplete(&it, now))?;
         match taken {
             fragment::Taken::Incomplete => return Ok(()),
-            fragment::Taken::Complete(whole) => {
-                if let Some(ParsedFrame::Packet(packet)) = packet::read(LinkType::RAW, &whole) {
-                    return self.add(&packet, number, now, whole.len());
+            fragment::Taken::Complete(reassembled) => {
+                if let Some(ParsedFrame::Packet(packet)) = packet::read(LinkType::RAW, &reassembled)
+                {
+                    return self.add(&packet, number, now, reassembled.len());
                 }
             }
             fragment::Taken::Invalid => {
@@ -156,9 +157,9 @@ impl Importer {
         let conversation = packet.key.conversation();
         let newest = self.newest.get(&conversation).and_then(|&index| self.flows.get_mut(index));
         if let Some(flow) = newest {
-            let before = flow.kept();
+            let before = flow.memory();
             if flow.take(packet, number, now) == PacketRelation::SameFlow {
-                self.bytes = self.bytes + flow.kept() - before;
+                self.bytes = self.bytes + flow.memory() - before;
                 let most = self.bounds.segments;
                 return match flow.early() {
                     waiting if waiting > most => Err(LimitError::Segments { packet: number, most }),
@@ -171,7 +172,7 @@ impl Importer {
         }
         let mut flow = Flow::new(packet.key, number);
         flow.take(packet, number, now);
-        self.bytes += flow.kept();
+        self.bytes += flow.memory();
         self.newest.insert(conversation, self.flows.len());
         self.flows.push(flow);
         Ok(())

@@ -59,7 +59,7 @@ pub(super) fn read(link: LinkType, data: &[u8]) -> Option<ParsedFrame<'_>> {
     let at = usize::from(found.network_offset);
     let network = data.get(at..)?;
     // The length is zero in captures on a sender with segmentation offload.
-    let (is_fragment, said) = match found.ethertype {
+    let (is_fragment, declared_length) = match found.ethertype {
         ethertype::IPV4 => {
             let ip = ipv4::Packet::new(network).ok()?;
             (ip.is_fragment(), usize::from(ip.total_length()))
@@ -76,7 +76,7 @@ pub(super) fn read(link: LinkType, data: &[u8]) -> Option<ParsedFrame<'_>> {
         let key = has_ports.then(|| key.without_vlan());
         return Some(ParsedFrame::Fragment { bytes: network, key });
     }
-    let length = if said == 0 { network.len() } else { said };
+    let length = if declared_length == 0 { network.len() } else { declared_length };
     let transport = usize::from(found.transport_offset).checked_sub(at)?;
     let body = if let Some(packet) = network.get(transport..length) {
         body(key.protocol(), packet).map_err(Damage::BadHeader)

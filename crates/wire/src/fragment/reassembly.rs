@@ -146,15 +146,15 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Takes a fragment, from its IP header on. `tag` goes with the packet if this is its first
-    /// fragment. Calls `given_up` for each packet that it drops.
+    /// fragment. Calls `dropped` for each packet that it drops.
     pub fn take(
         &mut self,
         packet: &[u8],
         tag: T,
         now: Instant,
-        mut given_up: impl FnMut(DroppedPacket<T>),
+        mut dropped: impl FnMut(DroppedPacket<T>),
     ) -> Taken {
-        self.expire(now, &mut given_up);
+        self.expire(now, &mut dropped);
         let Some(fragment) = Fragment::read(packet).filter(Fragment::is_possible) else {
             return Taken::Invalid;
         };
@@ -167,15 +167,15 @@ impl<T: Copy> Reassembler<T> {
         let before = partial.memory();
         let agrees = partial.take(&fragment);
         if !agrees {
-            given_up(partial.drop_packet(DropReason::Overlap));
+            dropped(partial.drop_packet(DropReason::Overlap));
         }
         self.bytes = self.bytes + partial.memory() - before;
-        if let Some(whole) = partial.whole() {
+        if let Some(complete) = partial.complete() {
             self.remove(number);
-            return Taken::Complete(whole);
+            return Taken::Complete(complete);
         }
         while self.packets.len() > self.bounds.packets || self.bytes > self.bounds.bytes {
-            self.drop_oldest(DropReason::Limit, &mut given_up);
+            self.drop_oldest(DropReason::Limit, &mut dropped);
         }
         Taken::Incomplete
     }
@@ -186,28 +186,28 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Drops the packets whose time is over.
-    pub fn expire(&mut self, now: Instant, mut given_up: impl FnMut(DroppedPacket<T>)) {
+    pub fn expire(&mut self, now: Instant, mut dropped: impl FnMut(DroppedPacket<T>)) {
         let time = self.bounds.time;
         let is_over = |it: &Partial<T>| now.saturating_since(it.since) >= time;
         while self.packets.first_key_value().is_some_and(|(_, oldest)| is_over(oldest)) {
-            self.drop_oldest(DropReason::Timeout, &mut given_up);
+            self.drop_oldest(DropReason::Timeout, &mut dropped);
         }
     }
 
     /// Drops all packets.
-    pub fn finish(mut self, mut given_up: impl FnMut(DroppedPacket<T>)) {
+    pub fn finish(mut self, mut dropped: impl FnMut(DroppedPacket<T>)) {
         while !self.is_empty() {
-            self.drop_oldest(DropReason::Timeout, &mut given_up);
+            self.drop_oldest(DropReason::Timeout, &mut dropped);
         }
     }
 
-    fn drop_oldest(&mut self, cause: DropReason, given_up: &mut impl FnMut(DroppedPacket<T>)) {
+    fn drop_oldest(&mut self, cause: DropReason, dropped: &mut impl FnMut(DroppedPacket<T>)) {
         let Some((&number, _)) = self.packets.first_key_value() else { return };
         // A packet that was dropped for an overlap is already reported.
         if let Some(mut partial) = self.remove(number)
             && !partial.is_dropped
         {
-            given_up(partial.drop_packet(cause));
+            dropped(partial.drop_packet(cause));
         }
     }
 
@@ -311,7 +311,7 @@ impl<T: Copy> Partial<T> {
     }
 
     /// Returns the whole packet if no fragment is missing.
-    fn whole(&self) -> Option<Vec<u8>> {
+    fn complete(&self) -> Option<Vec<u8>> {
         let is_whole = self.length.is_some() && self.contiguous_length() == self.length;
         is_whole.then(|| self.assemble()).flatten()
     }

@@ -304,11 +304,11 @@ fn an_unknown_version_is_an_error() {
 #[test]
 fn a_truncated_file_delivers_its_complete_records() {
     for file in [pcap(&[b"one", b"", b"three"]), pcapng(&[b"one", b"", b"three"])] {
-        let whole = decode(&file);
-        assert_eq!((whole.error, whole.records.len()), (None, 3));
+        let complete = decode(&file);
+        assert_eq!((complete.error, complete.records.len()), (None, 3));
         for length in 1..file.len() {
             let cut = decode(&file[..length]);
-            assert_eq!(cut.records, whole.records[..cut.records.len()]);
+            assert_eq!(cut.records, complete.records[..cut.records.len()]);
             match cut.error {
                 // At a boundary of records or blocks nothing is missing.
                 None => assert_eq!(cut.position, length as u64),
@@ -346,12 +346,12 @@ fn a_truncated_record_is_named_by_packet_and_offset() {
 /// Returns the bytes and the original length of each record. Checks that decoding in pieces has the
 /// same result.
 fn contents(file: &[u8]) -> Vec<(Vec<u8>, u32)> {
-    let whole = decode(file);
-    assert_eq!(whole.error, None);
-    assert_eq!(decode_in_pieces(file, &[1]).records, whole.records);
+    let complete = decode(file);
+    assert_eq!(complete.error, None);
+    assert_eq!(decode_in_pieces(file, &[1]).records, complete.records);
     let content =
         |(header, bytes): &(RecordHeader, Vec<u8>)| (bytes.clone(), header.original_length);
-    whole.records.iter().map(content).collect()
+    complete.records.iter().map(content).collect()
 }
 
 #[test]
@@ -518,9 +518,9 @@ fn lengths_that_contradict_each_other_are_errors() {
 fn a_skipped_block_is_checked_at_its_end() {
     let mut file = Blocks::new(ByteOrder::Big).block(0x0bad, &[0; 40]).file;
     *file.last_mut().unwrap() ^= 1;
-    let whole = decode(&file);
-    assert!(matches!(whole.error, Some(CaptureError::TrailingLengthMismatch { .. })));
-    assert_eq!(decode_in_pieces(&file, &[3]).error, whole.error);
+    let complete = decode(&file);
+    assert!(matches!(complete.error, Some(CaptureError::TrailingLengthMismatch { .. })));
+    assert_eq!(decode_in_pieces(&file, &[3]).error, complete.error);
 }
 
 #[test]
@@ -700,8 +700,8 @@ proptest! {
         file in damaged_file(),
         pieces in prop::collection::vec(1..60_usize, 1..6),
     ) {
-        let (pieces, whole) = (decode_in_pieces(&file, &pieces), decode(&file));
-        prop_assert_eq!((pieces.records, pieces.error), (whole.records, whole.error));
+        let (pieces, complete) = (decode_in_pieces(&file, &pieces), decode(&file));
+        prop_assert_eq!((pieces.records, pieces.error), (complete.records, complete.error));
     }
 
     #[test]
@@ -711,7 +711,7 @@ proptest! {
         pieces in prop::collection::vec(1..60_usize, 1..6),
     ) {
         let file = [start, &noise].concat();
-        let (pieces, whole) = (decode_in_pieces(&file, &pieces), decode(&file));
-        prop_assert_eq!((pieces.records, pieces.error), (whole.records, whole.error));
+        let (pieces, complete) = (decode_in_pieces(&file, &pieces), decode(&file));
+        prop_assert_eq!((pieces.records, pieces.error), (complete.records, complete.error));
     }
 }

@@ -101,7 +101,7 @@ impl Capture {
         self.0.push((ms, frame));
     }
 
-    fn says(&mut self, ms: u64, from: Side, place: i64, acknowledged: i64, payload: &[u8]) {
+    fn send_segment(&mut self, ms: u64, from: Side, place: i64, acknowledged: i64, payload: &[u8]) {
         self.at(ms, segment(PLAIN, from, Flags::ACK, place, acknowledged, payload));
     }
 
@@ -136,7 +136,7 @@ impl Capture {
     }
 }
 
-fn says(side: Side, gap_ms: u64, bytes: &[u8]) -> Turn {
+fn send_turn(side: Side, gap_ms: u64, bytes: &[u8]) -> Turn {
     Turn { side, gap: Duration::from_millis(gap_ms), act: Action::Send(bytes.to_vec()) }
 }
 
@@ -162,7 +162,12 @@ fn page(shape: Shape) -> Capture {
 }
 
 fn turns_of_page() -> Vec<Turn> {
-    vec![says(CLIENT, 8, b"GET /"), says(SERVER, 5, b"page"), closes(CLIENT, 5), closes(SERVER, 1)]
+    vec![
+        send_turn(CLIENT, 8, b"GET /"),
+        send_turn(SERVER, 5, b"page"),
+        closes(CLIENT, 5),
+        closes(SERVER, 1),
+    ]
 }
 
 #[test]
@@ -200,29 +205,29 @@ fn encapsulation_does_not_change_the_turns() {
 fn retransmitted_early_and_overlapping_segments_are_reassembled() {
     let mut capture = Capture::connected(PLAIN);
     // A keepalive with one byte before any data.
-    capture.says(3, CLIENT, -1, 0, b"\0");
-    capture.says(4, CLIENT, 6, 0, b"gh");
-    capture.says(5, CLIENT, 2, 0, b"cd");
-    capture.says(6, CLIENT, 0, 0, b"ab");
+    capture.send_segment(3, CLIENT, -1, 0, b"\0");
+    capture.send_segment(4, CLIENT, 6, 0, b"gh");
+    capture.send_segment(5, CLIENT, 2, 0, b"cd");
+    capture.send_segment(6, CLIENT, 0, 0, b"ab");
     // A retransmission with more data on both sides.
-    capture.says(6, CLIENT, 1, 0, b"bcdef");
-    capture.says(6, CLIENT, 6, 0, b"ghij");
+    capture.send_segment(6, CLIENT, 1, 0, b"bcdef");
+    capture.send_segment(6, CLIENT, 6, 0, b"ghij");
     // A zero window, a window probe that is refused, and the probed byte again.
-    capture.says(6, CLIENT, 10, 0, b"k");
-    capture.says(6, SERVER, 0, 10, b"");
-    capture.says(6, CLIENT, 10, 0, b"kl");
-    capture.says(12, CLIENT, 11, 0, b"");
-    capture.says(13, SERVER, 0, 12, b"yes");
-    capture.says(14, SERVER, -1, 12, b"");
+    capture.send_segment(6, CLIENT, 10, 0, b"k");
+    capture.send_segment(6, SERVER, 0, 10, b"");
+    capture.send_segment(6, CLIENT, 10, 0, b"kl");
+    capture.send_segment(12, CLIENT, 11, 0, b"");
+    capture.send_segment(13, SERVER, 0, 12, b"yes");
+    capture.send_segment(14, SERVER, -1, 12, b"");
     // The turn begins when its first segment arrives, although that arrived early.
     assert_eq!(
         capture.conversation().turns,
-        [says(CLIENT, 2, b"abcdefghijkl"), says(SERVER, 7, b"yes")]
+        [send_turn(CLIENT, 2, b"abcdefghijkl"), send_turn(SERVER, 7, b"yes")]
     );
 }
 
 /// Returns the gap in ms and the number of bytes of each turn of the server.
-fn said_by_server(capture: &Capture) -> Vec<(u64, usize)> {
+fn server_turns(capture: &Capture) -> Vec<(u64, usize)> {
     let turns = capture.conversation().turns;
     let of = |turn: &Turn| match &turn.act {
         Action::Send(bytes) if turn.side == SERVER => {
@@ -239,21 +244,21 @@ fn pauses_after_short_segments_are_the_senders() {
     let mut capture = Capture::connected(PLAIN);
     for key in 0..8 {
         let at = 25 + 25 * key as u64;
-        capture.says(at, SERVER, key, 0, b"k");
+        capture.send_segment(at, SERVER, key, 0, b"k");
         if key % 2 == 1 {
-            capture.says(at + 24, CLIENT, 0, key + 1, b"");
+            capture.send_segment(at + 24, CLIENT, 0, key + 1, b"");
         }
     }
     let mut expected = vec![(25, 1); 8];
     // The first gap counts from the SYN-ACK.
     expected[0] = (23, 1);
-    assert_eq!(said_by_server(&capture), expected);
+    assert_eq!(server_turns(&capture), expected);
     // Some keys are lost before the capture point, then retransmitted together.
     let mut lossy = Capture::connected(PLAIN);
     for (at, place, text) in [(25, 0, "a"), (75, 2, "c"), (100, 3, "d"), (310, 1, "bcd")] {
-        lossy.says(at, SERVER, place, 0, text.as_bytes());
+        lossy.send_segment(at, SERVER, place, 0, text.as_bytes());
     }
-    assert_eq!(said_by_server(&lossy), [(23, 1), (50, 3)]);
+    assert_eq!(server_turns(&lossy), [(23, 1), (50, 3)]);
 }
 
 #[test]
@@ -261,29 +266,29 @@ fn pauses_after_full_segments_are_the_networks_until_an_acknowledgement_can_arri
     let full = [7; 1_460];
     // Captured at the server: the acknowledgement has just arrived.
     let mut near = Capture::connected(PLAIN);
-    near.says(4, SERVER, 0, 0, &full);
-    near.says(4, SERVER, 1_460, 0, &full);
-    near.says(44, CLIENT, 0, 2_920, b"");
-    near.says(45, SERVER, 2_920, 0, &full);
-    near.says(85, CLIENT, 0, 4_380, b"");
+    near.send_segment(4, SERVER, 0, 0, &full);
+    near.send_segment(4, SERVER, 1_460, 0, &full);
+    near.send_segment(44, CLIENT, 0, 2_920, b"");
+    near.send_segment(45, SERVER, 2_920, 0, &full);
+    near.send_segment(85, CLIENT, 0, 4_380, b"");
     // The server paused long after the acknowledgement arrived.
-    near.says(185, SERVER, 4_380, 0, &full);
-    near.says(225, CLIENT, 0, 5_840, b"");
-    assert_eq!(said_by_server(&near), [(2, 4_380), (140, 1_460)]);
+    near.send_segment(185, SERVER, 4_380, 0, &full);
+    near.send_segment(225, CLIENT, 0, 5_840, b"");
+    assert_eq!(server_turns(&near), [(2, 4_380), (140, 1_460)]);
 
     // Captured at the client: an acknowledgement takes effect after 40 ms.
     let mut far = Capture::default();
     far.at(0, segment(PLAIN, CLIENT, Flags::SYN, -1, -1, b""));
     far.at(40, segment(PLAIN, SERVER, Flags::SYN | Flags::ACK, -1, 0, b""));
-    far.says(40, CLIENT, 0, 0, b"");
+    far.send_segment(40, CLIENT, 0, 0, b"");
     for (at, place) in [(50, 0), (51, 1_460), (91, 2_920), (103, 4_380)] {
-        far.says(at, SERVER, place, 0, &full);
-        far.says(at, CLIENT, 0, place + 1_460, b"");
+        far.send_segment(at, SERVER, place, 0, &full);
+        far.send_segment(at, CLIENT, 0, place + 1_460, b"");
     }
     // The server paused although nothing was outstanding.
-    far.says(203, SERVER, 5_840, 0, &full);
-    far.says(203, CLIENT, 0, 7_300, b"");
-    assert_eq!(said_by_server(&far), [(10, 5_840), (100, 1_460)]);
+    far.send_segment(203, SERVER, 5_840, 0, &full);
+    far.send_segment(203, CLIENT, 0, 7_300, b"");
+    assert_eq!(server_turns(&far), [(10, 5_840), (100, 1_460)]);
 }
 
 /// Returns the server's turns for segments of 100 bytes and an option in the SYN.
@@ -294,10 +299,10 @@ fn pauses_of_segments(segment_max: Option<[u8; 4]>) -> Vec<(u64, usize)> {
         let (_, syn) = &mut capture.0[0];
         syn[54..58].copy_from_slice(&option);
     }
-    capture.says(4, SERVER, 0, 0, &[7; 100]);
-    capture.says(44, CLIENT, 0, 100, b"");
-    capture.says(45, SERVER, 100, 0, &[7; 100]);
-    said_by_server(&capture)
+    capture.send_segment(4, SERVER, 0, 0, &[7; 100]);
+    capture.send_segment(44, CLIENT, 0, 100, b"");
+    capture.send_segment(45, SERVER, 100, 0, &[7; 100]);
+    server_turns(&capture)
 }
 
 #[test]
@@ -315,39 +320,43 @@ fn the_mss_option_determines_full_segments() {
 fn closes_and_resets_are_turns() {
     let mut half = Capture::connected(PLAIN);
     half.at(3, segment(PLAIN, CLIENT, Flags::FIN | Flags::ACK, 0, 0, b"all"));
-    half.says(4, SERVER, 0, 4, b"thanks");
+    half.send_segment(4, SERVER, 0, 4, b"thanks");
     half.at(6, segment(PLAIN, SERVER, Flags::FIN | Flags::ACK, 6, 4, b""));
     // Retransmitted FIN.
     half.at(7, segment(PLAIN, SERVER, Flags::FIN | Flags::ACK, 6, 4, b""));
     half.at(8, segment(PLAIN, CLIENT, Flags::RST, 4, 6, b""));
-    let expected =
-        [says(CLIENT, 1, b"all"), closes(CLIENT, 0), says(SERVER, 1, b"thanks"), closes(SERVER, 2)];
+    let expected = [
+        send_turn(CLIENT, 1, b"all"),
+        closes(CLIENT, 0),
+        send_turn(SERVER, 1, b"thanks"),
+        closes(SERVER, 2),
+    ];
     assert_eq!(half.conversation().turns, expected);
 
     let mut early = Capture::connected(PLAIN);
     early.at(3, segment(PLAIN, CLIENT, Flags::FIN | Flags::ACK, 2, 0, b"b"));
-    early.says(4, CLIENT, 0, 0, b"aa");
-    early.says(9, SERVER, 0, 4, b"");
-    assert_eq!(early.conversation().turns, [says(CLIENT, 1, b"aab"), closes(CLIENT, 0)]);
+    early.send_segment(4, CLIENT, 0, 0, b"aa");
+    early.send_segment(9, SERVER, 0, 4, b"");
+    assert_eq!(early.conversation().turns, [send_turn(CLIENT, 1, b"aab"), closes(CLIENT, 0)]);
 
     let mut reset = Capture::connected(PLAIN);
-    reset.says(3, CLIENT, 0, 0, b"all");
+    reset.send_segment(3, CLIENT, 0, 0, b"all");
     reset.at(5, segment(PLAIN, SERVER, Flags::RST | Flags::ACK, 0, 3, b""));
-    reset.says(9, CLIENT, 3, 0, b"more");
+    reset.send_segment(9, CLIENT, 3, 0, b"more");
     let resets = Turn { side: SERVER, gap: Duration::from_millis(2), act: Action::Reset };
-    assert_eq!(reset.conversation().turns, [says(CLIENT, 1, b"all"), resets]);
+    assert_eq!(reset.conversation().turns, [send_turn(CLIENT, 1, b"all"), resets]);
 }
 
 #[test]
 fn without_a_syn_the_first_sender_of_data_is_the_client() {
     let mut capture = Capture::default();
     // The acknowledgement shows where the client's bytes begin, although they arrive out of order.
-    capture.says(0, SERVER, 500, 100, b"");
-    capture.says(5, CLIENT, 102, 500, b"llo");
-    capture.says(6, CLIENT, 100, 500, b"he");
-    capture.says(8, SERVER, 500, 105, b"hi");
+    capture.send_segment(0, SERVER, 500, 100, b"");
+    capture.send_segment(5, CLIENT, 102, 500, b"llo");
+    capture.send_segment(6, CLIENT, 100, 500, b"he");
+    capture.send_segment(8, SERVER, 500, 105, b"hi");
     let found = capture.conversation();
-    assert_eq!(found.turns, [says(CLIENT, 0, b"hello"), says(SERVER, 2, b"hi")]);
+    assert_eq!(found.turns, [send_turn(CLIENT, 0, b"hello"), send_turn(SERVER, 2, b"hi")]);
     assert_eq!(found.client.port(), 1_024);
     assert!(!found.has_beginning);
 }
@@ -385,10 +394,10 @@ fn each_datagram_is_a_turn() {
     }
     let found = capture.conversation();
     let expected = [
-        says(CLIENT, 0, b"a"),
-        says(CLIENT, 20, b""),
-        says(SERVER, 1, b"c"),
-        says(SERVER, 0, b"c"),
+        send_turn(CLIENT, 0, b"a"),
+        send_turn(CLIENT, 20, b""),
+        send_turn(SERVER, 1, b"c"),
+        send_turn(SERVER, 0, b"c"),
     ];
     assert_eq!(found.turns, expected);
 }
@@ -396,26 +405,26 @@ fn each_datagram_is_a_turn() {
 #[test]
 fn errors_name_the_packet_that_shows_missing_data() {
     let mut hole = Capture::connected(PLAIN);
-    hole.says(3, CLIENT, 0, 0, b"abc");
-    hole.says(4, CLIENT, 9, 0, b"later");
-    hole.says(5, CLIENT, 14, 0, b"last");
+    hole.send_segment(3, CLIENT, 0, 0, b"abc");
+    hole.send_segment(4, CLIENT, 9, 0, b"later");
+    hole.send_segment(5, CLIENT, 14, 0, b"last");
     assert_eq!(
         hole.error(),
         "packet 5 starts at byte 9 of the client's data, but the capture has only its first 3 \
          bytes: the bytes between are missing"
     );
     let mut unseen = Capture::connected(PLAIN);
-    unseen.says(3, SERVER, 0, 0, b"abc");
-    unseen.says(4, CLIENT, 0, 3, b"");
-    unseen.says(4, CLIENT, 0, 7, b"");
+    unseen.send_segment(3, SERVER, 0, 0, b"abc");
+    unseen.send_segment(4, CLIENT, 0, 3, b"");
+    unseen.send_segment(4, CLIENT, 0, 7, b"");
     let error = "packet 6 acknowledges 7 bytes of the server's data, but the capture has 3";
     assert_eq!(unseen.error(), error);
     let mut cut = Capture::connected(PLAIN);
-    cut.says(3, CLIENT, 0, 0, &[7; 100]);
+    cut.send_segment(3, CLIENT, 0, 0, &[7; 100]);
     cut.0[3].1.truncate(96);
     assert_eq!(cut.error(), "packet 4 was captured with 82 of its 144 bytes: capture all");
     let mut fragment = Capture::connected(PLAIN);
-    fragment.says(3, CLIENT, 0, 0, &[7; 104]);
+    fragment.send_segment(3, CLIENT, 0, 0, &[7; 104]);
     fragment.0[3].1[20] = 0x20;
     let error = "packet 4 is a fragment of an IP packet whose other fragments are missing or \
                  contradict it: capture where packets are not fragmented";
@@ -432,12 +441,12 @@ fn errors_name_the_packet_that_shows_missing_data() {
     assert_eq!((fragment.error().as_str(), fragment.import().others), (error, 0));
     // A truncated fragment is unusable.
     let mut cut = Capture::connected(PLAIN);
-    cut.says(3, CLIENT, 0, 0, &[7; 100]);
+    cut.send_segment(3, CLIENT, 0, 0, &[7; 100]);
     cut.0[3].1[20] = 0x20;
     cut.0[3].1.truncate(96);
     assert_eq!(cut.error(), error);
     let mut bad = Capture::connected(PLAIN);
-    bad.says(3, CLIENT, 0, 0, b"abc");
+    bad.send_segment(3, CLIENT, 0, 0, b"abc");
     bad.0[3].1[46] = 0x40;
     let error = "packet 4 has a bad header: TCP: a header length of 16 bytes, expected at least 20";
     assert_eq!(bad.error(), error);
@@ -470,10 +479,14 @@ fn fragmented_packets_are_reassembled() {
         fragments(&datagram(shape, SERVER, &answer), 1)
             .into_iter()
             .for_each(|part| capture.at(5, part));
-        let said = capture.conversation();
+        let conversation = capture.conversation();
         assert_eq!(
-            said.turns,
-            [says(CLIENT, 0, &answer), says(CLIENT, 0, &question), says(SERVER, 2, &answer)]
+            conversation.turns,
+            [
+                send_turn(CLIENT, 0, &answer),
+                send_turn(CLIENT, 0, &question),
+                send_turn(SERVER, 2, &answer)
+            ]
         );
         assert_eq!(capture.import().others, 0);
         // The missing fragment belongs to a datagram of the flow.
@@ -491,9 +504,12 @@ fn a_retransmission_replaces_a_segment_with_a_lost_fragment() {
     parts.into_iter().for_each(|part| capture.at(3, part));
     let again = fragments(&segment(PLAIN, CLIENT, Flags::ACK, 0, 0, &text), 2);
     again.into_iter().for_each(|part| capture.at(203, part));
-    capture.says(204, SERVER, 0, 400, b"thanks");
-    let said = capture.conversation();
-    assert_eq!(said.turns, [says(CLIENT, 201, &text), says(SERVER, 1, b"thanks")]);
+    capture.send_segment(204, SERVER, 0, 400, b"thanks");
+    let conversation = capture.conversation();
+    assert_eq!(
+        conversation.turns,
+        [send_turn(CLIENT, 201, &text), send_turn(SERVER, 1, b"thanks")]
+    );
 }
 
 #[test]
@@ -507,8 +523,8 @@ fn the_import_has_limits() {
     let expected = "packet 1 starts a new flow beyond the limit of 0 flows";
     assert_eq!(flows, expected);
     let mut early = Capture::connected(PLAIN);
-    early.says(3, CLIENT, 4, 0, b"a");
-    early.says(3, CLIENT, 6, 0, b"a");
+    early.send_segment(3, CLIENT, 4, 0, b"a");
+    early.send_segment(3, CLIENT, 6, 0, b"a");
     let error = early.import_within(ImportLimits { segments: 1, ..usual }).unwrap_err().to_string();
     let expected = "packet 5: more than 1 segments of its flow wait for an earlier one";
     assert_eq!(error, expected);
@@ -525,17 +541,17 @@ proptest! {
         for (at, length) in pieces {
             let start = at.index(bytes.len());
             let end = bytes.len().min(start + length);
-            capture.says(3, CLIENT, start as i64, 0, &bytes[start..end]);
+            capture.send_segment(3, CLIENT, start as i64, 0, &bytes[start..end]);
         }
         // Finally, send all bytes.
         for (index, piece) in bytes.chunks(7).enumerate() {
-            capture.says(3, CLIENT, index as i64 * 7, 0, piece);
+            capture.send_segment(3, CLIENT, index as i64 * 7, 0, piece);
         }
-        capture.says(5, SERVER, 0, bytes.len() as i64, b"");
+        capture.send_segment(5, SERVER, 0, bytes.len() as i64, b"");
         // The turn begins when the first byte arrives.
         let turns = capture.conversation().turns;
         let gap = turns[0].gap;
-        prop_assert_eq!(turns, [Turn { gap, ..says(CLIENT, 0, &bytes) }]);
+        prop_assert_eq!(turns, [Turn { gap, ..send_turn(CLIENT, 0, &bytes) }]);
     }
 }
 

@@ -88,8 +88,8 @@ proptest! {
         let mut arrived = vec![false; fragments.len()];
         // Deliver some fragments, with repetitions, then the missing ones from the last to the
         // first.
-        let drawn = order.iter().map(|it| it.index(fragments.len()));
-        for place in drawn.chain((0..fragments.len()).rev()) {
+        let random_order = order.iter().map(|it| it.index(fragments.len()));
+        for place in random_order.chain((0..fragments.len()).rev()) {
             let is_last = !arrived[place] && arrived.iter().filter(|it| !**it).count() == 1;
             arrived[place] = true;
             let taken = take(&mut reassembler, &fragments[place]);
@@ -115,17 +115,17 @@ proptest! {
             .map(|(packet, identification)| cut(packet, 100, identification))
             .collect();
         let mut reassembler = Reassembler::default();
-        let mut whole = Vec::new();
+        let mut reassembled = Vec::new();
         while pieces.iter().any(|it| !it.is_empty()) {
             for (place, pieces) in pieces.iter_mut().enumerate().filter(|(_, it)| !it.is_empty()) {
                 if let Taken::Complete(packet) = take(&mut reassembler, &pieces.remove(0)) {
-                    whole.push((place, packet));
+                    reassembled.push((place, packet));
                 }
             }
         }
-        whole.sort();
+        reassembled.sort();
         let expected = packets.iter().zip(0..).map(|(packet, it)| (it, expected(packet, it as u32)));
-        prop_assert_eq!(whole, expected.collect::<Vec<_>>());
+        prop_assert_eq!(reassembled, expected.collect::<Vec<_>>());
     }
 
     #[test]
@@ -272,19 +272,19 @@ fn one_fragment_with_congestion_experienced_marks_the_packet() {
     for version in [4, 6] {
         for marked in 0..3 {
             let mut reassembler = Reassembler::default();
-            let mut whole = Vec::new();
+            let mut reassembled = Vec::new();
             for (place, mut fragment) in three(version).into_iter().enumerate() {
                 match version {
                     4 => fragment[1] |= if place == marked { 3 } else { 2 },
                     _ => fragment[1] |= if place == marked { 0x30 } else { 0x20 },
                 }
                 if let Taken::Complete(packet) = take(&mut reassembler, &fragment) {
-                    whole = packet;
+                    reassembled = packet;
                 }
             }
             let class = match version {
-                4 => ipv4::Packet::new(&whole[..]).unwrap().type_of_service(),
-                _ => ipv6::Packet::new(&whole[..]).unwrap().traffic_class(),
+                4 => ipv4::Packet::new(&reassembled[..]).unwrap().type_of_service(),
+                _ => ipv6::Packet::new(&reassembled[..]).unwrap().traffic_class(),
             };
             assert_eq!(class, 3, "fragment {marked} of IPv{version}");
         }
@@ -295,7 +295,7 @@ fn one_fragment_with_congestion_experienced_marks_the_packet() {
 fn headers_before_the_fragment_header_are_kept() {
     let packet = packet(6, 200);
     let mut reassembler = Reassembler::default();
-    let mut whole = None;
+    let mut reassembled = None;
     for fragment in cut(&packet, 128, 7) {
         // Hop-by-hop options with only padding.
         let mut longer = fragment[..40].to_vec();
@@ -304,7 +304,7 @@ fn headers_before_the_fragment_header_are_kept() {
         longer[6] = protocol::HOP_BY_HOP;
         longer[5] += 8;
         if let Taken::Complete(packet) = take(&mut reassembler, &longer) {
-            whole = Some(packet);
+            reassembled = Some(packet);
         }
     }
     let mut expected = packet[..40].to_vec();
@@ -312,7 +312,7 @@ fn headers_before_the_fragment_header_are_kept() {
     expected.extend(&packet[40..]);
     expected[6] = protocol::HOP_BY_HOP;
     expected[5] += 8;
-    assert_eq!(whole, Some(expected));
+    assert_eq!(reassembled, Some(expected));
 }
 
 #[test]
@@ -363,11 +363,11 @@ fn a_dropped_packet_becomes_one_first_fragment() {
             for fragment in arrived {
                 take(&mut reassembler, fragment);
             }
-            let mut told = Vec::new();
+            let mut expired = Vec::new();
             let due = reassembler.next().unwrap();
             assert_eq!(due, NOW + Duration::from_secs(60));
-            reassembler.expire(due, |it| told.push(it.first_fragment()));
-            assert_eq!(told, [expected.cloned()], "version {version}");
+            reassembler.expire(due, |it| expired.push(it.first_fragment()));
+            assert_eq!(expired, [expected.cloned()], "version {version}");
             assert_eq!(reassembler.next(), None);
         }
     }

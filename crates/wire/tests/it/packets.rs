@@ -283,15 +283,15 @@ proptest! {
 
     #[test]
     fn a_truncated_packet_has_the_same_flow_or_none(built in any_packet()) {
-        let whole = ethernet(&built.frame).class;
+        let full_class = ethernet(&built.frame).class;
         for length in 0..=built.frame.len() {
             let found = ethernet(&built.frame[..length]);
             prop_assert!(usize::from(found.network_offset) <= length);
             prop_assert!(usize::from(found.transport_offset) <= length);
             if length >= built.key_end {
-                prop_assert_eq!(found.class, whole, "{} bytes", length);
+                prop_assert_eq!(found.class, full_class, "{} bytes", length);
             } else {
-                prop_assert_ne!(found.class, whole, "{} bytes", length);
+                prop_assert_ne!(found.class, full_class, "{} bytes", length);
             }
             show(LinkType::EN10MB, &built.frame[..length]);
             repair(&mut built.frame[..length].to_vec(), &found);
