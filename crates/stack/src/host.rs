@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn route_is_direct_in_the_own_network_and_else_over_the_router() {
+    fn route_is_direct_in_a_local_network_and_else_over_the_router() {
         let host = host();
         let route = |destination, next_hop, source| {
             let expected = Some(Route { source: ip(source), next_hop: ip(next_hop) });

@@ -160,7 +160,7 @@ impl MessageReader {
                 &begun
             }
         };
-        let understood = self.interpret_line(without_cr(line), piece);
+        let understood = self.interpret_line(strip_cr(line), piece);
         (length, understood.unwrap_or(Piece::Invalid(piece)))
     }
 
@@ -251,7 +251,7 @@ impl MessageReader {
 
 /// Whether the connection persists after a message with this head (section 9.3).
 pub fn keeps_connection(message: &[u8]) -> bool {
-    let mut lines = message.split(|byte| *byte == b'\n').map(without_cr);
+    let mut lines = message.split(|byte| *byte == b'\n').map(strip_cr);
     // The version is the first word of a response and the last one of a request.
     let mut words = lines.next().unwrap_or_default().split(|byte| *byte == b' ');
     let version = words.next().filter(|it| it.starts_with(b"HTTP/")).or_else(|| words.next_back());
@@ -272,11 +272,11 @@ pub fn keeps_connection(message: &[u8]) -> bool {
 
 /// Returns the lines of a complete head, without the empty line.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    head.split(|byte| *byte == b'\n').map(without_cr).filter(|line| !line.is_empty())
+    head.split(|byte| *byte == b'\n').map(strip_cr).filter(|line| !line.is_empty())
 }
 
 /// Strips the CR of a line end. Section 2.2: a single LF may also end a line.
-fn without_cr(line: &[u8]) -> &[u8] {
+fn strip_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 

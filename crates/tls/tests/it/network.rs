@@ -64,7 +64,7 @@ fn of_version(version: Version) -> TlsSettings {
 const BOTH: [Version; 2] = [Version::Tls12, Version::Tls13];
 
 /// Generates a self-signed certificate for a name, and its key, in PEM.
-fn made_for(name: &str) -> [Vec<u8>; 2] {
+fn certificate_for(name: &str) -> [Vec<u8>; 2] {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
 }
@@ -147,7 +147,7 @@ fn negotiation_failures_name_their_cause() {
     let usual = || of_version(Version::Tls13);
     let with_cipher = |cipher: &str| TlsSettings { ciphers: vec![cipher.into()], ..usual() };
     let with_alpn = |protocol: &str| TlsSettings { alpn: vec![protocol.into()], ..usual() };
-    let [other, _] = made_for("other.test");
+    let [other, _] = certificate_for("other.test");
     let authorities = Some(other);
     let cases = [
         (
@@ -179,7 +179,7 @@ fn negotiation_failures_name_their_cause() {
 
 #[test]
 fn certificate_must_match_the_server_name() {
-    let [chain, key] = made_for("pages.test");
+    let [chain, key] = certificate_for("pages.test");
     let server = || TlsSettings {
         identity: Some(Identity::from_pem(&chain, &key).unwrap()),
         ..of_version(Version::Tls13)
@@ -198,8 +198,8 @@ fn certificate_must_match_the_server_name() {
 
 #[test]
 fn servers_may_require_client_certificates() {
-    let [chain, key] = made_for("client.test");
-    let [others_chain, others_key] = made_for("other.test");
+    let [chain, key] = certificate_for("client.test");
+    let [others_chain, others_key] = certificate_for("other.test");
     let client = |version, identity: Option<[&Vec<u8>; 2]>| TlsSettings {
         client_identity: identity.map(|[chain, key]| Identity::from_pem(chain, key).unwrap()),
         ..of_version(version)
@@ -227,7 +227,7 @@ fn servers_may_require_client_certificates() {
 
 /// Generates a self-signed CA certificate for a server name, as `openssl req -x509` does, and its
 /// key, in PEM. It is valid until the end of the given year.
-fn made_by_an_authority_for_itself(name: &str, valid_until: i32) -> [Vec<u8>; 2] {
+fn self_issued_ca_certificate(name: &str, valid_until: i32) -> [Vec<u8>; 2] {
     let mut parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     parameters.not_after = rcgen::date_time_ymd(valid_until, 12, 31);
@@ -238,9 +238,9 @@ fn made_by_an_authority_for_itself(name: &str, valid_until: i32) -> [Vec<u8>; 2]
 
 #[test]
 fn listed_ca_certificate_is_trusted_as_a_server_certificate() {
-    let [chain, key] = made_by_an_authority_for_itself("pages.test", 4_000);
-    let [old_chain, old_key] = made_by_an_authority_for_itself("pages.test", 2_000);
-    let [another, _] = made_by_an_authority_for_itself("pages.test", 4_000);
+    let [chain, key] = self_issued_ca_certificate("pages.test", 4_000);
+    let [old_chain, old_key] = self_issued_ca_certificate("pages.test", 2_000);
+    let [another, _] = self_issued_ca_certificate("pages.test", 4_000);
     for version in BOTH {
         let usual = || of_version(version);
         let server = |chain, key| TlsSettings {

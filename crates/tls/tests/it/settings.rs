@@ -10,7 +10,7 @@ const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// Generates a self-signed certificate for a name, and its key, in PEM.
-fn made_for(name: &str) -> [Vec<u8>; 2] {
+fn certificate_for(name: &str) -> [Vec<u8>; 2] {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
 }
@@ -37,10 +37,10 @@ fn errors_name_the_found_and_the_expected_value() {
     let settings = TlsSettings { name: Some("a b".into()), ..TlsSettings::default() };
     assert_says(TlsClients::new(&settings), "found the name \"a b\", expected a host's name");
 
-    let [chain, key] = made_for("own.test");
+    let [chain, key] = certificate_for("own.test");
     assert_says(Identity::from_pem(b"", &key), "no certificate found");
     assert_says(Identity::from_pem(&chain, &chain), "no private key found");
-    let [other, _] = made_for("other.test");
+    let [other, _] = certificate_for("other.test");
     let identity = Some(Identity::from_pem(&other, &key).unwrap());
     let settings = TlsSettings { identity, ..TlsSettings::default() };
     assert_says(TlsServers::new(&settings), "certificate and key cannot be used");

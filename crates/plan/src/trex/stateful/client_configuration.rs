@@ -122,18 +122,18 @@ fn read_group(place: &ValueAt<'_>, has_vlans: bool) -> Result<Group, PlanError> 
         next_hop,
     };
     let mut answers: Vec<_> =
-        own_addresses(&initiator)?.into_iter().map(|it| (0, devices.vlan, it)).collect();
+        client_addresses(&initiator)?.into_iter().map(|it| (0, devices.vlan, it)).collect();
     if let Some(responder) = fields.get("responder") {
         let responder = responder.fields(&SIDE)?;
         let vlan = responder.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
         let vlan = vlan.map(|it| Vlans::from(it as u16));
-        answers.extend(own_addresses(&responder)?.into_iter().map(|it| (1, vlan, it)));
+        answers.extend(client_addresses(&responder)?.into_iter().map(|it| (1, vlan, it)));
     }
     Ok(Group { devices, answers })
 }
 
 /// Returns the addresses that a side answers for and resolves from.
-fn own_addresses(side: &Fields<'_>) -> Result<Vec<IpAddr>, PlanError> {
+fn client_addresses(side: &Fields<'_>) -> Result<Vec<IpAddr>, PlanError> {
     let ipv4 = side.get("src_ip").map(|it| read_address(&it)).transpose()?;
     let ipv6 = side.get("src_ipv6").map(|it| read_ipv6(&it)).transpose()?;
     Ok(ipv4.map(IpAddr::from).into_iter().chain(ipv6.map(IpAddr::from)).collect())
@@ -159,7 +159,7 @@ fn read_next_hop(initiator: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
         return Err(place.error("dst_mac or src_mac as well", "one of them, as in TRex"));
     }
     let is_ipv4 = IpAddr::is_ipv4(&first);
-    let from = own_addresses(initiator)?.into_iter().find(|it| it.is_ipv4() == is_ipv4);
+    let from = client_addresses(initiator)?.into_iter().find(|it| it.is_ipv4() == is_ipv4);
     Ok(Some(NextHop { first, from }))
 }
 

@@ -1,4 +1,4 @@
-//! MAC and IP addresses of an endpoint. An Ethernet may also deliver frames for other stations.
+//! MAC and IP addresses of an endpoint. An Ethernet may also deliver frames for other hosts.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;

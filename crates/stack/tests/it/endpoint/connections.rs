@@ -312,7 +312,7 @@ fn data_is_retransmitted_after_the_program_went_on() {
 }
 
 /// Acts as a router that fragments packets in spite of the "don't fragment" bit.
-fn cut_on_the_way((transmit, receive): &mut (MemoryTransmit, MemoryReceive), mtu: usize) {
+fn truncate_in_transit((transmit, receive): &mut (MemoryTransmit, MemoryReceive), mtu: usize) {
     let mut batch = Vec::new();
     receive.receive(64, &mut batch).unwrap();
     for (identification, received) in (0..).zip(batch) {
@@ -343,9 +343,9 @@ fn fragmented_segments_are_reassembled() {
         let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
         while world.server.counters().closed == 0 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
-            cut_on_the_way(&mut world.up, 576);
+            truncate_in_transit(&mut world.up, 576);
             world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-            cut_on_the_way(&mut world.down, 576);
+            truncate_in_transit(&mut world.down, 576);
             world.now += STEP;
             assert!(world.now < Instant::ZERO + SECOND, "{first}: it does not end");
         }

@@ -617,7 +617,7 @@ fn flows_that_end_at_once_are_replaced_in_the_next_iteration() {
 }
 
 #[test]
-fn surplus_datagrams_start_the_next_flow() {
+fn extra_datagrams_start_the_next_flow() {
     let (buffers, [question, answer]) = buffers();
     let asks: Vec<_> = [send(question); 6].into_iter().chain([receive(3)]).collect();
     let keep = Instruction::ReceiveDatagrams { count: 2, clear: false };

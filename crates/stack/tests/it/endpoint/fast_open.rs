@@ -127,7 +127,7 @@ impl Opened {
 
     /// Asserts that `connections` connections carried all data, and nothing twice.
     #[track_caller]
-    fn assert_said(&self, connections: u64) {
+    fn assert_data(&self, connections: u64) {
         let [client, server] = [&self.world.client, &self.world.server].map(Endpoint::tcp);
         assert_eq!(self.world.client.counters().failed(), 0);
         assert_eq!(client.rcvbyte, connections * u64::from(self.answered));
@@ -146,7 +146,7 @@ fn data_is_on_the_syn_to_a_server_with_a_known_cookie() {
     assert_eq!(opened.steps, [4, 3, 3]);
     let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
     assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 2, 2));
-    opened.assert_said(3);
+    opened.assert_data(3);
     assert_eq!(opened.world.server.tcp().rcvbyte, 3 * u64::from(REQUEST_LENGTH));
     assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
 }
@@ -156,7 +156,7 @@ fn short_response_arrives_a_round_trip_earlier() {
     let mut opened = Opened::with(true, true, 500);
     (0..3).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.steps, [3, 2, 2]);
-    opened.assert_said(3);
+    opened.assert_data(3);
     // Time to first byte: the first connection's data follows the SYN, that of others is on it.
     assert_eq!(opened.world.server.times().time_to_first_byte.count(), 3);
 }
@@ -167,12 +167,12 @@ fn data_of_checking_programs_is_on_the_syn_too() {
     (0..3).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), REQUEST_LENGTH), (Some(8), REQUEST_LENGTH)]);
     assert_eq!(opened.steps, [3, 2, 2]);
-    opened.assert_said(3);
+    opened.assert_data(3);
     assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
     // If the SYN is lost, the data is sent again once the connection is open.
     opened.connect(0..1);
     assert_eq!(opened.syns[3..], [(Some(8), REQUEST_LENGTH), (None, 0)]);
-    opened.assert_said(4);
+    opened.assert_data(4);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn peers_without_fast_open_get_a_normal_handshake() {
         (0..2).for_each(|_| opened.connect(0..0));
         assert_eq!(opened.syns, [(cookie, 0), (cookie, 0)]);
         assert_eq!(opened.steps, [4, 4]);
-        opened.assert_said(2);
+        opened.assert_data(2);
     }
 }
 
@@ -196,7 +196,7 @@ fn data_with_a_wrong_cookie_is_dropped_and_sent_again() {
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), REQUEST_LENGTH), (Some(8), REQUEST_LENGTH)]);
     // It sent its own cookie with the answer.
     assert_eq!(opened.steps, [4, 4, 3]);
-    opened.assert_said(3);
+    opened.assert_data(3);
     assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(REQUEST_LENGTH));
     let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
     assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 1, 1));
@@ -209,7 +209,7 @@ fn lost_syn_is_retransmitted_without_data() {
     opened.connect(0..0);
     opened.connect(0..1);
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), REQUEST_LENGTH), (None, 0)]);
-    opened.assert_said(2);
+    opened.assert_data(2);
     assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(REQUEST_LENGTH));
 }
 
@@ -221,7 +221,7 @@ fn early_response_waits_for_the_syn_ack_retransmission() {
     opened.connect(1..6);
     let server = opened.world.server.tcp();
     assert_eq!((server.rexmttimeo_syn, server.tlpresends), (1, 0));
-    opened.assert_said(2);
+    opened.assert_data(2);
 }
 
 #[test]
@@ -237,5 +237,5 @@ fn unanswered_fast_open_syns_disable_it_for_a_minute() {
     opened.world.now += Duration::from_secs(60);
     (0..2).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.syns[10..], [fast, fast]);
-    opened.assert_said(9);
+    opened.assert_data(9);
 }

@@ -315,7 +315,7 @@ fn rate_skips_flows_at_the_concurrency_limit() {
         });
         assert_eq!(most, 64, "{load:?}");
         let flows = world.client.tally(0).unwrap().flows;
-        assert_eq!(flows.offered, flows.made + flows.skipped, "{load:?}: the shortfall is told");
+        assert_eq!(flows.offered, flows.made + flows.skipped, "{load:?}: the shortfall is counted");
         // The rate does not change: skipped flows are not made up for.
         assert!((900..=1_100).contains(&flows.offered), "{load:?}: {flows:?}");
         assert!((550..=640).contains(&flows.made), "{load:?}: {flows:?}");

@@ -402,7 +402,7 @@ fn device_addresses_belong_to_the_port() {
 }
 
 #[test]
-fn leave_strays_ignores_unmatched_segments() {
+fn unmatched_segments_are_ignored_if_configured() {
     for leaves in [false, true] {
         let mut buffers = Buffers::default();
         let roles = [Transport::Tcp(Default::default()), Transport::Udp];
