@@ -135,10 +135,10 @@ impl ImpairmentSettings {
     /// one key.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        let is_loss_said = self.loss.is_some() || self.burst_loss.is_some();
+        let is_loss_set = self.loss.is_some() || self.burst_loss.is_some();
         Self {
-            loss: if is_loss_said { self.loss } else { other.loss },
-            burst_loss: if is_loss_said { self.burst_loss } else { other.burst_loss },
+            loss: if is_loss_set { self.loss } else { other.loss },
+            burst_loss: if is_loss_set { self.burst_loss } else { other.burst_loss },
             duplicate: self.duplicate.or(other.duplicate),
             corrupt: self.corrupt.or(other.corrupt),
             rate: self.rate.or(other.rate),

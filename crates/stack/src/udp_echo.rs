@@ -135,9 +135,9 @@ mod tests {
                 let payload: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
                 let sent = datagram(ends, &payload);
                 let frame = sent.frame().unwrap();
-                let heard = Datagram::read(&frame, true).unwrap();
-                assert_eq!(heard, sent);
-                let frame = heard.reply().frame().unwrap();
+                let received = Datagram::read(&frame, true).unwrap();
+                assert_eq!(received, sent);
+                let frame = received.reply().frame().unwrap();
                 let answer = Datagram::read(&frame, true).unwrap();
                 assert_eq!((answer.source, answer.destination), (sent.destination, sent.source));
                 assert_eq!((answer.macs.0, answer.macs.1), (sent.macs.1, sent.macs.0));

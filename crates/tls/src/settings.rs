@@ -34,8 +34,8 @@ impl Resume {
     }
 
     /// Returns whether a uniformly distributed 64-bit number falls within the share.
-    pub(crate) const fn has(self, drawn: u64) -> bool {
-        ((drawn >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
+    pub(crate) const fn has(self, random: u64) -> bool {
+        ((random >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
     }
 }
 

@@ -201,10 +201,10 @@ pub(super) fn flag_value(header: &Header, flag: &str) -> u128 {
         Some(Value::Number(number)) => *number,
         _ => {
             let has_items = !header.items.is_empty();
-            let is_given = names.iter().any(|name| {
+            let has_value = names.iter().any(|name| {
                 header.value(name).is_some() || has_items && *name == header.layout.items.name
             });
-            if is_given { 1 } else { *default }
+            if has_value { 1 } else { *default }
         }
     }
 }

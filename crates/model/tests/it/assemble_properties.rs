@@ -139,10 +139,10 @@ fn stacks() -> Vec<Vec<Header>> {
 fn variable_fields(headers: &[Header]) -> Vec<(usize, String, &'static Field)> {
     fn walk(header: &Header, path: &str, found: &mut impl FnMut(String, &'static Field)) {
         for field in header.layout.fields {
-            let is_given = header.values.iter().any(|(name, _)| name == field.name);
+            let has_value = header.values.iter().any(|(name, _)| name == field.name);
             let decides = matches!(field.role, Role::Flag(_))
                 || field.name == "segments_left"
-                || field.presence != layout::Presence::Always && !is_given;
+                || field.presence != layout::Presence::Always && !has_value;
             if !decides && field.kind != ValueKind::Bytes {
                 found(format!("{path}{}", field.name), field);
             }
@@ -255,8 +255,8 @@ proptest! {
     ) {
         let bits = |field: &Field| field.bit_offset..field.bit_offset + field.bits;
         let is_number = |field: &Field| {
-            let is_own = matches!(field.role, Role::OwnNumber(_));
-            field.kind != ValueKind::Bytes && !is_own && field.presence == layout::Presence::Always
+            let is_own_number = matches!(field.role, Role::OwnNumber(_));
+            field.kind != ValueKind::Bytes && !is_own_number && field.presence == layout::Presence::Always
         };
         let plain = |field: &Field| is_number(field) && !matches!(field.role, Role::Flag(_));
         let fields: Vec<&Field> = layout.fields.iter().filter(|field| plain(field)).collect();

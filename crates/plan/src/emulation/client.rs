@@ -203,8 +203,9 @@ fn read_load(place: &ValueAt<'_>) -> Result<Load, PlanError> {
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
     }
-    let beside = ["ramp_up", "limit"].into_iter().find(|name| place.value().get(name).is_some());
-    if let Some(name) = beside {
+    let conflicting =
+        ["ramp_up", "limit"].into_iter().find(|name| place.value().get(name).is_some());
+    if let Some(name) = conflicting {
         let field = place.child(name, &place.value()[name]);
         return Err(field
             .message_error(format!("belongs in the client, next to `load`: move {name} there")));

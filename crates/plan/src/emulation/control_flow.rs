@@ -14,13 +14,13 @@ pub(super) fn check(template: &Template) -> Result<(), PlanError> {
     let client = template.client.as_ref().map(|it| ("client", &it.program));
     let server = template.server.as_ref().map(|it| ("server", &it.program));
     for (side, steps) in client.into_iter().chain(server) {
-        let ways = ControlFlowGraph::of(steps);
+        let graph = ControlFlowGraph::of(steps);
         let Some((place, message)) =
-            ways.find_flow_without_group().or_else(|| ways.find_endless_loop())
+            graph.find_flow_without_group().or_else(|| graph.find_endless_loop())
         else {
             continue;
         };
-        let path = format!("{}.{side}.program{}", template.path, ways.path(place));
+        let path = format!("{}.{side}.program{}", template.path, graph.path(place));
         return Err(PlanError { path, message });
     }
     Ok(())
@@ -46,9 +46,9 @@ struct Node<'a> {
 
 impl<'a> ControlFlowGraph<'a> {
     fn of(steps: &'a [Step]) -> Self {
-        let mut ways = Self::default();
-        ways.add(steps, String::new());
-        ways
+        let mut graph = Self::default();
+        graph.add(steps, String::new());
+        graph
     }
 
     fn add(&mut self, steps: &'a [Step], path: String) {
@@ -78,7 +78,7 @@ impl<'a> ControlFlowGraph<'a> {
     fn next(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
         let Node { step, begin, .. } = &self.places[place];
         let there = |label| self.labels.get(label).copied();
-        let (leap, goes_on) = match step {
+        let (target, goes_on) = match step {
             Step::Jump { to, when: JumpCondition::Always } => (there(to), false),
             Step::Jump { to, .. }
             | Step::DecrementAndJump { to, .. }
@@ -88,7 +88,7 @@ impl<'a> ControlFlowGraph<'a> {
             Step::Reset => (Some(self.places.len()), false),
             _ => (None, true),
         };
-        leap.into_iter().chain(goes_on.then_some(place + 1))
+        target.into_iter().chain(goes_on.then_some(place + 1))
     }
 
     /// Returns whether each place is reachable without passing a step that `stops`.

@@ -583,10 +583,10 @@ fn read_server(
     let addresses = fields.get("addresses").map(|it| read_hosts(&it)).transpose()?;
     let vlans = fields.get("vlans").map_or(Ok(Vec::new()), |it| read_server_vlans(&it))?;
     let first_bytes = fields.get("first_bytes").map(|it| first_bytes::read(&it)).transpose()?;
-    let beside =
+    let conflicting =
         ["addresses", "vlans", "first_bytes"].into_iter().find_map(|name| fields.get(name));
-    if let (None, Some(beside)) = (listen, beside) {
-        return Err(beside.message_error("not allowed with `port: on_demand`: remove it"));
+    if let (None, Some(conflicting)) = (listen, conflicting) {
+        return Err(conflicting.message_error("not allowed with `port: on_demand`: remove it"));
     }
     let stamp = None;
     Ok(Server { transmit, listen, addresses, vlans, first_bytes, program, stamp, tcp, ip })

@@ -22,7 +22,7 @@ pub(super) fn of_settings(device: &Device, frames: &Frames) -> Vec<String> {
     ports(device, &mut notes);
     tags(device, &mut notes);
     copies(device, frames, &mut notes);
-    without_effect(device, &mut notes);
+    note_settings_without_effect(device, &mut notes);
     notes
 }
 
@@ -230,7 +230,7 @@ fn copies(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
     }
 }
 
-fn without_effect(device: &Device, notes: &mut Vec<String>) {
+fn note_settings_without_effect(device: &Device, notes: &mut Vec<String>) {
     let flags = [
         (Flag::VlanRandom, device.vlan.is_none(), "VID_RND", "vlan_id"),
         (Flag::ServiceVlanRandom, device.service_vlan.is_none(), "SVID_RND", "svlan_id"),

@@ -26,7 +26,7 @@ const STEP: usize = 8;
 
 impl Buffer {
     /// Largest size in bytes at which the fill is stored expanded.
-    const WHOLE_MAX: u32 = 1 << 20;
+    const EXPANDED_MAX: u32 = 1 << 20;
 
     /// Largest size in bytes that a connection sends. Sequence numbers of a buffer's bytes, and of
     /// those sent before, must be comparable (RFC 9293 section 3.4).
@@ -40,7 +40,7 @@ impl Buffer {
         let fill = if fill.is_empty() { &counted } else { fill };
         let size = size.max(bytes.len() as u32);
         let mut bytes = bytes.to_vec();
-        if size <= Self::WHOLE_MAX {
+        if size <= Self::EXPANDED_MAX {
             let missing = size as usize - bytes.len();
             bytes.extend(fill.iter().cycle().take(missing));
         }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn copy_returns_any_part_and_its_sum() {
         let literal: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
-        for size in [50, 75, 1_000, Buffer::WHOLE_MAX + 5] {
+        for size in [50, 75, 1_000, Buffer::EXPANDED_MAX + 5] {
             let buffer = Buffer::new(&literal, size, &[1, 2, 3]);
             assert_eq!(buffer.size(), size);
             let byte = |place: usize| match literal.get(place) {

@@ -398,8 +398,8 @@ impl Program {
         let listens = has(|it| matches!(it, Instruction::Listen { .. }));
         let is_good =
             is_good && !(starts_session && counts) && !(reconnects && (starts_session || listens));
-        let has_own = starts_session || contents != Contents::default();
-        let contents = has_own.then(|| Arc::new(contents));
+        let has_contents = starts_session || contents != Contents::default();
+        let contents = has_contents.then(|| Arc::new(contents));
         is_good.then_some(Self { instructions, contents, starts_session, stamp: None })
     }
 

@@ -359,10 +359,10 @@ impl FlowPayload {
                 Some(StepResult::Fails)
             }
             Instruction::Take { rule, .. } => {
-                let own_rule = contents.rules.get(usize::from(rule))?;
+                let framing = contents.rules.get(usize::from(rule))?;
                 self.taken.clear();
                 self.is_done = false;
-                self.reader = Some(Reader::new(own_rule));
+                self.reader = Some(Reader::new(framing));
                 match self.go_on(place, contents, rule, outside) {
                     true => Some(StepResult::Takes),
                     false => Some(StepResult::Fails),

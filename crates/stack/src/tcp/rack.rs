@@ -579,8 +579,8 @@ impl Connection {
     #[cold]
     pub(super) fn expire_probe_timer(&mut self, settings: &Settings, now: Now) {
         self.marks.clear(StateFlags::PROBE_TIMER);
-        let is_under_way = self.disorder.as_ref().is_some_and(|it| it.rack.probe.is_some());
-        if !is_under_way && !self.marks.has(StateFlags::PROBED) {
+        let is_probing = self.disorder.as_ref().is_some_and(|it| it.rack.probe.is_some());
+        if !is_probing && !self.marks.has(StateFlags::PROBED) {
             self.marks.set(StateFlags::TAIL_PROBE_DUE);
             self.restart_retransmission(settings, now);
         }

@@ -137,11 +137,11 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> SegmentOutcome {
-        let without_syn;
+        let stripped;
         let mut segment = segment;
         if segment.flags.contains(Flags::SYN) && segment.sequence == self.initial_receive {
-            without_syn = self.strip_repeated_syn(segment);
-            segment = &without_syn;
+            stripped = self.strip_repeated_syn(segment);
+            segment = &stripped;
         }
         if !self.is_timestamp_good(segment, now, counters)
             || !self.is_acceptable(segment, settings, now, counters)

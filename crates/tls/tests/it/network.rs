@@ -65,8 +65,8 @@ const BOTH: [Version; 2] = [Version::Tls12, Version::Tls13];
 
 /// Generates a self-signed certificate for a name, and its key, in PEM.
 fn certificate_for(name: &str) -> [Vec<u8>; 2] {
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-    [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
+    let certified = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    [certified.cert.pem(), certified.signing_key.serialize_pem()].map(String::into_bytes)
 }
 
 #[test]

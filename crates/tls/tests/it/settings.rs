@@ -11,12 +11,12 @@ const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// Generates a self-signed certificate for a name, and its key, in PEM.
 fn certificate_for(name: &str) -> [Vec<u8>; 2] {
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-    [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
+    let certified = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    [certified.cert.pem(), certified.signing_key.serialize_pem()].map(String::into_bytes)
 }
 
 #[track_caller]
-fn assert_says(result: Result<impl Sized, impl std::fmt::Display>, expected: &str) {
+fn assert_error(result: Result<impl Sized, impl std::fmt::Display>, expected: &str) {
     let Err(error) = result else { panic!("no error, expected {expected:?}") };
     assert!(error.to_string().contains(expected), "{error}");
 }
@@ -26,32 +26,32 @@ fn errors_name_the_found_and_the_expected_value() {
     let ciphers = vec!["TLS_NULL".to_owned()];
     let settings = TlsSettings { ciphers, ..TlsSettings::default() };
     let expected = "found the cipher suite \"TLS_NULL\", expected one of: TLS_AES_256_GCM_SHA384";
-    assert_says(TlsClients::new(&settings), expected);
-    assert_says(TlsServers::new(&settings), expected);
+    assert_error(TlsClients::new(&settings), expected);
+    assert_error(TlsServers::new(&settings), expected);
 
     let ciphers = vec!["TLS_AES_128_GCM_SHA256".to_owned()];
     let versions = vec![Version::Tls12];
     let settings = TlsSettings { ciphers, versions, ..TlsSettings::default() };
-    assert_says(TlsServers::new(&settings), "versions and cipher suites do not match");
+    assert_error(TlsServers::new(&settings), "versions and cipher suites do not match");
 
     let settings = TlsSettings { name: Some("a b".into()), ..TlsSettings::default() };
-    assert_says(TlsClients::new(&settings), "found the name \"a b\", expected a host's name");
+    assert_error(TlsClients::new(&settings), "found the name \"a b\", expected a host's name");
 
     let [chain, key] = certificate_for("own.test");
-    assert_says(Identity::from_pem(b"", &key), "no certificate found");
-    assert_says(Identity::from_pem(&chain, &chain), "no private key found");
+    assert_error(Identity::from_pem(b"", &key), "no certificate found");
+    assert_error(Identity::from_pem(&chain, &chain), "no private key found");
     let [other, _] = certificate_for("other.test");
     let identity = Some(Identity::from_pem(&other, &key).unwrap());
     let settings = TlsSettings { identity, ..TlsSettings::default() };
-    assert_says(TlsServers::new(&settings), "certificate and key cannot be used");
+    assert_error(TlsServers::new(&settings), "certificate and key cannot be used");
 
     let settings = TlsSettings { client_authorities: Some(key.clone()), ..TlsSettings::default() };
-    assert_says(TlsServers::new(&settings), "no CA certificate found");
+    assert_error(TlsServers::new(&settings), "no CA certificate found");
     let client_identity = Some(Identity::from_pem(&other, &key).unwrap());
     let settings = TlsSettings { client_identity, ..TlsSettings::default() };
-    assert_says(TlsClients::new(&settings), "certificate and key cannot be used");
+    assert_error(TlsClients::new(&settings), "certificate and key cannot be used");
     let settings = TlsSettings { authorities: Some(key), ..TlsSettings::default() };
-    assert_says(TlsClients::new(&settings), "no CA certificate found");
+    assert_error(TlsClients::new(&settings), "no CA certificate found");
 }
 
 /// Passes bytes between two sessions for ten flights; `change` may modify each flight.

@@ -221,18 +221,18 @@ impl ProfileSettings {
                 false => (clients, servers, 0, 1),
                 true => (servers, clients, 1, 0),
             };
-            let [is_from_drawn, is_to_drawn] =
+            let [is_from_random, is_to_random] =
                 [transmit, listening].map(|place| entry.pools[place].is_random);
             let client = Client {
                 transmit: pair as usize * 2 + transmit,
                 addresses: Some(from),
-                order: if is_from_drawn { ClientOrder::Random } else { ClientOrder::RoundRobin },
+                order: if is_from_random { ClientOrder::Random } else { ClientOrder::RoundRobin },
                 consecutive_flows: entry.flows_per_client,
                 reuse_after: limit,
                 // The port range of TRex.
                 ports: flow.client_port.map_or(1_024..=64_000, |port| port..=port),
                 servers: to,
-                pairing: if is_to_drawn { Pairing::Random } else { Pairing::RoundRobin },
+                pairing: if is_to_random { Pairing::Random } else { Pairing::RoundRobin },
                 server_port: flow.programs.port,
                 destination: None,
                 devices: self.vlans.map_or_else(Vec::new, |vlans| vlans_by_parity(from, vlans)),
@@ -318,8 +318,8 @@ impl Entry {
                  another port"
             ));
         }
-        let is_drawn = self.pools.iter().any(|pool| pool.is_random);
-        if is_drawn && (self.flows_per_client > 1 || self.limit.is_some()) {
+        let is_random = self.pools.iter().any(|pool| pool.is_random);
+        if is_random && (self.flows_per_client > 1 || self.limit.is_some()) {
             notes
                 .push(format!("{path}: each flow has random addresses, regardless of w and limit"));
         }

@@ -163,9 +163,9 @@ fn fields_of_an_entry_set_addresses_and_ports() {
         assert_eq!(client.addresses.unwrap().first, address(clients), "{words}");
         assert_eq!(client.servers.first, address(servers), "{words}");
         assert_eq!((client.servers.count, client.ports.clone()), (count, ports), "{words}");
-        let is_drawn = words.contains("pool");
-        assert_eq!(client.order == ClientOrder::Random, is_drawn, "{words}");
-        assert_eq!(client.pairing == Pairing::Random, is_drawn, "{words}");
+        let is_random = words.contains("pool");
+        assert_eq!(client.order == ClientOrder::Random, is_random, "{words}");
+        assert_eq!(client.pairing == Pairing::Random, is_random, "{words}");
         assert_eq!(plan.notes, Vec::<String>::new(), "{words}");
     }
 }

@@ -100,8 +100,8 @@ fn each_flag_is_set_and_unset() {
         assert!(!pktgen.show("eth0").expect("a file").contains(&format!(" {shown}  ")), "{name}");
     }
     assert_eq!(result(&device(&["flag !SHARED"]), "eth0"), "OK: flags=0x0");
-    let both_ways = device(&["flag FLOW_SEQ", "flag FLOW_RND"]);
-    assert_eq!(result(&both_ways, "eth0"), format!("OK: flags=0x{SHARED:x}"));
+    let both_flags = device(&["flag FLOW_SEQ", "flag FLOW_RND"]);
+    assert_eq!(result(&both_flags, "eth0"), format!("OK: flags=0x{SHARED:x}"));
     let off = device(&["dst6 2001:db8::1", "flag !IPV6"]);
     assert_eq!(result(&off, "eth0"), format!("OK: flags=0x{SHARED:x}"));
 }

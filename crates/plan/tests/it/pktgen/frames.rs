@@ -225,14 +225,17 @@ fn random_values_stay_below_their_maximum() {
     assert_eq!(random_values(&ports, DESTINATION_PORT, 2), set(10..20));
     let sizes = ["min_pkt_size 64", "max_pkt_size 70", "flag TXSIZE_RND"];
     assert_eq!(random_values(&sizes, 16, 2), set(50..56), "lengths of IPv4");
-    assert_eq!(random_values(&["vlan_id 1", "flag VID_RND"], 14, 2).len(), drawn_of(4096, 4000));
+    assert_eq!(
+        random_values(&["vlan_id 1", "flag VID_RND"], 14, 2).len(),
+        distinct_values_expected(4096, 4000)
+    );
     let one = ["dst_min 10.0.0.10", "dst_max 10.0.0.11", "flag IPDST_RND"];
     assert_eq!(random_values(&one, DESTINATION, 4), set(0x0a00_000a..0x0a00_000b));
 }
 
 /// Returns the number of distinct values among `draws` draws from `of` values. The seed determines
 /// it; it is close to the expected `of * (1 - e^(-draws / of))`.
-fn drawn_of(of: usize, draws: usize) -> usize {
+fn distinct_values_expected(of: usize, draws: usize) -> usize {
     let values = random_values(&["vlan_id 1", "flag VID_RND"], 14, 2);
     let expected = of as f64 * (1.0 - (-(draws as f64) / of as f64).exp());
     assert!((values.len() as f64 - expected).abs() < 100.0, "{} of {expected}", values.len());
@@ -250,8 +253,11 @@ fn random_destinations_exclude_addresses_of_no_host() {
     assert!(addresses.iter().any(|address| address >> 24 > 239));
     assert!(addresses.iter().any(|address| address >> 24 < 127));
     assert!(noted(&lowered(&all), "destinations repeat after"));
-    let beside = ["dst_min 223.255.255.254", "dst_max 239.255.255.255", "flag IPDST_RND"];
-    assert_eq!(random_values(&beside, DESTINATION, 4), BTreeSet::from([0xdfff_fffe, 0xdfff_ffff]));
+    let around_multicast = ["dst_min 223.255.255.254", "dst_max 239.255.255.255", "flag IPDST_RND"];
+    assert_eq!(
+        random_values(&around_multicast, DESTINATION, 4),
+        BTreeSet::from([0xdfff_fffe, 0xdfff_ffff])
+    );
     let none = ["dst_min 224.0.0.1", "dst_max 224.0.0.9", "flag IPDST_RND"];
     let error = device(&none).lower().expect_err("no destination");
     assert_eq!(error, LowerError::NoDestination { device: "eth0".to_owned() });

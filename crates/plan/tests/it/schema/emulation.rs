@@ -89,7 +89,7 @@ fn all_words() -> Value {
         "wait_for_close",
         "reset",
     ]);
-    let own_bytes = json!([
+    let per_flow_payload = json!([
         {"set": {"c": {"counter": 5}}},
         {"set": {"d": {"counter": {"start": 5, "step": 2, "max": 9}}}},
         {"set": {"r": {"random": {"min": 5, "max": 9}}}},
@@ -217,7 +217,7 @@ fn all_words() -> Value {
             {"name": "users", "client": client(json!({
                 "load": {"users": 5, "think_time": {"mean": "1s"}}, "ramp_up": "5s", "program": [],
             }))},
-            {"name": "values", "client": client(json!({"program": own_bytes}))},
+            {"name": "values", "client": client(json!({"program": per_flow_payload}))},
             {"name": "control", "client": client(json!({"program": control}))},
             {
                 "name": "data", "group": "data", "client": client(json!({"program": []})),

@@ -14,7 +14,7 @@ use wirestorm_model::tcp::Settings;
 const KNOWN_MAX: usize = 65_536;
 
 /// Length of the issued cookies in bytes.
-const OWN_LENGTH: usize = 8;
+const COOKIE_LENGTH: usize = 8;
 
 /// Unanswered SYNs with the option in a row, after which the client stops using it for the service.
 /// One may be lost like any other SYN.
@@ -119,7 +119,7 @@ impl FastOpen {
     /// regenerate a valid cookie and compare it against the incoming cookie."
     pub(super) fn cookie_for(&self, key: &FlowKey) -> Cookie {
         let hash = key.with_ports(0, 0).without_vlan().hash64(self.secret);
-        let bytes: [u8; OWN_LENGTH] = hash.to_be_bytes();
+        let bytes: [u8; COOKIE_LENGTH] = hash.to_be_bytes();
         Cookie::of(&bytes).unwrap_or_default()
     }
 

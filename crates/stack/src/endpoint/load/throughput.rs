@@ -181,8 +181,8 @@ impl Throughput {
 
     /// Ends the load, after `received_bytes` were received.
     pub(in crate::endpoint) fn end(&mut self, now: Instant, received_bytes: u64) {
-        let asked_bytes = libm::round(self.target(now) + self.waived) as u64;
-        self.outcome = Some(ThroughputOutcome { target_bytes: asked_bytes, received_bytes });
+        let target_bytes = libm::round(self.target(now) + self.waived) as u64;
+        self.outcome = Some(ThroughputOutcome { target_bytes, received_bytes });
     }
 
     /// Returns the result, once the load has ended.
@@ -471,9 +471,9 @@ mod tests {
         ] {
             let (each, is_in_vain) = flows.receive(megabits * 1_000_000, 50);
             let mean = each[10..].iter().sum::<f64>() / 40.0;
-            let of_asked = mean / megabits as f64;
+            let share_of_target = mean / megabits as f64;
             let case = format!("{megabits} Mb/s of {} bytes: {each:?}", flows.bytes);
-            assert!((0.9..1.1).contains(&of_asked), "{mean} {case}");
+            assert!((0.9..1.1).contains(&share_of_target), "{mean} {case}");
             assert!(!is_in_vain, "{case}");
             // Flows receive several tens of Mb/s each.
             let least = each[3..].iter().copied().fold(f64::MAX, f64::min);

@@ -608,9 +608,9 @@ fn flows_that_end_at_once_are_replaced_in_the_next_iteration() {
     let load = Load::Concurrent(3);
     let client = datagrams(vec![send(question)], client("16.0.0.1", 53, load, None));
     let mut world = World::of(vec![client], vec![], &buffers);
-    for breath in 1..=5 {
+    for iteration in 1..=5 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
-        assert_eq!(world.client.counters().closed, 3 * breath);
+        assert_eq!(world.client.counters().closed, 3 * iteration);
         assert_eq!(world.client.next(), Some(Instant::ZERO));
         world.now += STEP;
     }

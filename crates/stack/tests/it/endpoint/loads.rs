@@ -250,8 +250,8 @@ fn flows_that_end_at_once_are_replaced_once_per_iteration() {
     let sender = Template { transport: Transport::Udp, ..sender };
     let mut world = World::of(vec![sender], vec![], &buffers);
     world.run(Duration::from_millis(1), |now, client| {
-        let breaths = now.as_nanos() / super::world::STEP.as_nanos() + 1;
-        assert!(flows_made(client) <= 2 * breaths, "{} at {now:?}", flows_made(client));
+        let iterations = now.as_nanos() / super::world::STEP.as_nanos() + 1;
+        assert!(flows_made(client) <= 2 * iterations, "{} at {now:?}", flows_made(client));
     });
     assert!(flows_made(&world.client) > 2);
 }

@@ -369,7 +369,7 @@ fn martian_addresses_get_no_answer() {
 #[test]
 fn device_addresses_belong_to_the_port() {
     let link = |last| [&[2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 32][..], &[8, 0]].concat();
-    for (to, counts, is_own) in [
+    for (to, counts, is_to_port) in [
         (1, true, true),
         (32, true, true),
         (35, true, true),
@@ -397,7 +397,7 @@ fn device_addresses_belong_to_the_port() {
         world.server.set_addresses(MacAddress([2, 0, 0, 0, 0, 1]), &[], Vec::new(), &[]);
         world.run(Duration::from_millis(200), |_, _| {});
         let found = (world.client.counters().refused, world.server.unmatched().foreign_mac);
-        assert_eq!(found, (u64::from(is_own), u64::from(!is_own)), "to {to}, {counts}");
+        assert_eq!(found, (u64::from(is_to_port), u64::from(!is_to_port)), "to {to}, {counts}");
     }
 }
 
