@@ -256,7 +256,9 @@ proptest! {
         let bits = |field: &Field| field.bit_offset..field.bit_offset + field.bits;
         let is_number = |field: &Field| {
             let is_own_number = matches!(field.role, Role::OwnNumber(_));
-            field.kind != ValueKind::Bytes && !is_own_number && field.presence == layout::Presence::Always
+            field.kind != ValueKind::Bytes
+                && !is_own_number
+                && field.presence == layout::Presence::Always
         };
         let plain = |field: &Field| is_number(field) && !matches!(field.role, Role::Flag(_));
         let fields: Vec<&Field> = layout.fields.iter().filter(|field| plain(field)).collect();
@@ -285,7 +287,8 @@ proptest! {
         let with = assemble(&[header], &Payload::Zeros, 300).unwrap();
         for field in layout.fields.iter().filter(|field| is_number(field) && field.role != Role::View) {
             let place = with.place(0, field.name).unwrap();
-            let expected = assigned.iter().find(|(other, _)| other == &field).map(|(_, value)| *value);
+            let expected =
+                assigned.iter().find(|(other, _)| other == &field).map(|(_, value)| *value);
             let is_seen_through = assigned.iter().any(|(other, _)| {
                 other.role == Role::View && bits(other).start < bits(field).end
                     && bits(field).start < bits(other).end
@@ -551,7 +554,8 @@ proptest! {
         let assembled = assemble(&headers, &payload, length).unwrap();
         let found = recognise(assembled.frame.clone());
         prop_assert_eq!(&found.frame, &assembled.frame);
-        let identified = headers.iter().take_while(|header| is_identified_by_numbers(header.layout)).count();
+        let identified =
+            headers.iter().take_while(|header| is_identified_by_numbers(header.layout)).count();
         prop_assert!(found.headers.len() >= identified);
         for (index, (recognised, header)) in
             found.headers.iter().zip(&assembled.headers).enumerate().take(identified)

@@ -9,8 +9,8 @@ pub(super) const SIZE_MAX: u64 = 1 << 30;
 /// Maximum number of bytes that a step sends.
 pub(super) const SEND_BYTES_MAX: u64 = u32::MAX as u64;
 
-/// Reads the fields `size` and `fill` of a payload that has `text_length` bytes of text. Returns the
-/// size and the fill pattern.
+/// Reads the fields `size` and `fill` of a payload that has `text_length` bytes of text. Returns
+/// the size and the fill pattern.
 ///
 /// # Errors
 /// The size is less than `text_length` or more than `most`, or the payload is empty.

@@ -10,8 +10,8 @@ pub(super) struct Headers(Vec<(String, String)>);
 
 impl Headers {
     /// Merges the plan's fields `planned` into the default fields `usual`: they replace fields of
-    /// the same name, or follow the others. A field in `determined` is an error, since other keys of
-    /// the plan determine it.
+    /// the same name, or follow the others. A field in `determined` is an error, since other keys
+    /// of the plan determine it.
     pub(super) fn read(
         planned: Option<ValueAt<'_>>,
         usual: &[(&str, &str)],
