@@ -133,18 +133,18 @@ impl Line {
     /// Returns the delay including jitter.
     fn delay(&self, copy: u64, number: u64) -> Duration {
         let delay = self.impairment.delay;
-        let drawn = |part| draw(self.draw(Draw::Jitter, copy, number), part);
+        let random = |part| draw(self.draw(Draw::Jitter, copy, number), part);
         // Draw from a range of twice the spread, then subtract the spread.
         let (more, less) = match self.impairment.jitter {
             Jitter::None => return delay,
             Jitter::Uniform(most) => {
                 let most = most.as_nanos();
-                (below(drawn(0), most.saturating_mul(2).saturating_add(1)), most)
+                (below(random(0), most.saturating_mul(2).saturating_add(1)), most)
             }
             // The sum of twelve uniform numbers from 0 to 1 has a mean of 6 and a variance of 1.
             Jitter::Normal(deviation) => {
                 let deviation = deviation.as_nanos();
-                let sum: u64 = (0..12).map(|part| drawn(part) >> 32).sum();
+                let sum: u64 = (0..12).map(|part| random(part) >> 32).sum();
                 let more = (u128::from(sum) * u128::from(deviation)) >> 32;
                 (more as u64, deviation.saturating_mul(6))
             }
@@ -163,8 +163,8 @@ impl Line {
 }
 
 /// Scales a 64-bit draw to a number below `end`.
-const fn below(drawn: u64, end: u64) -> u64 {
-    ((drawn as u128 * end as u128) >> 64) as u64
+const fn below(random: u64, end: u64) -> u64 {
+    ((random as u128 * end as u128) >> 64) as u64
 }
 
 /// Bottleneck with its queue.

@@ -280,8 +280,8 @@ impl Sequence {
 
     /// Returns the first arrival after `number`, which is missing and within the window.
     fn gap_before(&self, number: u64) -> Skip {
-        let kept = self.counters.gaps.min(self.skips.len() as u64);
-        let (mut low, mut high) = (self.counters.gaps - kept, self.counters.gaps);
+        let recorded = self.counters.gaps.min(self.skips.len() as u64);
+        let (mut low, mut high) = (self.counters.gaps - recorded, self.counters.gaps);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.skips[self.skip_place(middle)].number < number {
@@ -443,15 +443,15 @@ mod tests {
 
     #[test]
     fn gaps_of_any_size_clear_old_marks() {
-        for leap in 1..300 {
+        for skip in 1..300 {
             let mut sequence = Sequence::new(128);
             (0..200).for_each(|number| _ = sequence.note(number, Instant::ZERO));
-            sequence.note(199 + leap, Instant::ZERO);
-            for number in 200 + leap - 128..200 + leap {
-                let came = number < 200 || number == 199 + leap;
-                assert_eq!(sequence.has_arrived(number), came, "{number} after {leap}");
+            sequence.note(199 + skip, Instant::ZERO);
+            for number in 200 + skip - 128..200 + skip {
+                let came = number < 200 || number == 199 + skip;
+                assert_eq!(sequence.has_arrived(number), came, "{number} after {skip}");
             }
-            assert!(!sequence.has_arrived(200 + leap - 129));
+            assert!(!sequence.has_arrived(200 + skip - 129));
         }
     }
 
@@ -468,8 +468,8 @@ mod tests {
 
     #[test]
     fn window_is_clamped_to_its_limits() {
-        for (asked, window) in [(0, 64), (65, 128), (4_096, 4_096), (usize::MAX, 1 << 20)] {
-            assert_eq!(Sequence::new(asked).window(), window);
+        for (requested, window) in [(0, 64), (65, 128), (4_096, 4_096), (usize::MAX, 1 << 20)] {
+            assert_eq!(Sequence::new(requested).window(), window);
         }
     }
 }

@@ -316,8 +316,8 @@ impl<F: Feed> Worker<F> {
         now: Instant,
         mut outputs: Outputs<'_, P>,
     ) -> Result<Breath, PortError> {
-        let given = |worker: &Self| worker.counters.iter().map(|it| it.packets).sum::<u64>();
-        let before = given(self);
+        let packets = |worker: &Self| worker.counters.iter().map(|it| it.packets).sum::<u64>();
+        let before = packets(self);
         let state = self.fill(now, &mut outputs);
         if let Some(log) = &mut self.sent_log
             && !log.hashes.is_empty()
@@ -328,7 +328,7 @@ impl<F: Feed> Worker<F> {
         for port in outputs.ports {
             port.flush()?;
         }
-        Ok(Breath { frames: (given(self) - before) as usize, state })
+        Ok(Breath { frames: (packets(self) - before) as usize, state })
     }
 
     /// Returns the counters so far.

@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn truncated_file_is_rejected_at_every_length() {
-        let whole = file(9, "comment", &[0xff; 3]);
-        for length in 0..whole.len() {
-            assert!(CacheFile::parse(&whole[..length]).is_err(), "{length} bytes");
+        let bytes = file(9, "comment", &[0xff; 3]);
+        for length in 0..bytes.len() {
+            assert!(CacheFile::parse(&bytes[..length]).is_err(), "{length} bytes");
         }
-        let error = CacheFile::parse(&whole[..33]).unwrap_err();
+        let error = CacheFile::parse(&bytes[..33]).unwrap_err();
         assert_eq!(error, CacheError::Truncated { found: 33, expected: 34, packets: 9 });
         let boundless = file(u64::MAX, "", &[0xff; 3]);
         assert!(matches!(CacheFile::parse(&boundless), Err(CacheError::Truncated { .. })));

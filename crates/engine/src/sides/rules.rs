@@ -103,19 +103,19 @@ impl Sides {
         let fragment = fragment(data, dissection);
         // A later fragment has no transport header to examine.
         let is_auto = matches!(self.options.rule, SideRule::Auto) && fragment != Fragment::Later;
-        let said = if is_auto { client_by_packet(key, data, dissection) } else { None };
+        let detected = if is_auto { client_by_packet(key, data, dissection) } else { None };
         let guessed = if is_auto { client_by_port(key) } else { None };
-        let client = self.remember(key, said, guessed.unwrap_or(Client::Sender));
+        let client = self.remember(key, detected, guessed.unwrap_or(Client::Sender));
         if fragment == Fragment::First {
             // Later fragments have no ports; they follow the first one.
-            let without_ports = key.with_ports(0, 0);
-            self.remember(&without_ports, Some(client), client);
+            let portless = key.with_ports(0, 0);
+            self.remember(&portless, Some(client), client);
         }
         client
     }
 
     /// Looks up the client of the conversation, and stores or updates it.
-    fn remember(&mut self, key: &FlowKey, said: Option<Client>, guess: Client) -> Client {
+    fn remember(&mut self, key: &FlowKey, detected: Option<Client>, guess: Client) -> Client {
         let conversation = key.conversation();
         let is_turned = conversation != *key;
         let seen_from_key = |client: Client| if is_turned { client.other() } else { client };
@@ -123,7 +123,7 @@ impl Sides {
         let is_full = self.conversations.len() >= self.options.conversations_max;
         if is_full && self.conversations.find(hash, |entry| entry.key == conversation).is_none() {
             self.overflowed += 1;
-            return said.unwrap_or_else(|| client_by_higher_port(key));
+            return detected.unwrap_or_else(|| client_by_higher_port(key));
         }
         let entry = self.conversations.entry(
             hash,
@@ -133,14 +133,14 @@ impl Sides {
         match entry {
             Entry::Occupied(mut entry) => {
                 let entry = entry.get_mut();
-                if let Some(said) = said {
-                    entry.source_is_client = seen_from_key(said) == Client::Sender;
+                if let Some(detected) = detected {
+                    entry.source_is_client = seen_from_key(detected) == Client::Sender;
                 }
                 let client = if entry.source_is_client { Client::Sender } else { Client::Receiver };
                 seen_from_key(client)
             }
             Entry::Vacant(entry) => {
-                let client = said.unwrap_or(guess);
+                let client = detected.unwrap_or(guess);
                 let source_is_client = seen_from_key(client) == Client::Sender;
                 entry.insert(Conversation { key: conversation, source_is_client });
                 client

@@ -403,8 +403,8 @@ fn clear_signature(frame: &mut [u8]) {
     }
 }
 
-fn clamp_length(asked: u128, length_max: usize) -> usize {
-    usize::try_from(asked).unwrap_or(usize::MAX).clamp(FRAME_LENGTH_MIN, length_max)
+fn clamp_length(length: u128, length_max: usize) -> usize {
+    usize::try_from(length).unwrap_or(usize::MAX).clamp(FRAME_LENGTH_MIN, length_max)
 }
 
 /// Returns the words that a checksum covers and earlier steps write, without its own field; `None`

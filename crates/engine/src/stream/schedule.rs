@@ -21,7 +21,7 @@ pub(super) struct StreamSchedule {
     /// Number of this worker's frames after the current one with gaps of `own`.
     quick: u64,
     /// Gap between two frames of this worker.
-    own: FixedStepTicker,
+    ticker: FixedStepTicker,
     walk: Box<FrameSchedule>,
 }
 
@@ -99,7 +99,7 @@ impl StreamSchedule {
         let mut emission = Self {
             due,
             quick: 0,
-            own: FixedStepTicker::ZERO_STEP,
+            ticker: FixedStepTicker::ZERO_STEP,
             walk: Box::new(FrameSchedule {
                 transmission: *transmission,
                 workers: share.workers,
@@ -133,7 +133,7 @@ impl StreamSchedule {
     pub(super) fn advance(&mut self, length: usize, maker: &FrameBuilder) -> After {
         if self.quick > 0 {
             self.quick -= 1;
-            self.due = self.due.saturating_add(self.own.step());
+            self.due = self.due.saturating_add(self.ticker.step());
             return After::Frame;
         }
         self.advance_by_walking(length, maker)
@@ -213,7 +213,7 @@ impl StreamSchedule {
         if let Gaps::Even(Steps::Steady(ticker)) = &mut walk.gaps
             && walk.quick > 0
         {
-            *ticker = ticker.with_remainder_of(self.own);
+            *ticker = ticker.with_remainder_of(self.ticker);
         }
         (self.quick, walk.quick) = (0, 0);
     }
@@ -222,23 +222,23 @@ impl StreamSchedule {
     fn count_quick_steps(&mut self, maker: &FrameBuilder) {
         let walk = &mut *self.walk;
         let speed = walk.transmission.speed;
-        let own = match &walk.gaps {
+        let ticker = match &walk.gaps {
             Gaps::None => Some(FixedStepTicker::ZERO_STEP),
             Gaps::Even(Steps::Steady(ticker)) if walk.workers == 1 => Some(*ticker),
             Gaps::Even(Steps::Steady(ticker)) => {
-                Gaps::steady(speed, maker, walk.workers).map(|own| own.with_remainder_of(*ticker))
+                Gaps::steady(speed, maker, walk.workers).map(|it| it.with_remainder_of(*ticker))
             }
             _ => None,
         };
-        let Some(own) = own else { return };
+        let Some(ticker) = ticker else { return };
         let steps = if walk.left != u64::MAX {
             walk.left.saturating_sub(1) / walk.workers
         } else if walk.end != Instant::MAX {
-            own.steps_before(walk.end.saturating_since(self.due))
+            ticker.steps_before(walk.end.saturating_since(self.due))
         } else {
             u64::MAX
         };
-        self.own = own;
+        self.ticker = ticker;
         (self.quick, walk.quick) = (steps, steps);
     }
 }
@@ -293,8 +293,8 @@ impl Gaps {
                 Self::Drawn { mean: 1e9 / rate.per_second(), layer, seed, rest: 0.0 }
             }
             GapDistribution::OnOff { on, off } => {
-                let whole = on.as_nanos().saturating_add(off.as_nanos());
-                let rate = rate.scaled(whole, on.as_nanos()).unwrap_or(rate);
+                let period = on.as_nanos().saturating_add(off.as_nanos());
+                let rate = rate.scaled(period, on.as_nanos()).unwrap_or(rate);
                 let within = Steps::new(rate, layer, maker);
                 Self::OnOff { within, on, off, elapsed: Duration::ZERO }
             }
@@ -322,9 +322,9 @@ impl Gaps {
                 let uniform = ((draw(*seed, number) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 let units = layer.map_or(1, |layer| bits(length_of(number), layer));
                 let gap = *mean * units as f64 * -libm::log(uniform) + *rest;
-                let whole = libm::floor(gap);
-                *rest = gap - whole;
-                Duration::from_nanos(whole as u64)
+                let floor = libm::floor(gap);
+                *rest = gap - floor;
+                Duration::from_nanos(floor as u64)
             }
             Self::OnOff { within, on, off, elapsed } => {
                 let mut gap = within.step(number, length_of);

@@ -103,8 +103,8 @@ impl OutgoingPacket {
     }
 
     fn port(&self, tunnel: &Tunnel) -> u16 {
-        let own = tunnel.source_port.map(u16::from);
-        own.or(self.source_port).unwrap_or(gtpu::PORT)
+        let source_port = tunnel.source_port.map(u16::from);
+        source_port.or(self.source_port).unwrap_or(gtpu::PORT)
     }
 
     /// Writes the outer IP header; returns the sum of the datagram's pseudo header.
@@ -216,15 +216,15 @@ impl<'a> Arrived<'a> {
         if datagram.destination_port() != gtpu::PORT {
             return Err(|counters| &mut counters.other_port);
         }
-        let whole = transport.get(..datagram.length().into()).ok_or(TRUNCATED)?;
+        let datagram_bytes = transport.get(..datagram.length().into()).ok_or(TRUNCATED)?;
         let is_covered = datagram.checksum() != 0;
         if let Some(pseudo_header) = pseudo_header
             && is_covered
-            && checksum::combine(pseudo_header, checksum::sum(whole)) != CHECKSUM_GOOD
+            && checksum::combine(pseudo_header, checksum::sum(datagram_bytes)) != CHECKSUM_GOOD
         {
             return Err(|counters| &mut counters.bad_checksum);
         }
-        let message = whole.get(udp::HEADER_LENGTH..).ok_or(TRUNCATED)?;
+        let message = datagram_bytes.get(udp::HEADER_LENGTH..).ok_or(TRUNCATED)?;
         let message = gtpu::Packet::new(message).map_err(|_| TRUNCATED)?;
         if !message.is_g_pdu() {
             return Err(|counters| &mut counters.other_message);
@@ -306,7 +306,7 @@ impl<'a> InnerPacket<'a> {
         is_covered: bool,
     ) -> Result<Self, DropReason> {
         const BAD: DropReason = |counters| &mut counters.inner_not_ip;
-        let (is_ipv4, is_whole, own) = match packet.first().ok_or(BAD)? >> 4 {
+        let (is_ipv4, is_whole, packet_class) = match packet.first().ok_or(BAD)? >> 4 {
             4 => {
                 let packet = ipv4::Packet::new(packet).map_err(|_| BAD)?;
                 (true, packet.is_whole(), packet.type_of_service())
@@ -320,7 +320,7 @@ impl<'a> InnerPacket<'a> {
         if !is_whole {
             return Err(BAD);
         }
-        let inner = own & ECN;
+        let inner = packet_class & ECN;
         let ecn = decapsulated_ecn(inner, class & ECN).ok_or::<DropReason>(NOT_ECN_CAPABLE)?;
         let ecn = Some(ecn).filter(|ecn| *ecn != inner);
         Ok(Self { link, packet, is_ipv4, ecn, is_covered })
