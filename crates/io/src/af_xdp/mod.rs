@@ -338,9 +338,9 @@ impl AfXdp {
             Direction::Both => link.queues.receive.min(link.queues.transmit),
         };
         let queues = options.queues.unwrap_or(found.saturating_sub(options.first_queue).max(1));
-        let asked = options.first_queue.saturating_add(queues - 1);
-        if asked >= found {
-            return Err(AfXdpError::NoSuchQueue { interface, requested: asked, found });
+        let requested = options.first_queue.saturating_add(queues - 1);
+        if requested >= found {
+            return Err(AfXdpError::NoSuchQueue { interface, requested, found });
         }
         options.interface.namespace.enter(|| Self::open_here(options, &link, queues, place))?
     }

@@ -103,8 +103,8 @@ impl PcapReceive {
     fn read(&mut self, at_least: usize) -> Result<bool, PortError> {
         self.bytes.drain(..self.start);
         self.start = 0;
-        let wanted = at_least.max(READ_BYTES).saturating_sub(self.bytes.len()) as u64;
-        let read = (&self.file).take(wanted).read_to_end(&mut self.bytes);
+        let length = at_least.max(READ_BYTES).saturating_sub(self.bytes.len()) as u64;
+        let read = (&self.file).take(length).read_to_end(&mut self.bytes);
         read.map_err(|error| self.error(&error))?;
         Ok(self.bytes.len() >= at_least)
     }

@@ -19,7 +19,7 @@ struct Control {
     time_header: libc::cmsghdr,
     time: libc::timespec,
     header: libc::cmsghdr,
-    told: libc::tpacket_auxdata,
+    auxdata: libc::tpacket_auxdata,
 }
 
 /// Control messages that the kernel delivers with each message.
@@ -49,28 +49,29 @@ pub(super) struct Messages {
     iovecs: Box<[libc::iovec]>,
     controls: Box<[Control]>,
     headers: Box<[libc::mmsghdr]>,
-    told: ControlMessages,
+    control_messages: ControlMessages,
 }
 
 // SAFETY: the pointers refer to the value's own boxes, and to frames that each call sets anew.
 unsafe impl Send for Messages {}
 
 impl Messages {
-    /// Creates messages for sending, or for receiving with the control messages `told`.
-    pub(super) fn new(told: ControlMessages) -> Self {
+    /// Creates messages for sending, or for receiving with `control_messages`.
+    pub(super) fn new(control_messages: ControlMessages) -> Self {
         let mut messages = Self {
             iovecs: vec![libc::iovec::zeroed(); MESSAGES_MAX].into_boxed_slice(),
             controls: vec![Control::zeroed(); MESSAGES_MAX].into_boxed_slice(),
             headers: vec![libc::mmsghdr::zeroed(); MESSAGES_MAX].into_boxed_slice(),
-            told,
+            control_messages,
         };
         let places = messages.iovecs.iter_mut().zip(&mut messages.controls);
         for (row, (piece, control)) in messages.headers.iter_mut().zip(places) {
             row.msg_hdr.msg_iov = piece;
             row.msg_hdr.msg_iovlen = 1;
-            if told != ControlMessages::Nothing {
+            if control_messages != ControlMessages::Nothing {
                 let control = std::ptr::from_mut(control);
-                row.msg_hdr.msg_control = control.cast::<u8>().wrapping_add(told.start()).cast();
+                row.msg_hdr.msg_control =
+                    control.cast::<u8>().wrapping_add(control_messages.start()).cast();
             }
         }
         messages
@@ -106,7 +107,8 @@ impl Messages {
         let places = self.iovecs.iter_mut().zip(&mut self.headers);
         for ((piece, row), buffer) in places.zip(buffers) {
             *piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-            row.msg_hdr.msg_controllen = (size_of::<Control>() - self.told.start()) as _;
+            row.msg_hdr.msg_controllen =
+                (size_of::<Control>() - self.control_messages.start()) as _;
             count += 1;
         }
         let (rows, flags) = (self.headers.as_mut_ptr(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
@@ -125,11 +127,12 @@ impl Messages {
 
     /// Metadata of the frame in message `place`; `None` if the kernel delivered none.
     pub(super) fn metadata(&self, place: usize) -> Option<&libc::tpacket_auxdata> {
-        const NEEDED: usize = offset_of!(Control, told) + size_of::<libc::tpacket_auxdata>();
-        let Control { header, told, .. } = &self.controls[place];
-        let is_there = self.told.start() + self.headers[place].msg_hdr.msg_controllen >= NEEDED
+        const NEEDED: usize = offset_of!(Control, auxdata) + size_of::<libc::tpacket_auxdata>();
+        let Control { header, auxdata, .. } = &self.controls[place];
+        let is_present = self.control_messages.start() + self.headers[place].msg_hdr.msg_controllen
+            >= NEEDED
             && (header.cmsg_level, header.cmsg_type) == (libc::SOL_PACKET, libc::PACKET_AUXDATA);
-        is_there.then_some(told)
+        is_present.then_some(auxdata)
     }
 
     /// Arrival time of the frame in message `place`, in nanoseconds of `CLOCK_REALTIME`; `None`
@@ -137,11 +140,11 @@ impl Messages {
     pub(super) fn time(&self, place: usize) -> Option<u64> {
         const NEEDED: usize = offset_of!(Control, header);
         let Control { time_header, time, .. } = &self.controls[place];
-        let is_there = self.told == ControlMessages::MetadataAndTime
+        let is_present = self.control_messages == ControlMessages::MetadataAndTime
             && self.headers[place].msg_hdr.msg_controllen >= NEEDED
             && (time_header.cmsg_level, time_header.cmsg_type)
                 == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
-        is_there.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+        is_present.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 }
 

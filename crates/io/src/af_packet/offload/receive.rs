@@ -58,13 +58,13 @@ impl Buffer {
 }
 
 /// VLAN tag that the kernel removed from a frame, as TPID and TCI.
-fn tag(told: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_BYTES]> {
-    if told.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+fn tag(auxdata: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_BYTES]> {
+    if auxdata.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }
-    let is_known = told.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-    let kind = if is_known { told.tp_vlan_tpid } else { VLAN_ETHER_TYPE };
-    let ([a, b], [c, d]) = (kind.to_be_bytes(), told.tp_vlan_tci.to_be_bytes());
+    let is_known = auxdata.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+    let kind = if is_known { auxdata.tp_vlan_tpid } else { VLAN_ETHER_TYPE };
+    let ([a, b], [c, d]) = (kind.to_be_bytes(), auxdata.tp_vlan_tci.to_be_bytes());
     Some([a, b, c, d])
 }
 
@@ -135,12 +135,12 @@ impl OffloadReceive {
     fn open_with(
         options: &AfPacketOptions,
         fetched: FetchExtent,
-        told: ControlMessages,
+        control_messages: ControlMessages,
     ) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
         attach_filter(&socket, &options.filter)
             .map_err(options.system("attaching the filter (is it a valid program?)"))?;
-        if told == ControlMessages::MetadataAndTime {
+        if control_messages == ControlMessages::MetadataAndTime {
             socket
                 .set_option(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
                 .map_err(options.system("setting SO_TIMESTAMPNS"))?;
@@ -160,9 +160,9 @@ impl OffloadReceive {
             .set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room)
             .or_else(|_| socket.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, &room))
             .map_err(options.system("setting SO_RCVBUF"))?;
-        let hearing = BoundSocket::bind(options, socket, &link, libc::ETH_P_ALL as u16)?;
-        let messages = Messages::new(told);
-        Ok(Self::new(options, &link, hearing, Source::Socket { messages, bytes_max }))
+        let bound = BoundSocket::bind(options, socket, &link, libc::ETH_P_ALL as u16)?;
+        let messages = Messages::new(control_messages);
+        Ok(Self::new(options, &link, bound, Source::Socket { messages, bytes_max }))
     }
 
     /// Attaches a BPF program to the interface's ingress that copies frames into a ring, of long
@@ -176,16 +176,16 @@ impl OffloadReceive {
     /// `CAP_PERFMON` or `CAP_NET_ADMIN`.
     pub fn open_ring(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
-        let hearing = BoundSocket::bind(options, socket, &link, RESERVED_ETHER_TYPE)?;
+        let bound = BoundSocket::bind(options, socket, &link, RESERVED_ETHER_TYPE)?;
         let ingress = Ingress::attach(&options.interface, &link)
             .map_err(options.system("attaching a program to its ingress"))?;
-        Ok(Self::new(options, &link, hearing, Source::Ring(Box::new(ingress))))
+        Ok(Self::new(options, &link, bound, Source::Ring(Box::new(ingress))))
     }
 
-    fn new(options: &AfPacketOptions, link: &Link, hearing: BoundSocket, source: Source) -> Self {
+    fn new(options: &AfPacketOptions, link: &Link, bound: BoundSocket, source: Source) -> Self {
         let frame_length_max = link.frame_length_max();
         Self {
-            bound: hearing,
+            bound,
             source,
             frames: Frames {
                 free: (0..FRAMES as u32).rev().map(Buffer::new).collect(),
@@ -224,15 +224,15 @@ impl OffloadReceive {
 }
 
 impl Frames {
-    /// Fetches at most `wanted` messages from the socket.
+    /// Fetches at most `count_max` messages from the socket.
     fn fill_from_socket(
         &mut self,
         socket: &Socket,
         (messages, bytes_max): (&mut Messages, usize),
-        wanted: usize,
+        count_max: usize,
         batch: &mut Vec<Received>,
     ) -> io::Result<usize> {
-        let first = self.free.len() - wanted;
+        let first = self.free.len() - count_max;
         let room = HEADROOM - VIRTIO_HEADER_BYTES..HEADROOM + bytes_max;
         let rooms = self.free[first..].iter_mut().rev().map(|it| &mut it.bytes[room.clone()]);
         let count = messages.receive(socket, rooms)?;
@@ -249,23 +249,23 @@ impl Frames {
         Ok(count)
     }
 
-    /// Reads at most `wanted` frames from the ring.
+    /// Reads at most `count_max` frames from the ring.
     fn fill_from_ring(
         &mut self,
         ingress: &mut Ingress,
-        wanted: usize,
+        count_max: usize,
         batch: &mut Vec<Received>,
     ) -> usize {
         let arrival = clock::now();
-        for count in 0..wanted {
+        for count in 0..count_max {
             let Some(arrived) = ingress.next() else { return count };
             let Some(mut buffer) = self.free.pop() else { return count };
             let present = arrived.bytes();
             buffer.bytes[HEADROOM..][..present.len()].copy_from_slice(present);
-            let told = (arrived.offloads(), arrival);
-            batch.push(self.deliver(buffer, arrived.length(), arrived.tag(), told));
+            let metadata = (arrived.offloads(), arrival);
+            batch.push(self.deliver(buffer, arrived.length(), arrived.tag(), metadata));
         }
-        wanted
+        count_max
     }
 
     /// Delivers the frame in a buffer and restores the VLAN tag that the kernel removed.
@@ -299,25 +299,25 @@ impl Receive for OffloadReceive {
     }
 
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
-        let Self { bound: hearing, source, frames, .. } = self;
-        let wanted = room.min(frames.free.len()).min(MESSAGES_MAX);
-        if wanted == 0 {
+        let Self { bound, source, frames, .. } = self;
+        let count_max = room.min(frames.free.len()).min(MESSAGES_MAX);
+        if count_max == 0 {
             return Ok(0);
         }
         let count = match source {
             Source::Socket { messages, bytes_max } => {
                 let messages = (messages, *bytes_max);
-                frames.fill_from_socket(&hearing.socket, messages, wanted, batch)
+                frames.fill_from_socket(&bound.socket, messages, count_max, batch)
             }
-            Source::Ring(ingress) => match frames.fill_from_ring(ingress, wanted, batch) {
+            Source::Ring(ingress) => match frames.fill_from_ring(ingress, count_max, batch) {
                 // An empty ring may mean that the interface is down or gone.
-                0 => return hearing.check().map(|()| 0),
+                0 => return bound.check().map(|()| 0),
                 count => Ok(count),
             },
         };
         count.or_else(|reason| match reason.raw_os_error() {
             None | Some(libc::EAGAIN | libc::EINTR) => Ok(0),
-            Some(error) => Err(hearing.port_error(error)),
+            Some(error) => Err(bound.port_error(error)),
         })
     }
 
