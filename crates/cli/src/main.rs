@@ -108,9 +108,9 @@ fn main() -> ExitCode {
         Err(error) => suggestions::with_suggestions(error, &mut command, &arguments).exit(),
     };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let given = matches.subcommand().map_or(&matches, |(_, given)| given);
+    let subcommand = matches.subcommand().map_or(&matches, |(_, subcommand)| subcommand);
     match cli.command {
-        Command::Replay(flags) => replay::run(&flags, given),
+        Command::Replay(flags) => replay::run(&flags, subcommand),
         Command::Run(flags) => traffic::run::run(&flags),
         Command::Send(mut flags) => traffic::send::run(&mut flags),
         Command::Sim(flags) => traffic::sim::run(&flags),

@@ -72,7 +72,7 @@ pub(crate) struct PingFlags {
 /// Runs the command.
 pub(crate) fn run(flags: &PingFlags) -> ExitCode {
     let prepared = prepare(flags);
-    let (mut station, options) = match prepared {
+    let (mut host, options) = match prepared {
         Ok(prepared) => prepared,
         Err(message) => {
             eprintln!("wirestorm: {message}");
@@ -80,7 +80,7 @@ pub(crate) fn run(flags: &PingFlags) -> ExitCode {
         }
     };
     let stop = Signals::catch().stop_flag();
-    let announced = if flags.announce { station.announce() } else { Ok(()) };
+    let announced = if flags.announce { host.announce() } else { Ok(()) };
     let show = |reply: &PingReply| {
         if !flags.json {
             let damage = if reply.intact { "" } else { ", DAMAGED" };
@@ -94,7 +94,7 @@ pub(crate) fn run(flags: &PingFlags) -> ExitCode {
         }
     };
     let outcome =
-        announced.map_err(HostError::from).and_then(|()| ping(&mut station, &options, &stop, show));
+        announced.map_err(HostError::from).and_then(|()| ping(&mut host, &options, &stop, show));
     match outcome {
         Ok(report) => {
             print_report(&report, flags.json);
@@ -134,8 +134,8 @@ fn prepare(flags: &PingFlags) -> Result<(PacketSocketHost, PingOptions), String>
         patience: time("--timeout", &flags.timeout)?,
         payload: flags.size,
     };
-    let station = PacketSocketHost::open(&flags.interface, addresses, flags.gateway.clone());
-    Ok((station.map_err(|error| error.to_string())?, options))
+    let host = PacketSocketHost::open(&flags.interface, addresses, flags.gateway.clone());
+    Ok((host.map_err(|error| error.to_string())?, options))
 }
 
 fn print_report(report: &PingReport, json: bool) {

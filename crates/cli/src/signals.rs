@@ -39,10 +39,10 @@ impl Signals {
     /// Starts to catch the signals.
     pub(crate) fn catch() -> Self {
         let signals = Self::default();
-        let own = signals.clone();
+        let handler = signals.clone();
         let caught = iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCONT, SIGTSTP]);
         let started = caught.and_then(|mut caught| {
-            let listen = move || caught.forever().for_each(|signal| own.handle(signal));
+            let listen = move || caught.forever().for_each(|signal| handler.handle(signal));
             std::thread::Builder::new().name("signals".into()).spawn(listen)
         });
         if let Err(error) = started {

@@ -231,7 +231,7 @@ pub(crate) fn read_watch_options(
 
 /// The plan, and the duration that it has by default.
 fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), String> {
-    let asked = trex::ProfileArguments { tunables: &flags.tunables, direction: 0, port_id: 0 };
+    let arguments = trex::ProfileArguments { tunables: &flags.tunables, direction: 0, port_id: 0 };
     let options = || StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
     let name = flags.plan.display();
     let file = open(&flags.plan)?;
@@ -239,7 +239,7 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
     if file.kind() == PlanKind::Streams {
         return of_flows();
     }
-    match load(&flags.plan, file, PlanKind::Emulation, &asked)? {
+    match load(&flags.plan, file, PlanKind::Emulation, &arguments)? {
         LoadedPlan::Emulation(plan) => check_options(flags).map(|()| (plan, None)),
         LoadedPlan::Streams(_) => of_flows(),
         LoadedPlan::Trex(Profile::Stateful(json)) => {

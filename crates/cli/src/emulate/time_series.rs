@@ -64,10 +64,10 @@ fn cells(f: &mut Formatter<'_>, series: &FlowSeries, first: usize, count: usize)
         return row(f, ["-"; 5].map(str::to_owned));
     }
     let sum = |values: &[u64]| values[first..end].iter().sum::<u64>() as f64;
-    let whole = (end - first) as f64 * series.interval_s;
+    let total = (end - first) as f64 * series.interval_s;
     let shorter =
         if end == series.opened.len() { series.interval_s - series.last_interval_s } else { 0.0 };
-    let seconds = (whole - shorter).max(1e-9);
+    let seconds = (total - shorter).max(1e-9);
     row(
         f,
         [

@@ -169,9 +169,9 @@ fn prepare(flags: &ImpairFlags) -> Result<ImpairOptions, String> {
         }
     }
     let one_way = |option: &str, words: &Option<String>| {
-        let mut asked = ImpairmentSettings::default();
-        let outcome = words.as_deref().map_or(Ok(()), |words| asked.set_all(words));
-        let understood = outcome.and_then(|()| asked.or(both).resolve());
+        let mut settings = ImpairmentSettings::default();
+        let outcome = words.as_deref().map_or(Ok(()), |words| settings.set_all(words));
+        let understood = outcome.and_then(|()| settings.or(both).resolve());
         understood.map_err(|error| format!("{option}: {error}"))
     };
     let duration = match &flags.duration {

@@ -19,12 +19,12 @@ impl Display for Table<'_> {
         let seed = result.target.seed.unwrap_or_default();
         writeln!(f, "{ended} {} s, seed {seed}", seconds(result.times.elapsed_s))?;
         // The port that sends a direction's frames holds its counters.
-        let ways = result.ports.iter().rev().filter_map(|to| {
+        let directions = result.ports.iter().rev().filter_map(|to| {
             let from = to.impairment.as_ref()?.from_port.as_ref()?;
             let from = result.ports.iter().find(|port| port.name == *from)?;
             Some(Direction { from, to, impairment: to.impairment.as_ref()? })
         });
-        let directions: Vec<Direction<'_>> = ways.collect();
+        let directions: Vec<Direction<'_>> = directions.collect();
         writeln!(f)?;
         let line = |f: &mut Formatter<'_>, what: &str, value: &dyn Fn(&Direction<'_>) -> String| {
             write!(f, "{what:<38}")?;

@@ -42,16 +42,16 @@ impl OptionRules {
             return Err(format!("--load-opts: option files nest deeper than {DEPTH_MAX} levels"));
         }
         let mut loaded = Vec::new();
-        let mut kept = Vec::new();
+        let mut others = Vec::new();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             let Some(text) = argument.to_str().and_then(|text| text.strip_prefix("--")) else {
-                kept.push(argument);
+                others.push(argument);
                 continue;
             };
             if text.is_empty() {
-                kept.push(argument);
-                kept.extend(arguments);
+                others.push(argument);
+                others.extend(arguments);
                 break;
             }
             let (name, value) = match text.split_once('=') {
@@ -75,11 +75,11 @@ impl OptionRules {
                 continue;
             }
             match value {
-                Some(value) => kept.push(format!("--{name}={value}").into()),
-                None => kept.push(format!("--{name}").into()),
+                Some(value) => others.push(format!("--{name}={value}").into()),
+                None => others.push(format!("--{name}").into()),
             }
         }
-        loaded.extend(kept);
+        loaded.extend(others);
         Ok(loaded)
     }
 

@@ -118,7 +118,8 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
     let signals = Signals::catch();
     let terminal = Arc::new(Terminal::new(flags.quiet, json_only));
     let script_status = Arc::new(AtomicU8::new(0));
-    let (tell, failed, own) = (Arc::clone(&terminal), Arc::clone(&script_status), signals.clone());
+    let (event_terminal, failed, run_signals) =
+        (Arc::clone(&terminal), Arc::clone(&script_status), signals.clone());
     let name = flags.script.as_deref().unwrap_or(Path::new("-")).display().to_string();
     let plan = PktgenPlan {
         name,
@@ -129,8 +130,8 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
             // The signal has ended this run; the next one counts as the first for the rest of the
             // script.
             Event::Ended => {
-                own.clear_stop_request();
-                tell.print_event(event);
+                run_signals.clear_stop_request();
+                event_terminal.print_event(event);
             }
             Event::ScriptFailed(status) => failed.store(*status, Ordering::Relaxed),
             event => tell.print_event(event),

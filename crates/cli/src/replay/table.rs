@@ -68,8 +68,8 @@ impl Display for Table<'_> {
             grouped(tx.truncated),
             grouped(tx.retried.no_buffers + tx.retried.busy),
         )?;
-        if let Some(asked) = target_line(result) {
-            writeln!(f, "rate      {asked}")?;
+        if let Some(target) = target_line(result) {
+            writeln!(f, "rate      {target}")?;
         }
         if let Some(departures) = &tx.departures {
             write!(f, "{}", DepartureLines(departures, 0))?;
@@ -128,24 +128,24 @@ fn port_line(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
 
 fn megabits(bits_per_second: f64) -> String {
     let value = bits_per_second / 1e6;
-    let whole = grouped(value as u64);
-    format!("{whole}.{:02}", ((value - value.floor()) * 100.0) as u64)
+    let integer = grouped(value as u64);
+    format!("{integer}.{:02}", ((value - value.floor()) * 100.0) as u64)
 }
 
 fn target_line(result: &RunResult) -> Option<String> {
     let error = result.achieved.rate_error_ppm?;
-    let (asked, unit) = match (result.target.pps, result.target.bps) {
+    let (target, unit) = match (result.target.pps, result.target.bps) {
         (Some(pps), _) => (pps, "pps"),
         (_, Some(bps)) => (bps / 1e6, "Mb/s"),
         _ => return None,
     };
-    let achieved = asked * (1.0 + error / 1e6);
+    let achieved = target * (1.0 + error / 1e6);
     let pauses = match result.times.paused_s {
         0.0 => String::new(),
         paused_s => format!(" without {} s of pauses", seconds(paused_s)),
     };
     Some(format!(
-        "target {asked:.2} {unit}, achieved {achieved:.2}{pauses} ({})",
+        "target {target:.2} {unit}, achieved {achieved:.2}{pauses} ({})",
         rate_error(error)
     ))
 }

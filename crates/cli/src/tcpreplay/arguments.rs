@@ -255,10 +255,10 @@ mod tests {
             user-dlt";
         let mut ranks = option_rules(&command(Program::Tcpreplay), Program::Tcpreplay).ranks;
         ranks.iter_mut().for_each(|rank| rank.sort());
-        let [plain, edits, own] = ranks.try_into().unwrap();
+        let [plain, edits, extensions] = ranks.try_into().unwrap();
         assert_eq!(plain, PLAIN.split_whitespace().collect::<Vec<_>>());
         assert_eq!(edits, EDITS.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(own, EXTENSIONS);
+        assert_eq!(extensions, EXTENSIONS);
     }
 
     #[test]

@@ -138,8 +138,8 @@ fn received(f: &mut Formatter<'_>, port: &PortReport, rx: &ReceiveReport) -> fmt
 /// Formats seconds: two decimals from one second on, six below. Truncates like tcpreplay.
 fn seconds(value: f64) -> String {
     let microseconds = (value * 1e6).round().max(0.0) as u64;
-    let (whole, part) = (microseconds / 1_000_000, microseconds % 1_000_000);
-    if whole > 0 { format!("{whole}.{:02}", part / 10_000) } else { format!("0.{part:06}") }
+    let (seconds, part) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    if seconds > 0 { format!("{seconds}.{:02}", part / 10_000) } else { format!("0.{part:06}") }
 }
 
 /// Truncates to `decimals` decimals, as tcpreplay's integer arithmetic does.

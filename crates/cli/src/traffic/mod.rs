@@ -40,10 +40,10 @@ pub(crate) fn load(
     path: &Path,
     file: PlanFile<'_>,
     unknown: PlanKind,
-    asked: &trex::ProfileArguments<'_>,
+    arguments: &trex::ProfileArguments<'_>,
 ) -> Result<LoadedPlan, String> {
     match file.load_or(unknown).map_err(|error| error.to_string())? {
-        LoadedPlan::Trex(profile) => trex::run(path, profile, asked).map(LoadedPlan::Trex),
+        LoadedPlan::Trex(profile) => trex::run(path, profile, arguments).map(LoadedPlan::Trex),
         plan => Ok(plan),
     }
 }

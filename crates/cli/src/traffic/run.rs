@@ -163,12 +163,12 @@ fn trex_ports(flags: &RunFlags, profile: &Profile) -> Result<Vec<TrexPort>, Stri
         let parts = binding.split_once('=');
         let parts = parts.and_then(|(number, name)| Some((number.parse().ok()?, name)));
         let (number, interface) = parts.ok_or_else(|| format!("--port {binding:?}: {expected}"))?;
-        let asked = trex::ProfileArguments {
+        let arguments = trex::ProfileArguments {
             tunables: &flags.tunables,
             direction: (number & 1) as u8,
             port_id: number,
         };
-        let streams = Some(trex::streams(&flags.plan, profile, &asked)?);
+        let streams = Some(trex::streams(&flags.plan, profile, &arguments)?);
         ports.push(TrexPort { number, interface: interface.to_owned(), streams });
     }
     if ports.is_empty() {

@@ -184,13 +184,13 @@ impl SimFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: &SimFlags) -> ExitCode {
-    let asked = trex::ProfileArguments {
+    let arguments = trex::ProfileArguments {
         tunables: &flags.trex.tunables,
         direction: flags.trex.direction.unwrap_or(0),
         port_id: flags.trex.port_id.unwrap_or(0),
     };
     let plan =
-        open(&flags.plan).and_then(|file| load(&flags.plan, file, PlanKind::Streams, &asked));
+        open(&flags.plan).and_then(|file| load(&flags.plan, file, PlanKind::Streams, &arguments));
     let outcome = plan.and_then(|plan| match plan {
         LoadedPlan::Streams(plan) => reject_trex_options(&flags.trex, &flags.plan)
             .and_then(|()| reject_profile_options(flags))

@@ -50,9 +50,9 @@ impl TrexOnlyOptions {
 }
 
 /// Rejects tunables for a profile that is not a Python program.
-fn reject_tunables(path: &Path, asked: &ProfileArguments<'_>) -> Result<(), String> {
+fn reject_tunables(path: &Path, arguments: &ProfileArguments<'_>) -> Result<(), String> {
     let unused =
-        TrexOnlyOptions { tunables: !asked.tunables.is_empty(), ..TrexOnlyOptions::default() };
+        TrexOnlyOptions { tunables: !arguments.tunables.is_empty(), ..TrexOnlyOptions::default() };
     unused.reject(path)
 }
 
@@ -60,11 +60,11 @@ fn reject_tunables(path: &Path, asked: &ProfileArguments<'_>) -> Result<(), Stri
 pub(super) fn run(
     path: &Path,
     profile: Profile,
-    asked: &ProfileArguments<'_>,
+    arguments: &ProfileArguments<'_>,
 ) -> Result<Profile, String> {
     match profile {
-        Profile::Python => dump(path, asked).map(Profile::of_python),
-        profile => reject_tunables(path, asked).map(|()| profile),
+        Profile::Python => dump(path, arguments).map(Profile::of_python),
+        profile => reject_tunables(path, arguments).map(|()| profile),
     }
 }
 
@@ -72,9 +72,9 @@ pub(super) fn run(
 pub(super) fn streams(
     path: &Path,
     profile: &Profile,
-    asked: &ProfileArguments<'_>,
+    arguments: &ProfileArguments<'_>,
 ) -> Result<String, String> {
-    match run(path, profile.clone(), asked)? {
+    match run(path, profile.clone(), arguments)? {
         Profile::Streams(text) => Ok(text),
         _ => {
             let path = path.display();
@@ -84,16 +84,16 @@ pub(super) fn streams(
 }
 
 /// Runs the profile in a Python process and returns its JSON.
-fn dump(path: &Path, asked: &ProfileArguments<'_>) -> Result<String, String> {
+fn dump(path: &Path, arguments: &ProfileArguments<'_>) -> Result<String, String> {
     let python = std::env::var_os("WIRESTORM_PYTHON").unwrap_or_else(|| "python3".into());
     let mut command = Command::new(&python);
     // Excludes the working folder, where a profile.py would shadow Python's own module.
     command.env("PYTHONSAFEPATH", "1");
     command.args(["-m", "trex.dump"]).arg(path);
-    command.args(["--direction", &asked.direction.to_string()]);
-    command.args(["--port", &asked.port_id.to_string()]);
-    if !asked.tunables.is_empty() {
-        command.arg("-t").args(asked.tunables);
+    command.args(["--direction", &arguments.direction.to_string()]);
+    command.args(["--port", &arguments.port_id.to_string()]);
+    if !arguments.tunables.is_empty() {
+        command.arg("-t").args(arguments.tunables);
     }
     let output = command.output().map_err(|error| {
         format!("{}: {error}; set WIRESTORM_PYTHON to another interpreter", python.display())
@@ -107,13 +107,13 @@ fn dump(path: &Path, asked: &ProfileArguments<'_>) -> Result<String, String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if said.contains("No module named 'trex'") || said.contains("No module named trex") {
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if stderr.contains("No module named 'trex'") || stderr.contains("No module named trex") {
         let (path, python) = (path.display(), python.display());
         return Err(format!(
             "{path}: {python} lacks the package wirestorm-trex; install it from a checkout with: \
              {python} -m pip install ./python/trex"
         ));
     }
-    Err(said)
+    Err(stderr)
 }
