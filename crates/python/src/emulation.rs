@@ -220,8 +220,8 @@ impl Emulation {
     /// Returns elapsed_s and the counters of ports by name. None before the run has begun.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(progress) = self.run.latest() else { return Ok(None) };
-        let told = PyDict::new(py);
-        told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
+        let dict = PyDict::new(py);
+        dict.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
         let ports = PyDict::new(py);
         for port in &progress.ports {
             let name = &port.name;
@@ -234,8 +234,8 @@ impl Emulation {
             counted.set_item("retransmitted", port.retransmitted)?;
             ports.set_item(name, counted)?;
         }
-        told.set_item("ports", ports)?;
-        Ok(Some(told))
+        dict.set_item("ports", ports)?;
+        Ok(Some(dict))
     }
 
     /// Returns the current reports of the ports, a JSON list as in the result.
@@ -299,9 +299,9 @@ impl Emulation {
 fn client_ranges(plan: &EmulationPlan) -> Vec<AddressRange> {
     let mut found = Vec::new();
     for client in plan.templates.iter().filter_map(|it| it.client.as_ref()) {
-        let own = plan.ports[client.transmit].addresses.first();
-        let own = own.map(|it| AddressRange { first: it.address, count: 1 });
-        found.extend(client.addresses.or(own).filter(|it| !found.contains(it)));
+        let of_port = plan.ports[client.transmit].addresses.first();
+        let of_port = of_port.map(|it| AddressRange { first: it.address, count: 1 });
+        found.extend(client.addresses.or(of_port).filter(|it| !found.contains(it)));
     }
     found
 }

@@ -19,25 +19,25 @@ pub(crate) fn interface<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py,
         .map_err(|error| error.to_string())
         .and_then(|name| Link::open(&name).map_err(|error| error.to_string()));
     let link = opened.map_err(|message| run_error(py, &message))?;
-    let told = PyDict::new(py);
-    told.set_item("name", &link.name)?;
-    told.set_item("index", link.index)?;
-    told.set_item("mac", link.mac.map(|mac| MacAddress(mac).to_string()))?;
-    told.set_item("mtu", link.mtu)?;
-    told.set_item("is_up", link.up)?;
-    told.set_item("has_carrier", link.running)?;
-    told.set_item("is_promiscuous", link.promiscuous)?;
-    told.set_item("is_virtual", link.kind != LinkKind::Physical)?;
-    told.set_item("driver", link.driver.as_ref().map(|driver| &driver.name))?;
-    told.set_item("bus", link.driver.as_ref().map(|driver| &driver.bus))?;
-    told.set_item("speed_bps", link.speed.map(|rate| rate.per_second() as u64))?;
-    told.set_item("counters", counters(py, &link)?)?;
-    Ok(told)
+    let dict = PyDict::new(py);
+    dict.set_item("name", &link.name)?;
+    dict.set_item("index", link.index)?;
+    dict.set_item("mac", link.mac.map(|mac| MacAddress(mac).to_string()))?;
+    dict.set_item("mtu", link.mtu)?;
+    dict.set_item("is_up", link.up)?;
+    dict.set_item("has_carrier", link.running)?;
+    dict.set_item("is_promiscuous", link.promiscuous)?;
+    dict.set_item("is_virtual", link.kind != LinkKind::Physical)?;
+    dict.set_item("driver", link.driver.as_ref().map(|driver| &driver.name))?;
+    dict.set_item("bus", link.driver.as_ref().map(|driver| &driver.bus))?;
+    dict.set_item("speed_bps", link.speed.map(|rate| rate.per_second() as u64))?;
+    dict.set_item("counters", counters(py, &link)?)?;
+    Ok(dict)
 }
 
 fn counters<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
     let counted = &link.counters;
-    let told = PyDict::new(py);
+    let dict = PyDict::new(py);
     for (name, value) in [
         ("rx_packets", counted.receive_packets),
         ("tx_packets", counted.transmit_packets),
@@ -49,7 +49,7 @@ fn counters<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
         ("tx_dropped", counted.transmit_dropped),
         ("rx_missed", counted.receive_missed),
     ] {
-        told.set_item(name, value)?;
+        dict.set_item(name, value)?;
     }
-    Ok(told)
+    Ok(dict)
 }

@@ -163,11 +163,11 @@ impl Run {
     /// reordered frames; the mean delay in nanoseconds.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(progress) = self.run.latest() else { return Ok(None) };
-        let told = PyDict::new(py);
-        told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
-        told.set_item("packets", progress.transmitted.sent)?;
-        told.set_item("bytes", progress.transmitted.sent_bytes)?;
-        told.set_item("failed", progress.transmitted.failed)?;
+        let dict = PyDict::new(py);
+        dict.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
+        dict.set_item("packets", progress.transmitted.sent)?;
+        dict.set_item("bytes", progress.transmitted.sent_bytes)?;
+        dict.set_item("failed", progress.transmitted.failed)?;
         let flows = PyDict::new(py);
         for (name, flow) in self.flows.iter().zip(&progress.flows) {
             let left = (flow.sent.frames, flow.sent.bytes, flow.sent.unsent);
@@ -176,8 +176,8 @@ impl Run {
             let arrived = (frames, bytes, duplicated, reordered, delay_mean_ns);
             flows.set_item(name, (left, arrived))?;
         }
-        told.set_item("flows", flows)?;
-        Ok(Some(told))
+        dict.set_item("flows", flows)?;
+        Ok(Some(dict))
     }
 
     /// CPU load of the workers in each of the last 20 seconds, the latest first, in percent of a
@@ -225,8 +225,8 @@ impl Run {
         let (run, snapshots) = Background::begin(plan, how.beside_others);
         run.start();
         let load = Arc::<Mutex<Load>>::default();
-        let own = Arc::clone(&load);
-        let watch = move || Load::watch(&own, &snapshots);
+        let watched = Arc::clone(&load);
+        let watch = move || Load::watch(&watched, &snapshots);
         let spawned = std::thread::Builder::new().name("wirestorm-load".into()).spawn(watch);
         spawned
             .map(|_| Self { flows, run, load })

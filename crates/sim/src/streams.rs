@@ -84,14 +84,14 @@ fn run(
     let mut generator = Generator::new(streams, options, Instant::ZERO);
     let mut batch = Vec::new();
     loop {
-        let breath = generator.breathe(Instant::ZERO, &mut transmit)?;
+        let iteration = generator.breathe(Instant::ZERO, &mut transmit)?;
         receive.receive(wire_options.frames, &mut batch)?;
         for received in batch.drain(..) {
             let bytes = receive.frame(&received).to_vec();
             simulation.frames.push(SimulatedFrame { departure: received.arrival, bytes });
             receive.release(received);
         }
-        if breath.state == WorkerState::Done {
+        if iteration.state == WorkerState::Done {
             break;
         }
     }
