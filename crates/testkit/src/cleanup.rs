@@ -122,10 +122,10 @@ fn is_orphan(name: &str) -> bool {
 
 /// Kills the processes in the namespace, then removes it.
 fn remove_namespace(name: &str) {
-    let own = std::process::id().to_string();
+    let process_id = std::process::id().to_string();
     if let Ok(pids) = Command::new("ip").args(["netns", "pids", name]).output() {
         let pids = String::from_utf8_lossy(&pids.stdout).into_owned();
-        for pid in pids.split_whitespace().filter(|pid| *pid != own) {
+        for pid in pids.split_whitespace().filter(|pid| *pid != process_id) {
             if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
                 // The process may have exited meanwhile, so ignore errors.
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn only_names_of_exited_processes_are_orphans() {
-        let own = std::process::id();
-        assert!(!is_orphan(&format!("ws-{own}-0-a")));
+        let process_id = std::process::id();
+        assert!(!is_orphan(&format!("ws-{process_id}-0-a")));
         // Above the kernel's largest process ID.
         assert!(is_orphan("ws-4194305-0-a"));
         for foreign in ["ws-", "ws-x-1", "other", "ws-4194305", "wsx-4194305-0"] {

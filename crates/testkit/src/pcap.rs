@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn file_that_ends_within_a_packet_is_an_error() {
         let scratch = Scratch::new().unwrap();
-        let whole = written(Resolution::Nanoseconds, &[packet(0, 60)]);
+        let bytes = written(Resolution::Nanoseconds, &[packet(0, 60)]);
         let path = scratch.file("cut.pcap");
-        for length in [0, 1, FILE_HEADER_BYTES + 1, FILE_HEADER_BYTES + 20, whole.len() - 1] {
-            std::fs::write(&path, &whole[..length]).unwrap();
+        for length in [0, 1, FILE_HEADER_BYTES + 1, FILE_HEADER_BYTES + 20, bytes.len() - 1] {
+            std::fs::write(&path, &bytes[..length]).unwrap();
             assert!(read(&path).is_err(), "cut to {length} bytes");
         }
     }

@@ -122,14 +122,14 @@ impl Capture {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let start = |source| NetError::Start { program: "ip netns exec tcpdump".into(), source };
         let mut child = command.spawn().map_err(start)?;
-        let (say, said) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let stderr = child.stderr.take();
         std::thread::spawn(move || {
             let lines = stderr.into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
             // Ends when tcpdump exits or the receiver is dropped.
-            let _ended = lines.map_while(Result::ok).try_for_each(|line| say.send(line));
+            let _ended = lines.map_while(Result::ok).try_for_each(|line| sender.send(line));
         });
-        let tcpdump = Tcpdump { child, lines: said };
+        let tcpdump = Tcpdump { child, lines: receiver };
         tcpdump
             .wait_for("tcpdump being ready", |line| line.contains("listening on").then_some(()))?;
         let link = (namespace.clone(), interface.to_owned());
@@ -152,8 +152,9 @@ impl Capture {
             // The kernel's count includes frames that the interface sent, even if they are not
             // captured. A removed interface sends none.
             let sent = sent_packets(&self.link).unwrap_or(0).saturating_sub(self.sent_before);
-            let given = counts.received.saturating_sub(sent);
-            if counts.captured + counts.dropped >= expected.max(given) || Instant::now() > deadline
+            let delivered = counts.received.saturating_sub(sent);
+            if counts.captured + counts.dropped >= expected.max(delivered)
+                || Instant::now() > deadline
             {
                 return self.read(counts.dropped);
             }
@@ -176,10 +177,10 @@ impl Tcpdump {
         self.wait_for("tcpdump printing its counters", parse_counts)
     }
 
-    /// Waits for a line of tcpdump's output that `wanted` accepts.
-    fn wait_for<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> Result<T, NetError> {
+    /// Waits for a line of tcpdump's output that `accept` accepts.
+    fn wait_for<T>(&self, what: &str, accept: impl Fn(&str) -> Option<T>) -> Result<T, NetError> {
         let deadline = Instant::now() + TIMEOUT;
-        let mut heard = String::from("nothing");
+        let mut last_line = String::from("nothing");
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
@@ -187,13 +188,13 @@ impl Tcpdump {
                 return Err(NetError::Timeout {
                     what: what.to_owned(),
                     seconds,
-                    last_output: heard,
+                    last_output: last_line,
                 });
             };
-            if let Some(found) = wanted(&line) {
+            if let Some(found) = accept(&line) {
                 return Ok(found);
             }
-            heard = line;
+            last_line = line;
         }
     }
 

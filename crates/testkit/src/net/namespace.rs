@@ -148,8 +148,8 @@ fn succeeded(command: &str, output: Output) -> Result<String, NetError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = [output.stderr, output.stdout].concat();
-    let message = format!("{}: {}", output.status, String::from_utf8_lossy(&said).trim());
+    let output_bytes = [output.stderr, output.stdout].concat();
+    let message = format!("{}: {}", output.status, String::from_utf8_lossy(&output_bytes).trim());
     Err(NetError::Failed { command: command.to_owned(), message })
 }
 

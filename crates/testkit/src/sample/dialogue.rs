@@ -150,8 +150,8 @@ impl Dialogue {
 
     /// Builds the next frame, which leaves at `time`.
     pub(super) fn frame(&mut self, time: u64) -> Option<Vec<u8>> {
-        let Step { from_client, message: says, .. } = self.steps.next()?;
-        Some(match says {
+        let Step { from_client, message, .. } = self.steps.next()?;
+        Some(match message {
             Message::Tcp { flags, payload } => {
                 let payload = payload.bytes(&mut self.random);
                 let header = self.tcp_header(time, from_client, flags, payload.len());
@@ -179,16 +179,16 @@ impl Dialogue {
         flags: Flags,
         payload_length: usize,
     ) -> TcpHeader {
-        let [own, other] = if from_client { [0, 1] } else { [1, 0] };
+        let [sender, receiver] = if from_client { [0, 1] } else { [1, 0] };
         let elapsed = ((time - self.started) / MILLISECOND) as u32;
         let is_syn = matches!(flags, Flags::Syn | Flags::SynAck);
         let stamp = TcpOptionElement::Timestamp(
-            self.stamps[own].wrapping_add(elapsed),
-            if flags == Flags::Syn { 0 } else { self.stamps[other].wrapping_add(elapsed) },
+            self.stamps[sender].wrapping_add(elapsed),
+            if flags == Flags::Syn { 0 } else { self.stamps[receiver].wrapping_add(elapsed) },
         );
         let mut header = TcpHeader {
-            sequence_number: self.sequences[own],
-            acknowledgment_number: if flags == Flags::Syn { 0 } else { self.sequences[other] },
+            sequence_number: self.sequences[sender],
+            acknowledgment_number: if flags == Flags::Syn { 0 } else { self.sequences[receiver] },
             syn: is_syn,
             ack: flags != Flags::Syn,
             psh: flags == Flags::PushAck,
@@ -208,7 +208,7 @@ impl Dialogue {
         let options: &[TcpOptionElement] = if is_syn { &options } else { &later };
         header.set_options(options).expect("20 bytes of options fit the 40 there are");
         let counted = payload_length as u32 + u32::from(is_syn || flags == Flags::FinAck);
-        self.sequences[own] = self.sequences[own].wrapping_add(counted);
+        self.sequences[sender] = self.sequences[sender].wrapping_add(counted);
         header
     }
 }
@@ -223,8 +223,8 @@ struct Script<'a> {
 }
 
 impl Script<'_> {
-    fn push_step(&mut self, gap: u64, from_client: bool, says: Message) {
-        self.steps.push(Step { gap, from_client, message: says });
+    fn push_step(&mut self, gap: u64, from_client: bool, message: Message) {
+        self.steps.push(Step { gap, from_client, message });
     }
 
     fn tcp(&mut self, gap: u64, from_client: bool, flags: Flags, payload: Payload) {
