@@ -83,8 +83,8 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let wanted = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
-    Ok(run_steps(STEPS.iter().filter(wanted), keep_going, extent))
+    let is_selected = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    Ok(run_steps(STEPS.iter().filter(is_selected), keep_going, extent))
 }
 
 fn run_steps<'a>(

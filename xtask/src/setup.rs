@@ -201,8 +201,8 @@ pub(crate) fn python() -> Fallible<PathBuf> {
 /// # Errors
 /// Fails if packages cannot be installed. The error contains the command to run.
 pub(crate) fn ensure(purposes: &[Purpose]) -> Fallible<()> {
-    let wanted = PACKAGES.iter().filter(|package| purposes.contains(&package.purpose));
-    let missing: Vec<&Package> = wanted.filter(|package| !package.is_installed()).collect();
+    let required = PACKAGES.iter().filter(|package| purposes.contains(&package.purpose));
+    let missing: Vec<&Package> = required.filter(|package| !package.is_installed()).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -111,7 +111,7 @@ pub(super) fn output(command: &mut Command) -> Fallible<String> {
     if output.status.success() || output.status.code() == Some(SHORT_OF_ASKED) {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let words = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let ended = match output.status.code() {
@@ -120,7 +120,7 @@ pub(super) fn output(command: &mut Command) -> Fallible<String> {
         }
         _ => output.status.to_string(),
     };
-    Err(format!("{words}: {ended}: {said}").into())
+    Err(format!("{words}: {ended}: {stderr}").into())
 }
 
 /// Environment variables that a command sets.

@@ -145,8 +145,8 @@ fn count(
     valgrind.arg(command.get_program()).args(command.get_args()).envs(set_variables(command));
     let printed = output(&mut valgrind)?;
     let packets = packets(&printed).ok_or_else(|| format!("no packets in: {printed}"))?;
-    let said = std::fs::read_to_string(&log)?;
-    let events = parse_log(event, &said).ok_or_else(|| format!("valgrind has no count: {said}"))?;
+    let text = std::fs::read_to_string(&log)?;
+    let events = parse_log(event, &text).ok_or_else(|| format!("valgrind has no count: {text}"))?;
     Ok(Count { events, packets })
 }
 

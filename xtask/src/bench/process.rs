@@ -136,7 +136,7 @@ mod tests {
         let status = "Name:\tsleep\nVmHWM:\t    1840 kB\nVmRSS:\t    1000 kB\n";
         assert_eq!(resident_bytes_max(status), Some(1_840 * 1_024));
         assert_eq!(resident_bytes_max("Name:\tgone\n"), None);
-        let own = std::fs::read_to_string("/proc/self/status").unwrap();
-        assert!(resident_bytes_max(&own).unwrap() > 100_000);
+        let text = std::fs::read_to_string("/proc/self/status").unwrap();
+        assert!(resident_bytes_max(&text).unwrap() > 100_000);
     }
 }

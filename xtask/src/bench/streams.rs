@@ -237,9 +237,9 @@ pub(super) fn veth(settings: &Settings) -> Fallible<Vec<Row>> {
         let mut command = lab.a.command("trafgen");
         command.args(["--dev", lab.a.interface(), "--conf"]).arg(&script);
         command.args(["--cpus", "1", "--num", &packets.to_string()]);
-        let said = output(&mut command)?;
+        let text = output(&mut command)?;
         let arrived = lab.b.counters()?.rx_packets.saturating_sub(before);
-        let took = trafgen_seconds(&said).ok_or_else(|| format!("no time in: {said}"))?;
+        let took = trafgen_seconds(&text).ok_or_else(|| format!("no time in: {text}"))?;
         trafgen.push(arrived as f64 / took / 1e6);
     }
     row.peer = Some(trafgen);
@@ -352,8 +352,8 @@ fn testpmd_mpps(seconds: u32) -> Fallible<f64> {
     command.args(["--vdev=net_null0,size=60", "-l", "0,1", "--", "--forward-mode=txonly"]);
     command.args(["--txpkts=60", "--total-num-mbufs=8192", "--stats-period=1"]);
     let output = command.stdin(Stdio::null()).output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let rates = testpmd_rates(&said);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rates = testpmd_rates(&text);
     if rates.median() > 0.0 {
         return Ok(rates.median());
     }
@@ -363,15 +363,15 @@ fn testpmd_mpps(seconds: u32) -> Fallible<f64> {
 
 /// Parses the lines `Tx-pps:     42785900          Tx-bps:            0`, one a second. Skips the
 /// first, which covers the time before.
-fn testpmd_rates(said: &str) -> Figures {
-    let lines = said.lines().filter_map(|line| line.trim().strip_prefix("Tx-pps:"));
+fn testpmd_rates(text: &str) -> Figures {
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("Tx-pps:"));
     let rates = lines.filter_map(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     rates.skip(1).map(|rate| rate / 1e6).collect()
 }
 
 /// Parses the line `     1 sec, 234567 usec on CPU0 (300000 packets)`.
-fn trafgen_seconds(said: &str) -> Option<f64> {
-    let line = said.lines().find(|line| line.contains("usec on CPU"))?;
+fn trafgen_seconds(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.contains("usec on CPU"))?;
     let mut words = line.split_whitespace();
     let seconds: f64 = words.next()?.parse().ok()?;
     let microseconds: f64 = words.nth(1)?.parse().ok()?;
@@ -384,20 +384,20 @@ mod tests {
 
     #[test]
     fn testpmd_rates_are_parsed_without_the_first() {
-        let said = "  Tx-pps:            0          Tx-bps:            0\n\
+        let text = "  Tx-pps:            0          Tx-bps:            0\n\
                     Throughput (since last show)\n\
                     \x20 Rx-pps:            7          Rx-bps:            0\n\
                     \x20 Tx-pps:     42000000          Tx-bps:            0\n\
                     \x20 Tx-pps:     44000000          Tx-bps:            0\n";
-        assert_eq!(testpmd_rates(said).median(), 43.0);
+        assert_eq!(testpmd_rates(text).median(), 43.0);
         assert_eq!(testpmd_rates("EAL: Error - exiting with code: 1").median(), 0.0);
     }
 
     #[test]
     fn trafgen_time_is_parsed() {
-        let said = "      300000 packets outgoing\n\
+        let text = "      300000 packets outgoing\n\
                     \x20          1 sec, 250000 usec on CPU0 (300000 packets)\n";
-        assert_eq!(trafgen_seconds(said), Some(1.25));
+        assert_eq!(trafgen_seconds(text), Some(1.25));
         assert_eq!(trafgen_seconds("Failed to open"), None);
     }
 }

@@ -140,8 +140,9 @@ pub(super) fn compare(
                 b[first]
             ));
         }
-        let whole = |it: &Capture<'_>| it.packets.iter().map(|it| it.2).collect::<Vec<_>>();
-        if whole(&old) != whole(&new) {
+        let original_lengths =
+            |it: &Capture<'_>| it.packets.iter().map(|it| it.2).collect::<Vec<_>>();
+        if original_lengths(&old) != original_lengths(&new) {
             differences.push("original lengths differ".into());
         }
         if differences.is_empty() {
@@ -170,7 +171,7 @@ struct FlowData {
     /// For TCP, all flags that occurred except PSH, which depends on timing.
     flags: u8,
     /// For TCP, the bytes in order; for UDP, the datagrams sorted by their bytes.
-    said: Vec<Vec<u8>>,
+    payloads: Vec<Vec<u8>>,
 }
 
 fn compare_dialogues(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<String> {
@@ -179,25 +180,26 @@ fn compare_dialogues(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<String> {
     if before.len() != after.len() {
         differences.push(format!("{} sides of flows, now {}", before.len(), after.len()));
     }
-    let differing = |(way, speech): &(&Direction, &Vec<FlowData>)| after.get(*way) != Some(*speech);
+    let differing =
+        |(direction, data): &(&Direction, &Vec<FlowData>)| after.get(*direction) != Some(*data);
     let count = before.iter().filter(differing).count();
-    if let Some((way, speech)) = before.iter().find(differing) {
-        let describe = |speech: Option<&Vec<FlowData>>| match speech {
+    if let Some((direction, data)) = before.iter().find(differing) {
+        let describe = |data: Option<&Vec<FlowData>>| match data {
             None => "absent".to_owned(),
             Some(all) => all
                 .iter()
                 .map(|it| {
-                    let bytes: usize = it.said.iter().map(Vec::len).sum();
-                    format!("{bytes} bytes in {}, flags {:#04x}", it.said.len(), it.flags)
+                    let bytes: usize = it.payloads.iter().map(Vec::len).sum();
+                    format!("{bytes} bytes in {}, flags {:#04x}", it.payloads.len(), it.flags)
                 })
                 .collect::<Vec<_>>()
                 .join("; "),
         };
         differences.push(format!(
-            "{count} sides of {} flows differ; the first is {way:?}: {}, now {}",
+            "{count} sides of {} flows differ; the first is {direction:?}: {}, now {}",
             before.len(),
-            describe(Some(speech)),
-            describe(after.get(way))
+            describe(Some(data)),
+            describe(after.get(direction))
         ));
     }
     differences
@@ -209,13 +211,13 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Direction, Vec<FlowData>> {
     /// Initial sequence number of a connection, its flags, and its segments by offset.
     type Connection = (u32, u8, BTreeMap<u32, Vec<u8>>);
     let mut connections = BTreeMap::<Direction, Vec<Connection>>::new();
-    let mut found = BTreeMap::<Direction, Vec<FlowData>>::new();
+    let mut dialogues = BTreeMap::<Direction, Vec<FlowData>>::new();
     for frame in frames {
-        let Some((way, transport)) = transport(frame) else { continue };
-        if way.0 != TCP {
-            let speech = found.entry(way).or_insert_with(|| vec![FlowData::default()]);
-            if let (Some(speech), Some(payload)) = (speech.first_mut(), transport.get(8..)) {
-                speech.said.push(payload.to_vec());
+        let Some((direction, transport)) = transport(frame) else { continue };
+        if direction.0 != TCP {
+            let data = dialogues.entry(direction).or_insert_with(|| vec![FlowData::default()]);
+            if let (Some(data), Some(payload)) = (data.first_mut(), transport.get(8..)) {
+                data.payloads.push(payload.to_vec());
             }
             continue;
         }
@@ -224,7 +226,7 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Direction, Vec<FlowData>> {
         };
         let header = usize::from(transport.get(12).map_or(0, |byte| byte >> 4)) * 4;
         let payload = transport.get(header..).unwrap_or_default();
-        let list = connections.entry(way).or_default();
+        let list = connections.entry(direction).or_default();
         let is_syn = flags & 2 != 0;
         // Ports may be reused: a SYN with another sequence number starts another connection.
         if list.is_empty() || is_syn && list.last().is_some_and(|it| it.0 != number) {
@@ -238,8 +240,8 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Direction, Vec<FlowData>> {
             }
         }
     }
-    for (way, list) in connections {
-        let speeches = list.into_iter().map(|(_, flags, segments)| {
+    for (direction, list) in connections {
+        let data = list.into_iter().map(|(_, flags, segments)| {
             let mut bytes = Vec::new();
             for (place, segment) in segments {
                 let start = place.saturating_sub(1) as usize;
@@ -247,14 +249,14 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Direction, Vec<FlowData>> {
                 let known = bytes.len().saturating_sub(start);
                 bytes.extend(segment.get(known..).unwrap_or_default());
             }
-            FlowData { flags, said: vec![bytes] }
+            FlowData { flags, payloads: vec![bytes] }
         });
-        found.insert(way, speeches.collect());
+        dialogues.insert(direction, data.collect());
     }
-    for speech in found.values_mut().flatten() {
-        speech.said.sort();
+    for data in dialogues.values_mut().flatten() {
+        data.payloads.sort();
     }
-    found
+    dialogues
 }
 
 /// Parses a TCP or UDP frame: its direction, and the transport header with the rest.
@@ -282,8 +284,8 @@ fn transport(frame: &[u8]) -> Option<(Direction, &[u8])> {
     };
     let ports = (half(transport, 0)?, half(transport, 2)?);
     let is_known = matches!(protocol, 6 | 17);
-    let way = (protocol, source.to_vec(), ports.0, destination.to_vec(), ports.1);
-    is_known.then_some((way, transport))
+    let direction = (protocol, source.to_vec(), ports.0, destination.to_vec(), ports.1);
+    is_known.then_some((direction, transport))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {

@@ -131,15 +131,16 @@ fn compare_run(
 fn compare_file(
     (run, file): (&str, &str),
     (before, after): (&[u8], &[u8]),
-    told: &Value,
+    description: &Value,
     rules: &Rules,
     totals: &mut Totals,
 ) -> Vec<String> {
     if captured::is_capture(before) && captured::is_capture(after) {
-        let frames = told["frames"].as_str().and_then(Frames::named).unwrap_or(Frames::Ordered);
-        let mask = told["mask"].as_array().into_iter().flatten();
+        let frames =
+            description["frames"].as_str().and_then(Frames::named).unwrap_or(Frames::Ordered);
+        let mask = description["mask"].as_array().into_iter().flatten();
         let mask: Vec<String> = mask.filter_map(Value::as_str).map(str::to_owned).collect();
-        let are_times_compared = told["times"] != Value::Bool(false);
+        let are_times_compared = description["times"] != Value::Bool(false);
         totals.captures += usize::from(frames != Frames::None);
         totals.frames += captured::count(before).filter(|_| frames != Frames::None).unwrap_or(0);
         return captured::compare(before, after, frames, are_times_compared, &mask);
@@ -156,7 +157,7 @@ fn compare_file(
         }
         return found.differences;
     }
-    if file == OUTPUT && told["output"] != Value::Bool(true) {
+    if file == OUTPUT && description["output"] != Value::Bool(true) {
         return Vec::new();
     }
     let before = match std::str::from_utf8(before) {

@@ -161,15 +161,15 @@ pub(super) fn read(folder: &Path) -> Fallible<Vec<Section>> {
 
 fn parse(text: &str) -> Result<Vec<Section>, String> {
     let mut sections = Vec::<Section>::new();
-    let mut whole = String::new();
+    let mut joined = String::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(part) = line.strip_suffix('\\') {
-            whole.push_str(part);
+            joined.push_str(part);
             continue;
         }
-        whole.push_str(line);
-        let line = std::mem::take(&mut whole);
+        joined.push_str(line);
+        let line = std::mem::take(&mut joined);
         let wrong = |what: &str| format!("line {}: {what}", number + 1);
         if line.is_empty() || line.starts_with('#') {
             continue;

@@ -230,7 +230,7 @@ impl Recorder<'_> {
         }
         std::fs::create_dir_all(&folder)?;
         let section = run.section;
-        let mut told = json!({
+        let mut description = json!({
             "name": run.name, "command": run.command, "skipped": run.skipped,
             "frames": section.frames.name(), "times": section.are_times_compared,
             "output": section.is_output_compared, "mask": section.mask,
@@ -247,22 +247,22 @@ impl Recorder<'_> {
                 Environment::Hosts => Some(self.hosts()?),
             };
             let output = self.command(run, wires.as_ref(), work.path()).output()?;
-            told["status"] = json!(output.status.code());
+            description["status"] = json!(output.status.code());
             let names = wires.as_ref().map(|wires| wires.names.clone()).unwrap_or_default();
             std::fs::write(work.file(OUTPUT), &output.stdout)?;
             std::fs::write(work.file(MESSAGES), &output.stderr)?;
             if let Some(wires) = wires {
-                told["dropped"] = json!(wires.finish(&work)?);
+                description["dropped"] = json!(wires.finish(&work)?);
             }
             // Files were created by the run; its inputs are links.
             for file in super::files_below(work.path())? {
                 let to = folder.join(&file);
                 to.parent().map(std::fs::create_dir_all).transpose()?;
-                let bytes = without_names(std::fs::read(work.path().join(&file))?, &names);
+                let bytes = replace_names(std::fs::read(work.path().join(&file))?, &names);
                 std::fs::write(to, if bytes.len() > KEPT_BYTES { digest(&bytes) } else { bytes })?;
             }
         }
-        std::fs::write(folder.join(RUN), format!("{told:#}\n"))?;
+        std::fs::write(folder.join(RUN), format!("{description:#}\n"))?;
         Ok(())
     }
 
@@ -382,7 +382,7 @@ fn digest(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Replaces the names of the lab's namespaces in a text; other data stays unchanged.
-fn without_names(bytes: Vec<u8>, names: &[(String, &str)]) -> Vec<u8> {
+fn replace_names(bytes: Vec<u8>, names: &[(String, &str)]) -> Vec<u8> {
     match String::from_utf8(bytes) {
         Ok(text) => {
             names.iter().fold(text, |text, (name, other)| text.replace(name, other)).into_bytes()

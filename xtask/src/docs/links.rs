@@ -112,8 +112,8 @@ fn broken(root: &Path, page: &Path, link: &str) -> Option<String> {
     };
     let headings = prose(&text).filter(|(_, line)| line.starts_with('#'));
     let mut anchors = headings.map(|(_, line)| anchor(line.trim_start_matches('#').trim()));
-    let is_there = fragment.is_empty() || anchors.any(|it| it == fragment);
-    (!is_there).then(|| format!("{} has no heading #{fragment}", target.display()))
+    let exists = fragment.is_empty() || anchors.any(|it| it == fragment);
+    (!exists).then(|| format!("{} has no heading #{fragment}", target.display()))
 }
 
 /// Resolves `..` and `.` in a path.

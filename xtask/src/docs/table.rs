@@ -70,10 +70,10 @@ impl Writer<'_> {
     fn keys(&self, text: &mut String, object: &Map<String, Value>) {
         let required = object.get("required").and_then(Value::as_array);
         for (key, schema) in object["properties"].as_object().into_iter().flatten() {
-            let own = schema["description"].as_str();
+            let description = schema["description"].as_str();
             let definition = self.reference.definition(schema);
             let inherited = definition.and_then(|(_, it)| it["description"].as_str());
-            let (meaning, default) = meaning(own.or(inherited).unwrap_or_default());
+            let (meaning, default) = meaning(description.or(inherited).unwrap_or_default());
             let is_required = required.is_some_and(|it| it.iter().any(|name| name == key.as_str()));
             let default = match default {
                 None if is_required => "required",
@@ -245,8 +245,8 @@ fn meaning(description: &str) -> (&str, Option<&str>) {
 
 /// Returns the link fragment of a heading, as mdBook and code hosts generate it.
 pub(super) fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
-    kept.map(|it| if it == ' ' { '-' } else { it.to_ascii_lowercase() }).collect()
+    let characters = heading.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
+    characters.map(|it| if it == ' ' { '-' } else { it.to_ascii_lowercase() }).collect()
 }
 
 fn escaped(text: &str) -> String {
