@@ -70,8 +70,8 @@ pub enum HostError {
     },
 }
 
-/// Number of requests to a neighbour, one each [`REQUEST_INTERVAL`]. RFC 4861 section 10 specifies three
-/// requests, one second apart.
+/// Number of requests to a neighbour, one each [`REQUEST_INTERVAL`]. RFC 4861 section 10 specifies
+/// three requests, one second apart.
 pub(crate) const REQUESTS_MAX: u32 = 3;
 const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -70,8 +70,8 @@ impl Responders {
 
 impl Neighbours {
     /// Resolves the destinations of the clients' frames. `interfaces` has the interface name and
-    /// the Ethernet address of each used port. `on_retry` receives a message for each neighbour that
-    /// has not answered [`REQUESTS_MAX`] requests. Setting `stop` ends the retries.
+    /// the Ethernet address of each used port. `on_retry` receives a message for each neighbour
+    /// that has not answered [`REQUESTS_MAX`] requests. Setting `stop` ends the retries.
     pub(in crate::emulation) fn find(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
