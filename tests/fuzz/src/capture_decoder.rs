@@ -9,10 +9,10 @@ use wirestorm_wire::capture::{CaptureError, Decoder, RecordHeader, Step};
 pub fn run(input: &[u8]) {
     let Some((&count, rest)) = input.split_first() else { return };
     let (sizes, file) = rest.split_at(usize::from(count % 8).min(rest.len()));
-    let whole = decode(file, &[usize::MAX / 2]);
+    let complete = decode(file, &[usize::MAX / 2]);
     let sizes: Vec<usize> = sizes.iter().map(|size| usize::from(*size).max(1)).collect();
     if !sizes.is_empty() {
-        assert_eq!(decode(file, &sizes), whole);
+        assert_eq!(decode(file, &sizes), complete);
     }
 }
 

@@ -6,7 +6,7 @@ use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::{LinkType, RecordHeader};
 use wirestorm_wire::conversation::{Action, ImportLimits, Importer, Transport};
 
-use crate::drawn;
+use crate::arbitrary_input;
 
 const BOUNDS: ImportLimits = ImportLimits { flows: 8, bytes: 20_000, segments: 16 };
 
@@ -62,7 +62,7 @@ impl Body {
 
 /// Checks one input.
 pub fn run(input: &[u8]) {
-    let Some(packets) = drawn::<Vec<Packet>>(input) else { return };
+    let Some(packets) = arbitrary_input::<Vec<Packet>>(input) else { return };
     let mut importer = Importer::new(BOUNDS);
     let mut captured = 0;
     for packet in packets {
@@ -84,7 +84,7 @@ pub fn run(input: &[u8]) {
     }
     let imported = importer.finish();
     assert!(imported.flows.len() <= BOUNDS.flows);
-    let mut said = 0;
+    let mut payload_bytes = 0;
     for flow in imported.flows {
         let conversation = match flow {
             Ok(conversation) => conversation,
@@ -99,7 +99,7 @@ pub fn run(input: &[u8]) {
             assert!(!is_reset && !is_over[turn.side as usize], "more behind the end");
             match turn.act {
                 Action::Send(bytes) => {
-                    said += bytes.len();
+                    payload_bytes += bytes.len();
                     assert!(!bytes.is_empty() || conversation.transport == Transport::Udp);
                 }
                 Action::Close => is_over[turn.side as usize] = true,
@@ -107,5 +107,5 @@ pub fn run(input: &[u8]) {
             }
         }
     }
-    assert!(said <= captured && said <= BOUNDS.bytes);
+    assert!(payload_bytes <= captured && payload_bytes <= BOUNDS.bytes);
 }

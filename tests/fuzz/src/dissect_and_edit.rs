@@ -10,7 +10,7 @@ use wirestorm_wire::capture::LinkType;
 use wirestorm_wire::dissect::{Class, dissect};
 use wirestorm_wire::packet::MacAddress;
 
-use crate::drawn;
+use crate::arbitrary_input;
 
 /// Highest number of bytes after a frame in the buffer; a capture's reader bounds the lengths.
 const GROWTH_MAX: usize = 2_048;
@@ -142,7 +142,7 @@ impl Edits {
 
 /// Checks one input.
 pub fn run(input: &[u8]) {
-    let Some(input) = drawn::<Input>(input) else { return };
+    let Some(input) = arbitrary_input::<Input>(input) else { return };
     for link in [LinkType::RAW, LinkType::LINUX_SLL, LinkType::LINUX_SLL2, LinkType::NULL] {
         let dissection = dissect(link, &input.frame);
         assert!(usize::from(dissection.network_offset) <= input.frame.len());

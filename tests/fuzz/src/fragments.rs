@@ -9,7 +9,7 @@ use wirestorm_wire::fragment::{
     DropReason, DroppedPacket, Fragments, Reassembler, ReassemblyLimits, Taken,
 };
 
-use crate::drawn;
+use crate::arbitrary_input;
 
 const BOUNDS: ReassemblyLimits =
     ReassemblyLimits { packets: 6, bytes: 200_000, time: Duration::from_secs(60) };
@@ -66,7 +66,7 @@ fn ipv6(source: u8, next: u8, behind: &[u8]) -> Vec<u8> {
 
 /// Checks one input.
 pub fn run(input: &[u8]) {
-    let Some(input) = drawn::<Input>(input) else { return };
+    let Some(input) = arbitrary_input::<Input>(input) else { return };
     let data: Vec<u8> =
         (0..input.length.min(65_515)).map(|place| (place ^ place >> 8) as u8).collect();
     let packet = if input.is_ipv4 { ipv4(1, 0, 0, &data) } else { ipv6(1, 17, &data) };
@@ -86,7 +86,7 @@ pub fn run(input: &[u8]) {
     let mut arrived = vec![false; pieces.len()];
     // Reason why reassembly gave up on the packet.
     let lost = Cell::new(None);
-    let hear = |it: DroppedPacket| {
+    let on_drop = |it: DroppedPacket| {
         if it.tag == OURS {
             lost.set(Some(it.cause));
         }
@@ -95,7 +95,7 @@ pub fn run(input: &[u8]) {
         let others = match step {
             Step::Seconds(seconds) => {
                 now += Duration::from_secs(seconds.into());
-                reassembler.expire(now, hear);
+                reassembler.expire(now, on_drop);
                 Vec::new()
             }
             Step::Bytes(bytes) => bytes,
@@ -112,7 +112,7 @@ pub fn run(input: &[u8]) {
             }
             Step::Piece(place) => {
                 let place = usize::from(place) % pieces.len();
-                let taken = reassembler.take(&pieces[place], OURS, now, hear);
+                let taken = reassembler.take(&pieces[place], OURS, now, on_drop);
                 arrived[place] = true;
                 match lost.take() {
                     None => {}
@@ -125,10 +125,10 @@ pub fn run(input: &[u8]) {
                     Some(DropReason::Overlap) => panic!("it was cut so"),
                 }
                 match taken {
-                    Taken::Complete(whole) => {
+                    Taken::Complete(packet_bytes) => {
                         assert!(arrived.iter().all(|it| *it), "not all of it has come");
-                        assert_eq!(whole[packet.len() - data.len()..], data);
-                        assert_eq!(whole.len(), packet.len());
+                        assert_eq!(packet_bytes[packet.len() - data.len()..], data);
+                        assert_eq!(packet_bytes.len(), packet.len());
                         arrived.fill(false);
                     }
                     Taken::Incomplete => {
@@ -139,8 +139,8 @@ pub fn run(input: &[u8]) {
                 Vec::new()
             }
         };
-        if let Taken::Complete(whole) = reassembler.take(&others, OTHERS, now, hear) {
-            assert!(whole.len() <= 40 + 65_535);
+        if let Taken::Complete(packet_bytes) = reassembler.take(&others, OTHERS, now, on_drop) {
+            assert!(packet_bytes.len() <= 40 + 65_535);
         }
         if lost.take().is_some() {
             arrived.fill(false);

@@ -17,27 +17,27 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
 ///
 /// The first byte selects the end, the second the length of segments.
 pub fn run(input: &[u8]) {
-    let Some(([which, segment], said)) = input.split_first_chunk::<2>() else { return };
+    let Some(([which, segment], received)) = input.split_first_chunk::<2>() else { return };
     let settings = Http2Settings { streams: 4, window: 1_000 };
     let is_client = which & 1 == 0;
     let (mut session, words) = match is_client {
         true => (Http2Clients::new(None, settings).begin(PEER, PEER), REQUESTS),
         false => (Http2Servers::new(None, settings).begin(PEER, PEER), RESPONSE),
     };
-    let (mut heard, mut sent, mut unsaid) = (0, VecDeque::new(), words);
+    let (mut body_bytes, mut sent, mut unsent) = (0, VecDeque::new(), words);
     let preface = if is_client || which & 2 != 0 { &[][..] } else { PREFACE };
-    for part in [preface].into_iter().chain(said.chunks(usize::from(*segment) + 1)) {
-        session.receive_data(part, &mut |bytes| heard += bytes.len());
+    for part in [preface].into_iter().chain(received.chunks(usize::from(*segment) + 1)) {
+        session.receive_data(part, &mut |bytes| body_bytes += bytes.len());
         // Send like a program: when the session is open, and as a server only after a request.
-        if session.state() == SessionState::Open && (is_client || heard > 0) {
-            let taken = session.send_data(unsaid);
-            unsaid = &unsaid[taken..];
+        if session.state() == SessionState::Open && (is_client || body_bytes > 0) {
+            let taken = session.send_data(unsent);
+            unsent = &unsent[taken..];
         }
         session.depart(&mut sent);
     }
     session.close();
     session.depart(&mut sent);
     // HPACK expands a few bytes to at most 64 KiB of headers, and each frame has one answer.
-    assert!(heard <= (said.len() + 1) * (64 << 10), "{heard}");
-    assert!(sent.len() <= 1_000 + said.len() * 16, "{}", sent.len());
+    assert!(body_bytes <= (received.len() + 1) * (64 << 10), "{body_bytes}");
+    assert!(sent.len() <= 1_000 + received.len() * 16, "{}", sent.len());
 }

@@ -95,10 +95,10 @@ pub fn run(input: &[u8]) {
     let mut now = Instant::ZERO;
     let mut breaths = 0_u64;
     loop {
-        let breath = worker.breathe(now, Outputs::one(&mut port)).expect("memory does not fail");
+        let iteration = worker.breathe(now, Outputs::one(&mut port)).expect("memory does not fail");
         arrivals.receive(64, &mut batch).expect("memory does not fail");
         batch.drain(..).for_each(|frame| arrivals.release(frame));
-        if breath.state == WorkerState::Done {
+        if iteration.state == WorkerState::Done {
             break;
         }
         now += Duration::from_micros(1);

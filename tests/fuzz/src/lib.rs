@@ -42,7 +42,7 @@ pub const TARGETS: [(&str, Target); 15] = [
 ];
 
 /// Builds a value from an input like libFuzzer's macro; `None` if the input is too short.
-fn drawn<'a, T: Arbitrary<'a>>(input: &'a [u8]) -> Option<T> {
+fn arbitrary_input<'a, T: Arbitrary<'a>>(input: &'a [u8]) -> Option<T> {
     if input.len() < T::size_hint(0).0 {
         return None;
     }

@@ -8,11 +8,11 @@ use wirestorm_plan::replay::{
 use wirestorm_plan::sides::parse_side_rule;
 use wirestorm_plan::trex::{LowerOptions, lower};
 
-use crate::drawn;
+use crate::arbitrary_input;
 
 /// Checks one input.
 pub fn run(input: &[u8]) {
-    let Some(text) = drawn::<&str>(input) else { return };
+    let Some(text) = arbitrary_input::<&str>(input) else { return };
     assert_message(parse_side_rule(text));
     assert_message(lower(text, &LowerOptions::simulator()));
     assert_message(parse_packet_list(text));

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use wirestorm_plan::pktgen::{Action, Link, Pktgen, Script};
 
-use crate::drawn;
+use crate::arbitrary_input;
 
 /// Checks one input.
 pub fn run(input: &[u8]) {
-    let Some(text) = drawn::<&str>(input) else { return };
+    let Some(text) = arbitrary_input::<&str>(input) else { return };
     let link = Link { is_up: true, ..Link::default() };
     let mut pktgen = Pktgen::new(2, BTreeMap::from([("eth0".to_owned(), link)]));
     assert_message(pktgen.write("kpktgend_0", "add_device eth0"));

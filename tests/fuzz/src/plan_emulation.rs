@@ -7,14 +7,14 @@ use wirestorm_base::time::Duration;
 use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
 use wirestorm_plan::emulation::EmulationPlan;
 
-use crate::drawn;
+use crate::arbitrary_input;
 
 /// Number of flows of each template.
 const FLOWS: u64 = 4;
 
 /// Checks one input.
 pub fn run(input: &[u8]) {
-    let Some(text) = drawn::<&str>(input) else { return };
+    let Some(text) = arbitrary_input::<&str>(input) else { return };
     let plan = match EmulationPlan::parse(text) {
         Ok(plan) => plan,
         Err(errors) => {

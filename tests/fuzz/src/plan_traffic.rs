@@ -10,7 +10,7 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_sim::streams::{SimulationOptions, simulate};
 use wirestorm_wire::layout::ValueKind;
 
-use crate::drawn;
+use crate::arbitrary_input;
 
 /// Number of frames that each port sends.
 const FRAMES: u64 = 50;
@@ -21,7 +21,7 @@ const LENGTH_MIN: usize = 14;
 
 /// Checks one input.
 pub fn run(input: &[u8]) {
-    let Some(text) = drawn::<&str>(input) else { return };
+    let Some(text) = arbitrary_input::<&str>(input) else { return };
     let load = |file: &str, _| ValueKind::parse_bytes(file).map_err(|error| error.to_string());
     let plan = match TrafficPlan::parse_with(text, load) {
         Ok(plan) => plan,

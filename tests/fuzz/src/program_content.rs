@@ -25,22 +25,22 @@ use wirestorm_wire::pattern::Pattern;
 
 const FRAME_LENGTH_MAX: usize = 1_514;
 /// Highest number of iterations of both sides; more means that a flow does not end.
-const BREATHS_MAX: usize = 100_000;
+const ITERATIONS_MAX: usize = 100_000;
 
 /// Checks one input.
 ///
 /// The first bytes select the steps of the program, the rest is the peer's data.
 pub fn run(input: &[u8]) {
-    let Some((steps, said)) = input.split_first_chunk::<4>() else { return };
-    if !said.is_empty() {
-        assert_eq!(outcome(*steps, said, 1_460), outcome(*steps, said, 88));
+    let Some((steps, text)) = input.split_first_chunk::<4>() else { return };
+    if !text.is_empty() {
+        assert_eq!(outcome(*steps, text, 1_460), outcome(*steps, text, 88));
     }
 }
 
 /// Returns the failures of the client's program.
-fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Failure)> {
+fn outcome(steps: [u8; 4], text: &[u8], mss: u16) -> Vec<(u16, &'static str, Failure)> {
     let mut buffers = Buffers::default();
-    let buffer = buffers.push(Buffer::new(said, 0, &[]));
+    let buffer = buffers.push(Buffer::new(text, 0, &[]));
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 1 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
@@ -79,14 +79,14 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
         };
         Endpoint::new(options, Instant::ZERO)
     };
-    let says = Program::new([Instruction::Send { buffer }]).expect("a program");
+    let server_program = Program::new([Instruction::Send { buffer }]).expect("a program");
     let mut ours = endpoint(program(steps), client, 1);
-    let mut theirs = endpoint(says, Role::Server { listen: Listen::at(80) }, 2);
+    let mut theirs = endpoint(server_program, Role::Server { listen: Listen::at(80) }, 2);
     let memory = WireOptions { frames: 64, frame_length_max: FRAME_LENGTH_MAX };
     let (mut up, mut down) = (wire(memory), wire(memory));
     let mut now = Instant::ZERO;
-    for breath in 0.. {
-        assert!(breath < BREATHS_MAX, "it does not end");
+    for iteration in 0.. {
+        assert!(iteration < ITERATIONS_MAX, "it does not end");
         ours.breathe(now, &mut up.0, &mut down.1).expect("memory does not fail");
         theirs.breathe(now, &mut down.0, &mut up.1).expect("memory does not fail");
         if ours.is_done() && theirs.is_done() {

@@ -281,7 +281,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
     let mut now = Instant::ZERO;
     let mut endpoint = Endpoint::new(options, now);
     let mut batch = Vec::new();
-    let (mut heard, mut made) = (0, 0);
+    let (mut received, mut made) = (0, 0);
     while let Some(([kind, value], behind)) = rest.split_first_chunk() {
         rest = behind;
         now += Duration::from_millis(u64::from(kind >> 3) * 10);
@@ -294,7 +294,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
                 to_us.frame_mut(&id)[..frame.len()].copy_from_slice(frame);
                 to_us.send(id, frame.len(), now);
                 to_us.flush().expect("memory does not fail");
-                heard += 1;
+                received += 1;
             }
         }
         endpoint.breathe(now, &mut to_peer, &mut at_us).expect("memory does not fail");
@@ -304,16 +304,16 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         assert_eq!((tcp.connattempt, flows.made), (made, made));
         let begun = made + tcp.accepts + udp.accepts;
         assert_eq!(begun, flows.active + flows.closed + flows.failed(), "{flows:?}");
-        let strays = endpoint.unmatched();
-        let apart = strays.no_flow
-            + strays.no_template
-            + strays.fragments
-            + strays.malformed
-            + strays.other_protocol;
+        let unmatched = endpoint.unmatched();
+        let apart = unmatched.no_flow
+            + unmatched.no_template
+            + unmatched.fragments
+            + unmatched.malformed
+            + unmatched.other_protocol;
         let taken = tcp.rcvtotal + udp.rcvpkt;
         // Reassembled packets count in addition to their fragments.
-        let heard = heard + strays.reassembled;
-        assert!(apart + taken <= heard, "a frame counts once: {strays:?} {tcp:?} {udp:?}");
+        let received = received + unmatched.reassembled;
+        assert!(apart + taken <= received, "a frame counts once: {unmatched:?} {tcp:?} {udp:?}");
     }
 }
 

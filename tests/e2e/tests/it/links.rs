@@ -126,8 +126,8 @@ fn lost_pings_match_the_loss_counters() {
     let outcome = ended(link, 130);
     let numbers =
         |direction| ["entered", "lost", "delivered"].map(|it| count(&outcome, direction, it));
-    let ([sent, lost, heard], [replies, lost_back, delivered]) = (numbers(0), numbers(1));
-    assert_eq!((sent, sent - lost, replies), (300, heard, heard), "{outcome}");
+    let ([sent, lost, arrived], [replies, lost_back, delivered]) = (numbers(0), numbers(1));
+    assert_eq!((sent, sent - lost, replies), (300, arrived, arrived), "{outcome}");
     assert_eq!((replies - lost_back, delivered), (delivered, answers), "{outcome}");
     // Five standard deviations.
     assert!((25..=95).contains(&lost) && lost_back > 10, "{outcome}");
@@ -329,10 +329,17 @@ fn host_and_emulated_server_exchange_duplicate_sacks() {
     let duplicated = ended(link, 130);
     let number = |name: &str| served.number(&format!("/ports/0/{name}"));
     // D-SACKs that the host received from ours, and those that it sent.
-    let (heard, said) = (counted(host, "TCPDSACKRecv"), counted(host, "TCPDSACKOldSent"));
-    assert!(heard >= CONNECTIONS && said >= CONNECTIONS, "{heard} {said} {served} {duplicated}");
+    let (received_blocks, sent_blocks) =
+        (counted(host, "TCPDSACKRecv"), counted(host, "TCPDSACKOldSent"));
+    assert!(
+        received_blocks >= CONNECTIONS && sent_blocks >= CONNECTIONS,
+        "{received_blocks} {sent_blocks} {served} {duplicated}"
+    );
     // The link duplicates acknowledgements too.
-    assert!(heard <= 2 * number("connections/tcp/sack_send_blocks"), "{heard} {served}");
+    assert!(
+        received_blocks <= 2 * number("connections/tcp/sack_send_blocks"),
+        "{received_blocks} {served}"
+    );
     assert_eq!(
         (number("connections/flows/failed"), number("connections/tcp/accepts")),
         (0, CONNECTIONS),

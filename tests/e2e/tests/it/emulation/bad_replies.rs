@@ -13,7 +13,7 @@ use super::{KilledOnDrop, emulate, host, plan};
 /// A server in Python.
 struct PythonServer {
     _server: KilledOnDrop,
-    said: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
 }
 
 impl PythonServer {
@@ -22,15 +22,15 @@ impl PythonServer {
         let mut command = end.command("python3");
         command.args(["-c", script, argument]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        let mut others = Self { _server: KilledOnDrop(child), said };
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut others = Self { _server: KilledOnDrop(child), output };
         assert_eq!(others.line(), "ready");
         others
     }
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
+        self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 }
@@ -143,10 +143,10 @@ fn incomplete_responses_are_failures() {
     let fields = fields.iter().map(String::as_str).chain(["http: {requests: 3, reconnect: false}"]);
     let templates: Vec<_> = fields.zip(8000..).collect();
     let outcome = clients(&lab, &templates, 3);
-    for (number, (asked, _, expected, good, missing)) in cases.iter().enumerate() {
+    for (number, (request, _, expected, good, missing)) in cases.iter().enumerate() {
         let (failed, causes, ended) = flow_results(&outcome, number);
-        assert_eq!((failed, causes.as_str(), ended), *expected, "{number} {asked}: {outcome}");
-        if !asked.starts_with("response_bytes") {
+        assert_eq!((failed, causes.as_str(), ended), *expected, "{number} {request}: {outcome}");
+        if !request.starts_with("response_bytes") {
             let http = |name: &str| format!("/ports/0/templates/{number}/http1/{name}");
             assert_eq!(outcome.number(&http("responses/2xx")), *good, "{number}: {outcome}");
             assert_eq!(outcome.number(&http("missing")), *missing, "{number}: {outcome}");
@@ -270,19 +270,19 @@ fn rejected_mail_is_a_failure_and_clients_quit() {
     let templates: Vec<_> =
         (2500..).map(|port| ("smtp: {messages: 2}", port)).take(cases.len()).collect();
     let outcome = clients(&lab, &templates, 3);
-    let mut heard: Vec<_> = (0..3 * cases.len()).map(|_| others.line()).collect();
-    heard.sort();
+    let mut lines: Vec<_> = (0..3 * cases.len()).map(|_| others.line()).collect();
+    lines.sort();
     for (number, (refused, reply, expected)) in cases.iter().enumerate() {
         let (failed, causes, ended) = flow_results(&outcome, number);
         let is_whole = ["", "QUIT"].contains(refused);
-        let wanted = if refused.is_empty() { (0, "") } else { (3, "not what was expected") };
-        assert_eq!((failed, causes.as_str()), wanted, "{refused}: {outcome}");
+        let failures = if refused.is_empty() { (0, "") } else { (3, "not what was expected") };
+        assert_eq!((failed, causes.as_str()), failures, "{refused}: {outcome}");
         assert_eq!(ended, if is_whole { 6 } else { 0 }, "{refused}: {outcome}");
         if !refused.is_empty() {
             let found = outcome.text(&format!("/ports/0/templates/{number}/failures/0/found"));
             assert!(found.starts_with(&reply[..4]), "{refused}: {found}");
         }
-        for line in &heard[3 * number..][..3] {
+        for line in &lines[3 * number..][..3] {
             assert_eq!(*line, format!("{} {expected}", 2500 + number), "{refused}");
         }
     }
@@ -343,10 +343,10 @@ fn rtsp_clients_use_the_session_id_of_the_server() {
     assert_eq!(flow_results(&outcome, 1), expected, "{outcome}");
     let found = outcome.text("/ports/0/templates/1/failures/0/found");
     assert!(found.starts_with("RTSP/1.0 404 Not Found"), "{found}");
-    let mut heard: Vec<_> = (0..6).map(|_| others.line()).collect();
-    heard.sort();
-    let whole = "8554 OPTIONS DESCRIBE SETUP PLAY TEARDOWN";
-    assert_eq!(heard, [[whole; 3], ["8555 OPTIONS DESCRIBE"; 3]].concat());
+    let mut lines: Vec<_> = (0..6).map(|_| others.line()).collect();
+    lines.sort();
+    let methods = "8554 OPTIONS DESCRIBE SETUP PLAY TEARDOWN";
+    assert_eq!(lines, [[methods; 3], ["8555 OPTIONS DESCRIBE"; 3]].concat());
 }
 
 /// DNS server that first sends a reply with another ID, a query, and an empty datagram.
@@ -378,12 +378,12 @@ fn dns_replies_must_match_the_query_and_errors_are_failures() {
     let _dnsmasq =
         KilledOnDrop(dnsmasq.args(["--log-facility=-", "--no-dhcp-interface=*"]).spawn().unwrap());
     // Wait until its port is in use.
-    let is_there = || {
+    let exists = || {
         let output = lab.b.command("ss").args(["-Huln", "sport = 53"]).output().unwrap();
         !output.stdout.is_empty()
     };
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(9);
-    while !is_there() {
+    while !exists() {
         assert!(std::time::Instant::now() < deadline, "dnsmasq is not there");
     }
     let templates = [

@@ -20,13 +20,13 @@ fn sipp_answers_calls_of_emulated_clients_and_echoes_their_media() {
     command.args(["-sn", "uas", "-i", "198.51.100.2", "-p", "5060", "-mp", "6000", "-rtp_echo"]);
     command.arg("-nostdin").current_dir(scratch.path()).stdout(Stdio::null());
     let _server = KilledOnDrop(command.spawn().unwrap());
-    let is_there = || {
+    let exists = || {
         let mut sockets = lab.b.command("ss");
         let output = sockets.args(["-uHln", "sport = :5060 or sport = :6000"]).output().unwrap();
         output.stdout.iter().filter(|byte| **byte == b'\n').count() == 2
     };
     let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_there() {
+    while !exists() {
         assert!(Instant::now() < deadline, "SIPp is not there");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -44,15 +44,15 @@ fn stream_bytes(capture: &Path, stream: usize) -> String {
     let text = String::from_utf8(output.stdout).unwrap();
     let digits = |line: &&str| line.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
     // Segment boundaries may differ.
-    let mut said = String::new();
+    let mut received = String::new();
     let mut last = None;
     for line in text.lines().filter(digits) {
         if last.replace(line.starts_with('\t')) != Some(line.starts_with('\t')) {
-            said.push('\n');
+            received.push('\n');
         }
-        said.push_str(line.trim());
+        received.push_str(line.trim());
     }
-    said
+    received
 }
 
 /// For each stream of a capture: server port, duration in seconds, and port of the side that closed
@@ -227,9 +227,9 @@ fn truncated_capture_is_an_error_with_a_location() {
     let text =
         "ports: [{name: s}]\ntemplates: [{name: t, conversation: cut.pcap, server: {tx: s}}]";
     let outcome = wirestorm_e2e::run_command(&mut emulate(&plan(&scratch, text))).expect(2);
-    let said = outcome.messages.clone();
-    assert!(said.contains("plan.yaml: templates[0].conversation: "), "{said}");
-    assert!(said.contains("cut.pcap: packet 9 "), "{said}");
+    let messages = outcome.messages.clone();
+    assert!(messages.contains("plan.yaml: templates[0].conversation: "), "{messages}");
+    assert!(messages.contains("cut.pcap: packet 9 "), "{messages}");
 }
 
 /// All protocol presets between our clients and servers.

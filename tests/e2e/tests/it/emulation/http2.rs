@@ -56,10 +56,10 @@ fn curl_nghttp_and_h2load_use_an_emulated_server() {
     let emulated = serve(&lab, &scratch, SERVERS);
     let run = |tool: &str, arguments: &[&str]| {
         let output = lab.b.command("timeout").args(["30", tool]).args(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let complained = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{tool}: {said} {complained}");
-        said
+        assert!(output.status.success(), "{tool}: {stdout} {complained}");
+        stdout
     };
     // The first attempts may find no server yet; curl retries.
     let curl = |arguments: &[&str]| {
@@ -67,9 +67,9 @@ fn curl_nghttp_and_h2load_use_an_emulated_server() {
         let tries = ["--retry", "5", "--retry-delay", "1", "--retry-all-errors"];
         run("curl", &[&usual[..], &tries, arguments].concat())
     };
-    let told = ["--write-out", " %{http_version} %{response_code} %header{x-own}\n"];
+    let write_out = ["--write-out", " %{http_version} %{response_code} %header{x-own}\n"];
     let page = "wire".repeat(5_000);
-    let pages = curl(&[&told[..], &["https://198.51.100.77/"; 3]].concat());
+    let pages = curl(&[&write_out[..], &["https://198.51.100.77/"; 3]].concat());
     assert_eq!(pages, format!("{page} 2 200 1\n").repeat(3));
     // Concurrent streams.
     let parallel = [&["--parallel"][..], &["https://198.51.100.77/a"; 8]].concat();
@@ -197,18 +197,18 @@ fn nginx_serves_emulated_clients_over_http_2() {
     assert_eq!(connections.len(), 50);
 
     // Different requests over both versions.
-    for (version, says) in [("2", "HTTP/2.0"), ("1.1", "HTTP/1.1")] {
+    for (version, prefix) in [("2", "HTTP/2.0"), ("1.1", "HTTP/1.1")] {
         let http = format!(
             "http: {{version: {version}, set: {{n: {{counter: 1}}}}, path: \"/index.html?${{n}}\", \
              requests: 4, pipeline: 2, headers: {{X-Own: \"${{n:03}}-${{client_port}}\"}}}}"
         );
         let (outcome, log) = run(15, &format!("{http}\n    tls: true"), "");
         assert_eq!(number(&outcome, "connections/flows/failed"), 0, "{outcome}");
-        assert!(log.lines().all(|line| line.starts_with(says)), "{log}");
-        let own = log.lines().filter_map(|line| line.split(' ').nth(6)?.split('-').next());
-        let mut own: Vec<_> = own.map(str::to_owned).collect();
-        own.sort_unstable();
-        assert_eq!(own, (1..=60).map(|n| format!("{n:03}")).collect::<Vec<_>>(), "{log}");
+        assert!(log.lines().all(|line| line.starts_with(prefix)), "{log}");
+        let ids = log.lines().filter_map(|line| line.split(' ').nth(6)?.split('-').next());
+        let mut ids: Vec<_> = ids.map(str::to_owned).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (1..=60).map(|n| format!("{n:03}")).collect::<Vec<_>>(), "{log}");
     }
 
     // nginx sends the second response long before the first one; the program receives them in

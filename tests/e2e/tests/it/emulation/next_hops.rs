@@ -94,13 +94,13 @@ fn clients_use_the_routers_of_the_configuration() {
     }
     // One of the routers does not exist.
     let three = CONFIGURATION.replace("count: 2", "count: 3");
-    let said = run(&scratch, [&lab.a, &lab.b], &three).expect(2).messages.clone();
-    assert!(said.contains("1.1.1.3 did not answer"), "{said}");
+    let messages = run(&scratch, [&lab.a, &lab.b], &three).expect(2).messages.clone();
+    assert!(messages.contains("1.1.1.3 did not answer"), "{messages}");
     // Without `src_ip` there is no source address for ARP requests.
     let nobody = CONFIGURATION.replace(", src_ip: 1.1.1.100", "");
-    let said = run(&scratch, [&lab.a, &lab.b], &nobody).expect(2).messages.clone();
+    let messages = run(&scratch, [&lab.a, &lab.b], &nobody).expect(2).messages.clone();
     let expected = "[0].cap_info[0].client.devices[0]: no source address to resolve the next hop";
-    assert!(said.contains(expected), "{said}");
+    assert!(messages.contains(expected), "{messages}");
 }
 
 #[test]
@@ -134,9 +134,9 @@ groups:
         let vlan = if ["16.0.0.1", "16.0.0.2"].contains(&row[0].as_str()) { "100" } else { "200" };
         assert_eq!([&row[1], &row[2]], [vlan, &mac], "{row:?}");
     }
-    let told = tshark::fields(&path, "arp", &["arp.src.proto_ipv4", "vlan.id"]).unwrap();
+    let rows = tshark::fields(&path, "arp", &["arp.src.proto_ipv4", "vlan.id"]).unwrap();
     for expected in [["1.1.1.100", "100"], ["2.2.2.100", "200"]] {
-        assert!(told.iter().any(|row| row[..] == expected), "{told:?}");
+        assert!(rows.iter().any(|row| row[..] == expected), "{rows:?}");
     }
 }
 
@@ -206,8 +206,8 @@ fn frames_go_directly_to_servers_in_the_network() {
     // An unresolved server is reported before sending.
     let plan = plan(&scratch, &text("198.51.100.2-198.51.100.4", 10));
     let port = format!("clients={}", lab.a.port());
-    let said = run_command(emulate(&plan).args(["--port", &port])).expect(2).messages.clone();
-    assert!(said.contains("198.51.100.4 did not answer"), "{said}");
+    let messages = run_command(emulate(&plan).args(["--port", &port])).expect(2).messages.clone();
+    assert!(messages.contains("198.51.100.4 did not answer"), "{messages}");
 }
 
 #[test]

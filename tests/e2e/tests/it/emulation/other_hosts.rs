@@ -38,14 +38,14 @@ fn connections_to_other_hosts_are_ignored() {
                 "neigh replace 198.51.100.8 lladdr ff:ff:ff:ff:ff:ff dev veth1",
             ])
             .unwrap();
-        let asked = [
+        let cases = [
             ("198.51.100.1:81", REFUSED),
             ("198.51.100.9:80", TIMED_OUT),
             ("198.51.100.9:81", TIMED_OUT),
             ("198.51.100.8:80", TIMED_OUT),
             ("198.51.100.8:81", TIMED_OUT),
         ];
-        for (address, expected) in asked {
+        for (address, expected) in cases {
             let mut command = lab.b.command("curl");
             command.args(["--silent", "--max-time", "0.5", &format!("http://{address}/")]);
             let code = command.output().unwrap().status.code();
@@ -126,6 +126,6 @@ fn assert_answers(from: &End, arguments: &[&str], what: &str) {
     let mut ping = from.command("ping");
     ping.args(["-c", "2", "-i", "0.1", "-W", "5"]).args(arguments);
     let output = ping.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains(" 0% packet loss"), "{what}: {arguments:?}: {said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(" 0% packet loss"), "{what}: {arguments:?}: {text}");
 }

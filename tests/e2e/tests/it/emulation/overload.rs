@@ -38,8 +38,8 @@ fn unreachable_rate_ends_in_time_and_is_counted() {
     let outcome = outcome.expect(3);
     assert!(seconds < 15.0, "{seconds} s");
     assert_eq!(count(&outcome, "offered"), 100_000_000, "{outcome}");
-    let unmade = ["late", "flow_table_full", "no_free_tuple"].map(|it| count(&outcome, it));
-    assert_eq!(count(&outcome, "made") + unmade.iter().sum::<u64>(), 100_000_000);
+    let not_started = ["late", "flow_table_full", "no_free_tuple"].map(|it| count(&outcome, it));
+    assert_eq!(count(&outcome, "made") + not_started.iter().sum::<u64>(), 100_000_000);
     // All started flows ended.
     assert!(count(&outcome, "closed") * 10 > count(&outcome, "made") * 9, "{outcome}");
     let notes = outcome.result()["notes"].to_string();

@@ -15,11 +15,11 @@ fn pages(lab: &RouterLab, is_ipv6: bool) -> String {
     let [router_a, router_b] = [&lab.router_a, &lab.router_b].map(address);
     // Static neighbours of the routers, which Linux lacks.
     let length = if is_ipv6 { 64 } else { 24 };
-    let beside = |router: &str| {
+    let attached = |router: &str| {
         let cut = router.rfind(['.', ':']).unwrap() + 1;
         format!("{}77", &router[..cut])
     };
-    let (client, server) = (beside(&router_a), beside(&router_b));
+    let (client, server) = (attached(&router_a), attached(&router_b));
     format!(
         r#"
 ports:

@@ -44,10 +44,10 @@ fn wrk_is_served_over_persistent_connections() {
     let outcome = served(&Scratch::new().unwrap(), template, stop_with_failures, |lab| {
         assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 32_000);
         let output = tool(&lab.b, 20, "wrk -t1 -c20 -d2s http://198.51.100.77/page");
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{said}");
-        assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "{said}");
-        let number = said.split_whitespace().zip(said.split_whitespace().skip(1));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{text}");
+        assert!(!text.contains("Socket errors") && !text.contains("Non-2xx"), "{text}");
+        let number = text.split_whitespace().zip(text.split_whitespace().skip(1));
         let number = number.filter(|(_, word)| *word == "requests").map(|(number, _)| number);
         requests = number.flat_map(str::parse).next().unwrap();
     });

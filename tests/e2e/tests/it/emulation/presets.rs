@@ -209,15 +209,15 @@ fn each_http_request_gets_one_response() {
     let upload = scratch.file("upload");
     std::fs::write(&upload, vec![b'x'; 3_000_000]).unwrap();
     let upload = format!("@{}", upload.display());
-    let asks = |arguments: &[&str]| {
+    let request = |arguments: &[&str]| {
         let mut command = lab.b.command("curl");
         command.args(["--silent", "--show-error", "--max-time", "9", "--header", "Expect:"]);
         messages_of(command.args(arguments).args(["http://198.51.100.77/"; 3]))
     };
-    assert_eq!(asks(&["--data-binary", &upload]).len(), 3 * 5_000);
+    assert_eq!(request(&["--data-binary", &upload]).len(), 3 * 5_000);
     let chunked = ["--data-binary", &upload, "--header", "Transfer-Encoding: chunked"];
-    assert_eq!(asks(&chunked).len(), 3 * 5_000);
-    let heads = asks(&["--head"]);
+    assert_eq!(request(&chunked).len(), 3 * 5_000);
+    let heads = request(&["--head"]);
     assert_eq!(heads.matches("Content-Length: 5000\r\n\r\n").count(), 3, "{heads}");
     assert_eq!(messages_of(lab.b.command("python3").args(["-c", PIPELINES])), "21 True\n");
     let outcome = stop(server);
@@ -246,14 +246,14 @@ fn pipelined_requests_of_wrk_are_answered() {
     std::fs::write(&script, TEN).unwrap();
     let mut wrk = lab.b.command("wrk");
     wrk.args(["-t1", "-c4", "-d1s", "-s"]).arg(&script).arg("http://198.51.100.77/");
-    let told = messages_of(&mut wrk);
-    assert!(!told.contains("Socket errors") && !told.contains("Non-2xx"), "{told}");
-    let words: Vec<_> = told.split_whitespace().collect();
+    let messages = messages_of(&mut wrk);
+    assert!(!messages.contains("Socket errors") && !messages.contains("Non-2xx"), "{messages}");
+    let words: Vec<_> = messages.split_whitespace().collect();
     let place = words.iter().position(|word| *word == "requests").unwrap();
     let requests: u64 = words[place - 1].parse().unwrap();
     // At its end wrk resets its connections.
     let outcome = stop_with_failures(server);
     let counted = outcome.number("/ports/0/connections/http1/requests");
-    assert!(requests > 100 && counted >= requests, "{requests} of {counted}: {told}");
+    assert!(requests > 100 && counted >= requests, "{requests} of {counted}: {messages}");
     assert_eq!(outcome.number("/ports/0/connections/flows/program_failed"), 0, "{outcome}");
 }

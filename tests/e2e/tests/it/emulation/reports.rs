@@ -164,8 +164,8 @@ fn addresses_of_the_kernel_cause_a_warning_before_the_run() {
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     lab.a.namespace().ip(&["addr add 10.0.0.3/16 dev veth0"]).unwrap();
-    let said = format!("ip -n {} addr del 10.0.0.3/16 dev veth0", lab.a.namespace().name());
-    for (text, backend, is_told) in [
+    let command_text = format!("ip -n {} addr del 10.0.0.3/16 dev veth0", lab.a.namespace().name());
+    for (text, backend, expected) in [
         (BLACK_HOLE.to_owned(), "af_packet", [true, true]),
         (BLACK_HOLE.to_owned(), "af_xdp", [false, false]),
         (BLACK_HOLE.replace("10.0.0.1-10.0.0.20", "10.0.0.10"), "af_packet", [false, false]),
@@ -174,8 +174,8 @@ fn addresses_of_the_kernel_cause_a_warning_before_the_run() {
         command.args(["--port", &format!("clients={}", lab.a.port()), "--backend", backend]);
         let outcome = run_command(command.args(["--duration", "20ms", "--drain-timeout", "0s"]));
         let notes = outcome.lines("/notes");
-        let told = [outcome.messages.contains(&said), notes.contains(&said)];
-        assert_eq!(told, is_told, "{backend}: {outcome}");
+        let is_shown = [outcome.messages.contains(&command_text), notes.contains(&command_text)];
+        assert_eq!(is_shown, expected, "{backend}: {outcome}");
     }
 }
 
@@ -250,12 +250,12 @@ templates:
 ";
     // Packet sockets know which frames lack a checksum; for AF_XDP, `--verify-checksums` asserts
     // that all have one.
-    let asked: [(&[&str], _); 3] = [
+    let cases: [(&[&str], _); 3] = [
         (&["--backend", "af_packet"], [9, 4, 3]),
         (&["--backend", "af_xdp", "--verify-checksums"], [9, 4, 3]),
         (&["--backend", "af_xdp"], [0, 0, 12]),
     ];
-    for (arguments, expected) in asked {
+    for (arguments, expected) in cases {
         let found = damaged_among_twelve(text, arguments);
         assert_eq!(found, expected, "{arguments:?}");
     }
@@ -277,12 +277,14 @@ fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
         replay(["-t".as_ref(), "-i".as_ref(), port.as_ref(), capture.as_os_str()]).expect(0);
     };
     // It receives nothing before its port is open.
-    let heard = lab.b.counters().unwrap().rx_packets;
+    let received_before = lab.b.counters().unwrap().rx_packets;
     let deadline = Instant::now() + Duration::from_secs(10);
     let has_answered = || {
         let until = Instant::now() + Duration::from_millis(300);
         let counted = || lab.b.counters().unwrap().rx_packets;
-        std::iter::repeat_with(counted).take_while(|_| Instant::now() < until).any(|it| it > heard)
+        std::iter::repeat_with(counted)
+            .take_while(|_| Instant::now() < until)
+            .any(|it| it > received_before)
     };
     send(vec![syn(&lab, [0, 0])]);
     while !has_answered() {
@@ -291,9 +293,9 @@ fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
     }
     // Send those that are answered last.
     let damaged = [vec![syn(&lab, [1, 0]); 5], vec![syn(&lab, [0, 1]); 4]].concat();
-    let heard = lab.b.counters().unwrap().rx_packets;
+    let received_before = lab.b.counters().unwrap().rx_packets;
     send([damaged, vec![syn(&lab, [0, 0]); 2]].concat());
-    wait_for_frames(&lab.b, heard + 1);
+    wait_for_frames(&lab.b, received_before + 1);
     let outcome = stop_with_failures(servers);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
     ["connections/flows/malformed", "connections/tcp/rcvbadsum", "connections/flows/no_template"]

@@ -119,9 +119,9 @@ fn curl_and_openssl_start_tls_with_emulated_servers() {
         ("smtp", "25", "MAIL FROM:<a@example.net>\nQUIT\n", "221 mail.example.net closes"),
         ("ftp", "21", "USER a\nQUIT\n", "221 Goodbye"),
     ] {
-        let said = s_client(&lab.b, &scratch, protocol, port, lines);
+        let output = s_client(&lab.b, &scratch, protocol, port, lines);
         for expected in ["Verification: OK", answer] {
-            assert!(said.contains(expected), "no {expected:?} in {said}");
+            assert!(output.contains(expected), "no {expected:?} in {output}");
         }
     }
     let outcome = stop(server);

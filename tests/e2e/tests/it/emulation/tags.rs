@@ -117,12 +117,12 @@ fn tags_and_labels_are_as_the_plan_has_them(offloads: bool) {
 
 /// A plan with two ports, each the next hop of the other, in two VLANs.
 fn next_hops_in_two_vlans(limit: u32) -> String {
-    let both = [("a", "b", 1, 2), ("b", "a", 2, 1)].map(|(own, other, here, there)| {
+    let both = [("a", "b", 1, 2), ("b", "a", 2, 1)].map(|(name, other, here, there)| {
         format!(
             r#"
-  - name: from {own}
+  - name: from {name}
     client:
-      tx: {own}
+      tx: {name}
       addresses: 10.0.9.{here}
       servers: 10.0.9.{there}
       load: {{rate: 100}}

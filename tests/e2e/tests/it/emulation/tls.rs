@@ -211,16 +211,16 @@ fn servers_can_require_client_certificates() {
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     certificate(&scratch, "own");
     certificate(&scratch, "other");
-    let asks = format!(
+    let directives = format!(
         "ssl_client_certificate {}; ssl_verify_client on",
         scratch.file("own.pem").display()
     );
-    let _nginx = nginx(&lab, &scratch, &format!("TLSv1.2 TLSv1.3; {asks}"));
+    let _nginx = nginx(&lab, &scratch, &format!("TLSv1.2 TLSv1.3; {directives}"));
     let port = format!("clients={}", lab.a.port());
     let received = |name: &str| {
-        let own = format!("client_certificate: {name}.pem, client_key: {name}.key");
-        let own = if name.is_empty() { String::new() } else { own };
-        let plan = plan(&scratch, &clients(&own));
+        let fields = format!("client_certificate: {name}.pem, client_key: {name}.key");
+        let fields = if name.is_empty() { String::new() } else { fields };
+        let plan = plan(&scratch, &clients(&fields));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
         assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
         outcome.number("/ports/0/connections/tcp/rcvbyte")
@@ -234,20 +234,20 @@ fn servers_can_require_client_certificates() {
     let text =
         server("client_ca: own.pem").replace("    tls:", "    tcp: {time_wait: 60s}\n    tls:");
     let emulated = serve(&lab, &scratch, &text);
-    let curl = |own: &[&str]| {
+    let curl = |credentials: &[&str]| {
         let mut command = lab.b.command("curl");
         command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
-        command.args(own).arg("https://198.51.100.77/").current_dir(scratch.path());
+        command.args(credentials).arg("https://198.51.100.77/").current_dir(scratch.path());
         let output = command.output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let again = ["--retry", "5", "--retry-delay", "1", "--retry-all-errors"];
-    let own = ["--cert", "own.pem", "--key", "own.key"];
-    assert_eq!(curl(&[&own[..], &again].concat()), (true, String::new()));
-    let (succeeded, said) = curl(&[]);
-    assert!(!succeeded && said.contains("certificate required"), "{said}");
-    let (succeeded, said) = curl(&["--cert", "other.pem", "--key", "other.key"]);
-    assert!(!succeeded && said.contains("unknown ca"), "{said}");
+    let credentials = ["--cert", "own.pem", "--key", "own.key"];
+    assert_eq!(curl(&[&credentials[..], &again].concat()), (true, String::new()));
+    let (succeeded, output) = curl(&[]);
+    assert!(!succeeded && output.contains("certificate required"), "{output}");
+    let (succeeded, output) = curl(&["--cert", "other.pem", "--key", "other.key"]);
+    assert!(!succeeded && output.contains("unknown ca"), "{output}");
     let outcome = stop_with_failures(emulated);
     for cause in ["peer has no certificate", "certificate of an unknown issuer"] {
         assert_eq!(
@@ -272,8 +272,11 @@ fn openssl_sends_a_client_certificate_to_an_emulated_server() {
     let show = |version: &str, name: &str| {
         let files = [".pem", ".key"].map(|end| scratch.file(&format!("{name}{end}")));
         let [certificate, key] = files.each_ref().map(|file| file.to_str().unwrap());
-        let own = ["-cert", certificate, "-key", key];
-        s_client(&lab.b, &[&[version][..], if name.is_empty() { &[] } else { &own }].concat())
+        let credentials = ["-cert", certificate, "-key", key];
+        s_client(
+            &lab.b,
+            &[&[version][..], if name.is_empty() { &[] } else { &credentials }].concat(),
+        )
     };
     // The first attempts may find no server yet.
     let mut command = lab.b.command("curl");
@@ -282,13 +285,16 @@ fn openssl_sends_a_client_certificate_to_an_emulated_server() {
     command.args(["--cert", "own.pem", "--key", "own.key"]).current_dir(scratch.path());
     assert!(command.output().unwrap().status.success());
     for version in ["-tls1_2", "-tls1_3"] {
-        let said = show(version, "own");
-        assert!(said.contains("ALPN protocol: http/1.1") && said.contains("closed"), "{said}");
-        assert!(!said.contains("alert"), "{said}");
-        let said = show(version, "");
-        assert!(said.contains("alert certificate required"), "{version}: {said}");
-        let said = show(version, "other");
-        assert!(said.contains("alert unknown ca"), "{version}: {said}");
+        let output = show(version, "own");
+        assert!(
+            output.contains("ALPN protocol: http/1.1") && output.contains("closed"),
+            "{output}"
+        );
+        assert!(!output.contains("alert"), "{output}");
+        let output = show(version, "");
+        assert!(output.contains("alert certificate required"), "{version}: {output}");
+        let output = show(version, "other");
+        assert!(output.contains("alert unknown ca"), "{version}: {output}");
     }
     let outcome = stop_with_failures(emulated);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));

@@ -146,10 +146,10 @@ fn only_selected_packets_are_sent() {
         (&["--include", "1-5,9,72-"], |n| n <= 5 || n == 9 || n >= 72),
         (&["--exclude", "1-5,9,72-"], |n| (n > 5 && n < 72) && n != 9),
     ];
-    for (arguments, wanted) in cases {
+    for (arguments, is_sent) in cases {
         let (outcome, written) = replayed(&scratch, arguments, &path);
         let expected =
-            frames(&packets).enumerate().filter(|(index, _)| wanted(index + 1)).map(|(_, f)| f);
+            frames(&packets).enumerate().filter(|(index, _)| is_sent(index + 1)).map(|(_, f)| f);
         let written = pcap::read(&written).unwrap();
         assert_same_frames(arguments[0], expected, frames(&written));
         assert_eq!(outcome.number("/achieved/filtered"), (packets.len() - written.len()) as u64);

@@ -25,12 +25,12 @@ fn fits(frame: &[u8]) -> bool {
 }
 
 /// Replays captures in one run and compares the received frames.
-fn check_backend(asked: &str, used: &[&str], captures: &[PathBuf]) {
+fn check_backend(requested: &str, used: &[&str], captures: &[PathBuf]) {
     let lab = Lab::new().unwrap();
     let receiver = Receiver::start(&lab.b).unwrap();
     let port = lab.a.port();
     let mut arguments: Vec<&Path> =
-        ["-t", "-K", "--backend", asked, "-i", &port].map(Path::new).to_vec();
+        ["-t", "-K", "--backend", requested, "-i", &port].map(Path::new).to_vec();
     arguments.extend(captures.iter().map(PathBuf::as_path));
     let outcome = replay(arguments);
     let backend = outcome.text("/ports/0/backend");
@@ -40,7 +40,7 @@ fn check_backend(asked: &str, used: &[&str], captures: &[PathBuf]) {
     let (fitting, too_long): (Vec<Packet>, Vec<Packet>) =
         packets.partition(|packet| fits(&packet.frame));
     let captured = receiver.finish(fitting.len() as u64).unwrap();
-    assert_same_frames(asked, frames(&fitting), captured.frames());
+    assert_same_frames(requested, frames(&fitting), captured.frames());
     assert_eq!(captured.dropped, 0);
     assert_eq!(outcome.number("/achieved/packets"), fitting.len() as u64);
     assert_eq!(outcome.number("/ports/0/tx/packets"), fitting.len() as u64);
@@ -53,15 +53,15 @@ fn check_backend(asked: &str, used: &[&str], captures: &[PathBuf]) {
     outcome.expect(if too_long.is_empty() { 0 } else { 3 });
 }
 
-fn check_backend_with_all_captures(asked: &str, used: &[&str]) {
+fn check_backend_with_all_captures(requested: &str, used: &[&str]) {
     if !can_run(&["clang"]) {
         return;
     }
     let scratch = Scratch::new().unwrap();
-    let own = write_capture(&scratch, "own.pcap", &traffic(300, 1));
-    check_backend(asked, used, &[own]);
+    let capture = write_capture(&scratch, "own.pcap", &traffic(300, 1));
+    check_backend(requested, used, &[capture]);
     if let Some(captures) = shared_captures() {
-        check_backend(asked, used, &captures);
+        check_backend(requested, used, &captures);
     }
 }
 
@@ -145,8 +145,8 @@ fn every_backend_rejects_and_reports_the_same_frames_over_the_mtu() {
 #[test]
 fn write_keeps_frames_and_gaps_of_the_capture() {
     let scratch = Scratch::new().unwrap();
-    let own = write_capture(&scratch, "own.pcap", &traffic(300, 1));
-    let mut captures = vec![own];
+    let capture = write_capture(&scratch, "own.pcap", &traffic(300, 1));
+    let mut captures = vec![capture];
     captures.extend(shared_captures().into_iter().flatten());
     for path in captures {
         let written = scratch.file("written.pcap");

@@ -169,13 +169,13 @@ fn cooked_packet_keeps_its_sender_address() {
     let scratch = Scratch::new().unwrap();
     let sample = &traffic(30, 8)[0];
     let kind = [sample.frame[12], sample.frame[13]];
-    let own = [2, 1, 2, 3, 4, 5];
+    let address = [2, 1, 2, 3, 4, 5];
     // Source address that --write uses if the record has none.
     let nobody = [2, 0, 0, 0, 0, 1];
     // Ethernet (1) and loopback (772).
-    for (hardware, expected) in [([0, 1], own), ([3, 4], nobody)] {
-        let sll = [&[0, 0], &hardware[..], &[0, 6], &own, &[0, 0], &kind].concat();
-        let sll2 = [&kind[..], &[0; 6], &hardware[..], &[0, 6], &own, &[0, 0]].concat();
+    for (hardware, expected) in [([0, 1], address), ([3, 4], nobody)] {
+        let sll = [&[0, 0], &hardware[..], &[0, 6], &address, &[0, 0], &kind].concat();
+        let sll2 = [&kind[..], &[0; 6], &hardware[..], &[0, 6], &address, &[0, 0]].concat();
         for (link_type, header) in [(113, sll), (276, sll2)] {
             let frame = [&header, &sample.frame[14..]].concat();
             let packet = Packet { frame, ..sample.clone() };

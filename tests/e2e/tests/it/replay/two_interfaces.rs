@@ -39,7 +39,7 @@ fn sample_sides(packets: &[Packet]) -> [Vec<Packet>; 2] {
     [client, server]
 }
 
-fn without_arp(packets: Vec<Packet>) -> Vec<Packet> {
+fn remove_arp(packets: Vec<Packet>) -> Vec<Packet> {
     packets.into_iter().filter(|packet| packet.frame[12..14] != [0x08, 0x06]).collect()
 }
 
@@ -49,7 +49,7 @@ fn split_auto_finds_the_sides_of_clients_and_servers() {
         return;
     }
     let scratch = Scratch::new().unwrap();
-    let packets = without_arp(traffic(60, 17));
+    let packets = remove_arp(traffic(60, 17));
     let path = write_capture(&scratch, "own.pcap", &packets);
     let path = path.to_str().unwrap();
     let pair = Pair::new();
@@ -113,7 +113,7 @@ fn mac_addresses_differ_by_side() {
         return;
     }
     let scratch = Scratch::new().unwrap();
-    let packets = without_arp(traffic(20, 20));
+    let packets = remove_arp(traffic(20, 20));
     let path = write_capture(&scratch, "own.pcap", &packets);
     let expected = sample_sides(&packets).map(|packets| packets.len());
     let both = "02:00:00:00:00:01,02:00:00:00:00:02";

@@ -241,15 +241,15 @@ fn multiplier_scales_the_total_rate_of_all_flows() {
     let plan = plan(&scratch, flows);
     let lab = Lab::new().unwrap();
     let port = format!("a={}", lab.a.port());
-    for (multiplier, asked) in [("0.5", [1500.0, 4500.0]), ("2kpps", [500.0, 1500.0])] {
+    for (multiplier, targets) in [("0.5", [1500.0, 4500.0]), ("2kpps", [500.0, 1500.0])] {
         let mut command = Command::new(wirestorm());
         command.arg("run").arg(&plan).args(["--json", "-", "--port", &port]);
         command.args(["--multiplier", multiplier, "--duration", "200ms"]);
         let outcome = run_command(&mut command);
-        assert_eq!(outcome.decimal("/flows/0/target_pps"), asked[0], "{outcome}");
-        assert_eq!(outcome.decimal("/flows/1/target_pps"), asked[1], "{outcome}");
+        assert_eq!(outcome.decimal("/flows/0/target_pps"), targets[0], "{outcome}");
+        assert_eq!(outcome.decimal("/flows/1/target_pps"), targets[1], "{outcome}");
         let packets = outcome.number("/flows/1/packets");
-        assert_eq!(packets, (asked[1] / 5.0) as u64, "{outcome}");
+        assert_eq!(packets, (targets[1] / 5.0) as u64, "{outcome}");
     }
     let mut command = Command::new(wirestorm());
     command.arg("run").arg(&plan).args(["--port", &port, "--multiplier", "fast"]);

@@ -202,8 +202,8 @@ fn rate_is_computed_over_the_active_time_of_a_flow() {
         assert!(off(flow).flatten().unwrap() <= 0.001, "{flow}: {outcome}");
     }
     // The time of its five frames excludes the start delay.
-    let whole = outcome.decimal("/times/elapsed_s");
-    assert!(off(2).flatten().unwrap() > 0.6 / whole - 1.0, "{outcome}");
+    let elapsed_s = outcome.decimal("/times/elapsed_s");
+    assert!(off(2).flatten().unwrap() > 0.6 / elapsed_s - 1.0, "{outcome}");
     assert_eq!(off(4), Some(None), "{outcome}");
 }
 
@@ -215,8 +215,8 @@ fn unreachable_rate_ends_at_the_duration() {
     let plan = plan(&scratch, flow).display().to_string();
     let lab = Lab::new().unwrap();
     let port = format!("a={}", lab.a.port());
-    let whole = ["send", "--tx", &lab.a.port(), "--rate", "100Mpps", "--duration", "500ms"];
-    for arguments in [&whole[..], &["run", &plan, "--port", &port]] {
+    let send = ["send", "--tx", &lab.a.port(), "--rate", "100Mpps", "--duration", "500ms"];
+    for arguments in [&send[..], &["run", &plan, "--port", &port]] {
         let mut command = Command::new(wirestorm());
         command.args(arguments).args(["--backend", "af_packet", "--json", "-"]);
         let outcome = run_command(&mut command);
@@ -275,12 +275,12 @@ fn unresolved_auto_addresses_are_reported() {
     };
     let note = "note: Ethernet addresses with `auto`, in 1 of 1 flows, are zeros here:";
     assert!(!simulate(&known).expect(0).messages.contains("note"));
-    let asked = plan(&scratch, &VARIED.replace("dst: 02:00:00:00:00:02", "dst: auto"));
-    let simulated = simulate(&asked).expect(0);
+    let varied = plan(&scratch, &VARIED.replace("dst: 02:00:00:00:00:02", "dst: auto"));
+    let simulated = simulate(&varied).expect(0);
     assert_eq!(simulated.messages.matches(note).count(), 1, "{simulated}");
-    let shown = wirestorm_with(&[Path::new("frames"), &asked]).expect(0);
-    let told = "flow varied\n  ethernet.dst is auto: zeros here; a run resolves";
-    assert!(shown.output.starts_with(told), "{shown}");
+    let shown = wirestorm_with(&[Path::new("frames"), &varied]).expect(0);
+    let expected = "flow varied\n  ethernet.dst is auto: zeros here; a run resolves";
+    assert!(shown.output.starts_with(expected), "{shown}");
     assert!(!shown.output.contains("ethernet.src"), "{shown}");
 }
 
