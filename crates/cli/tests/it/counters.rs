@@ -86,8 +86,8 @@ const DEFINITIONS: [&str; 3] = ["PortReport", "ConnectionsReport", "TemplateRepo
 fn leads_somewhere(schema: &Value, result: &Value, path: &str) -> bool {
     let pointer = format!("/{}", path.replace('.', "/"));
     let port = &result["ports"][0];
-    let told = [result, port, &port["connections"], &port["templates"][0]];
-    if told.iter().any(|it| it.pointer(&pointer).is_some()) {
+    let values = [result, port, &port["connections"], &port["templates"][0]];
+    if values.iter().any(|it| it.pointer(&pointer).is_some()) {
         return true;
     }
     // Optional sections exist in the schema even if the result lacks them.
@@ -136,13 +136,13 @@ fn all_counters_are_on_the_page() {
     let (schema, result): (Value, _) =
         (serde_json::from_str(SCHEMA).expect("a schema"), simulated());
     let known: BTreeSet<_> = paths().into_iter().collect();
-    let mut told = BTreeSet::new();
+    let mut paths = BTreeSet::new();
     // Counters of ports, templates and groups by name.
     let port = &result["ports"][0];
     for of in [&port["connections"], &port["templates"][0], &result["groups"][0]] {
         for map in ["flows", "tcp", "udp", "counters"] {
             let names = of[map].as_object().unwrap_or_else(|| panic!("no {map}")).keys();
-            told.extend(names.map(|name| format!("{map}.{name}")));
+            paths.extend(names.map(|name| format!("{map}.{name}")));
         }
     }
     // Counters in the schema, also those of optional sections.
@@ -158,16 +158,16 @@ fn all_counters_are_on_the_page() {
                 Some(definition) => {
                     let parts = schema["$defs"][definition]["properties"].as_object();
                     let parts = parts.unwrap_or_else(|| panic!("no {definition}")).keys();
-                    told.extend(parts.map(|part| format!("{name}.{part}")));
+                    paths.extend(parts.map(|part| format!("{name}.{part}")));
                 }
                 None if ["flows", "tcp", "udp", "counters"].contains(&name.as_str()) => {}
                 None => {
-                    told.insert(name.clone());
+                    paths.insert(name.clone());
                 }
             }
         }
     }
-    assert!(told.len() > 150, "{told:?}");
-    let missing: Vec<_> = told.iter().filter(|path| !known.contains(path.as_str())).collect();
+    assert!(paths.len() > 150, "{paths:?}");
+    let missing: Vec<_> = paths.iter().filter(|path| !known.contains(path.as_str())).collect();
     assert!(missing.is_empty(), "docs/reference/counters.md lacks {missing:?}");
 }

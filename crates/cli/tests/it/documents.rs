@@ -71,7 +71,7 @@ fn commands(document: &Path) -> Vec<String> {
 const TRAFFIC: [&str; 8] = ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
 /// Completes a part of a plan, as shown in a document, to a plan.
-fn whole(part: Value) -> Value {
+fn complete_plan(part: Value) -> Value {
     let mut plan = json!({});
     let is_stateless = part.get("flows").is_some() || part.get("packet").is_some();
     plan["ports"] = match is_stateless {
@@ -115,11 +115,12 @@ fn whole(part: Value) -> Value {
 }
 
 /// Replaces the ports that a document names, and keeps the others.
-fn put_ports(ports: &mut Value, said: &Value) {
-    let said = said.as_array().expect("ports");
-    let is_said = |port: &Value| said.iter().any(|it| it["name"] == port["name"]);
-    let others = ports.as_array().into_iter().flatten().filter(|port| !is_said(port)).cloned();
-    *ports = said.iter().cloned().chain(others).collect();
+fn put_ports(ports: &mut Value, documented: &Value) {
+    let documented = documented.as_array().expect("ports");
+    let is_documented = |port: &Value| documented.iter().any(|it| it["name"] == port["name"]);
+    let others =
+        ports.as_array().into_iter().flatten().filter(|port| !is_documented(port)).cloned();
+    *ports = documented.iter().cloned().chain(others).collect();
 }
 
 /// Writes the captures that plans in the documents use.
@@ -143,14 +144,15 @@ fn all_plans_in_the_documents_simulate() {
     for document in documents() {
         for block in blocks(&document, "yaml") {
             let part = serde_saphyr::from_str(&block).expect("YAML");
-            std::fs::write(scratch.file("plan.json"), whole(part).to_string()).expect("a file");
+            std::fs::write(scratch.file("plan.json"), complete_plan(part).to_string())
+                .expect("a file");
             let mut command = std::process::Command::new(WIRESTORM);
             command.args(["sim", "plan.json", "--duration", "50ms", "--output", "out.pcap"]);
             let output = command.current_dir(scratch.path()).output().expect("a run");
-            let said = String::from_utf8_lossy(&output.stderr);
+            let stderr = String::from_utf8_lossy(&output.stderr);
             // Status 3: a flow failed, because the document does not show its other side.
             let is_fine = matches!(output.status.code(), Some(0 | 3));
-            assert!(is_fine, "{}: {block}\n{said}", document.display());
+            assert!(is_fine, "{}: {block}\n{stderr}", document.display());
             count += 1;
         }
     }
@@ -239,8 +241,8 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
                 .expect("a shell");
             // Status 3 is fine: a busy machine can miss the target rate.
             let is_fine = matches!(output.status.code(), Some(0 | 3));
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(is_fine, "{}: {command}: {said}", document.display());
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(is_fine, "{}: {command}: {stderr}", document.display());
         }
     }
     count

@@ -83,10 +83,10 @@ fn cells(table: &str, line: &str) -> Vec<String> {
 #[track_caller]
 fn run_and_expect_error(arguments: &[&str]) -> String {
     let output = wirestorm(arguments);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-    assert!(!said.contains("panicked") && output.stdout.is_empty(), "{arguments:?}: {said}");
-    said
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert!(!message.contains("panicked") && output.stdout.is_empty(), "{arguments:?}: {message}");
+    message
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn result_counts_the_states_of_open_flows() {
     assert!(notes.contains("each side waits for the other"), "{notes}");
     assert!(!notes.contains("--drain-timeout"), "a simulation has no such option: {notes}");
     assert_eq!(cells(&table(HANGS, &[]), "unfinished"), ["3", "3"]);
-    let whole = table(PAGES, &[]);
-    assert!(!whole.contains("unfinished"), "{whole}");
+    let output = table(PAGES, &[]);
+    assert!(!output.contains("unfinished"), "{output}");
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn series_have_the_goodput_of_both_directions() {
         let series = result["ports"][port]["connections"]["series"][name].as_array().unwrap();
         series.iter().filter_map(Value::as_f64).sum::<f64>()
     };
-    let (asked, answered) = (50.0 * 100.0 + 10.0 * 200.0, 50.0 * 1_000.0 + 10.0 * 50_000.0);
+    let (requested, answered) = (50.0 * 100.0 + 10.0 * 200.0, 50.0 * 1_000.0 + 10.0 * 50_000.0);
     assert_eq!(sum(0, "received_bytes"), answered);
     assert_eq!(sum(1, "sent_bytes"), answered);
     assert_eq!(sum(1, "acknowledged_bytes"), answered);
-    assert_eq!(sum(1, "received_bytes"), asked);
+    assert_eq!(sum(1, "received_bytes"), requested);
     assert!(sum(1, "sent_goodput_bps") > sum(1, "goodput_bps"));
     let table = table(PAGES, &["--interval", "100ms"]);
     assert!(cells(&table, "data sent, b/s")[1].ends_with('M'), "{table}");
@@ -197,13 +197,14 @@ fn unwritable_result_fails_before_the_run_or_still_prints_the_table() {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, PAGES);
     for command in ["sim", "emulate"] {
-        let said = run_and_expect_error(&[command, path(&plan), "--json", "/nonexistent/x.json"]);
-        assert!(said.contains("--json /nonexistent/x.json: No such file"), "{said}");
+        let message =
+            run_and_expect_error(&[command, path(&plan), "--json", "/nonexistent/x.json"]);
+        assert!(message.contains("--json /nonexistent/x.json: No such file"), "{message}");
     }
     let output = wirestorm(&["sim", path(&plan), "--full", "--json", "/dev/full"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("/dev/full") && said.contains("No space left"), "{said}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("/dev/full") && message.contains("No space left"), "{message}");
     assert!(text(&output.stdout).contains("closed by both sides"), "{}", text(&output.stdout));
 }
 
@@ -239,9 +240,9 @@ fn options_of_trex_profiles_are_rejected_for_plans() {
         (&["-t", "--size", "5"], ["--tunables requires ", "write the values into the file"]),
     ] {
         for command in ["emulate", "sim"] {
-            let said = run_and_expect_error(&[&[command, path(&plan)], flags].concat());
+            let message = run_and_expect_error(&[&[command, path(&plan)], flags].concat());
             for word in words.iter().chain(&["plan.yaml", "TRex profile"]) {
-                assert!(said.contains(word), "{word:?} is not in {said}");
+                assert!(message.contains(word), "{word:?} is not in {message}");
             }
         }
     }
@@ -258,15 +259,15 @@ fn options_of_streams_are_rejected_for_clients_and_servers() {
         ["--direction", "1"],
         ["--port-id", "1"],
     ] {
-        let said = run_and_expect_error(&[&["sim", path(&plan)], &flags[..]].concat());
+        let message = run_and_expect_error(&[&["sim", path(&plan)], &flags[..]].concat());
         for word in [" requires ", "plan.yaml", "found clients and servers"] {
-            assert!(said.contains(word), "{word:?} is not in {said}");
+            assert!(message.contains(word), "{word:?} is not in {message}");
         }
     }
     let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
-    let said =
+    let message =
         run_and_expect_error(&["sim", frames, "-o", "out.pcap", "-l", "5", "--direction", "1"]);
-    assert!(said.contains("requires a stateless TRex profile, found"), "{said}");
+    assert!(message.contains("requires a stateless TRex profile, found"), "{message}");
 }
 
 #[test]
@@ -290,8 +291,11 @@ fn error_in_a_client_configuration_has_its_file_name() {
     let clients = scratch.file("clients.yaml");
     let group = "groups: [{ip_start: 17.0.0.1, ip_end: 17.0.0.9, initiator: {dst_mac: '02:00:00:00:00:01'}}]";
     fs::write(&clients, group).expect("a file");
-    let said = run_and_expect_error(&["sim", path(&list), "--cc", path(&clients)]);
-    assert!(said.contains("clients.yaml: no group of the clients' configuration has 16"), "{said}");
+    let message = run_and_expect_error(&["sim", path(&list), "--cc", path(&clients)]);
+    assert!(
+        message.contains("clients.yaml: no group of the clients' configuration has 16"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -306,15 +310,15 @@ fn multiplier_must_be_greater_than_zero() {
     }
     for command in [&["sim"][..], &["emulate"]] {
         for factor in ["-1", "0", "50%"] {
-            let said = run_and_expect_error(&[command, &[path(&plan), "-m", factor]].concat());
+            let message = run_and_expect_error(&[command, &[path(&plan), "-m", factor]].concat());
             let expected = format!("--multiplier \"{factor}\": expected a factor greater than 0");
-            assert!(said.contains(&expected), "{said}");
+            assert!(message.contains(&expected), "{message}");
         }
     }
     let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
     for command in [&["sim", "-l", "1", "-o", "out.pcap"][..], &["run"]] {
-        let said = run_and_expect_error(&[command, &[frames, "-m", "-1"]].concat());
-        assert!(said.contains("\"-1\": expected a factor greater than 0"), "{said}");
+        let message = run_and_expect_error(&[command, &[frames, "-m", "-1"]].concat());
+        assert!(message.contains("\"-1\": expected a factor greater than 0"), "{message}");
     }
 }
 
@@ -410,10 +414,10 @@ fn options_of_clients_and_servers_are_rejected_for_streams() {
         &["--seed", "2"],
         &["--json", "-"],
     ] {
-        let said = run_and_expect_error(&[&sim[..], flags].concat());
+        let message = run_and_expect_error(&[&sim[..], flags].concat());
         let option = format!("{} requires ", flags[0]);
         for word in [option.as_str(), "imix.yaml", "clients and servers"] {
-            assert!(said.contains(word), "{word:?} is not in {said}");
+            assert!(message.contains(word), "{word:?} is not in {message}");
         }
     }
 }
@@ -431,24 +435,24 @@ fn errors_have_the_file_the_step_and_the_expected_value() {
         ("- name: page", "- name: page\n    tls: {ciphers: [TLS_FOO]}", "found the cipher suite"),
     ] {
         let plan = plan(&scratch, &HANGS.replace(found, other));
-        let said = run_and_expect_error(&["sim", path(&plan)]);
-        assert!(said.contains(expected), "{said}");
-        assert!(said.contains("plan.yaml: templates[0]"), "{said}");
+        let message = run_and_expect_error(&["sim", path(&plan)]);
+        assert!(message.contains(expected), "{message}");
+        assert!(message.contains("plan.yaml: templates[0]"), "{message}");
     }
     let empty = plan(&scratch, "");
-    let said = run_and_expect_error(&["sim", path(&empty)]);
-    assert!(said.contains("`flows`") && said.contains("`templates`"), "{said}");
+    let message = run_and_expect_error(&["sim", path(&empty)]);
+    assert!(message.contains("`flows`") && message.contains("`templates`"), "{message}");
     let frames = "ports: [{name: a}]\nflows: [{name: f, tx: a, size: 64, rate: {pps: 1}}]\n";
     let frames = plan(&scratch, frames);
-    let said = run_and_expect_error(&["emulate", path(&frames)]);
-    assert!(said.contains("use `wirestorm run "), "{said}");
+    let message = run_and_expect_error(&["emulate", path(&frames)]);
+    assert!(message.contains("use `wirestorm run "), "{message}");
     // A list is a TRex profile only if it contains streams.
     let list = plan(&scratch, "[1]\n");
-    let said = run_and_expect_error(&["emulate", path(&list)]);
-    assert!(said.contains("found a list of 1, expected fields: ports, templates"), "{said}");
+    let message = run_and_expect_error(&["emulate", path(&list)]);
+    assert!(message.contains("found a list of 1, expected fields: ports, templates"), "{message}");
     let streams = plan(&scratch, "[{\"stream\": {}}]\n");
-    let said = run_and_expect_error(&["emulate", path(&streams)]);
-    assert!(said.contains("a profile of streams; use `wirestorm run "), "{said}");
+    let message = run_and_expect_error(&["emulate", path(&streams)]);
+    assert!(message.contains("a profile of streams; use `wirestorm run "), "{message}");
 }
 
 #[test]
@@ -471,9 +475,9 @@ fn failure_causes_are_not_clipped() {
     let plan = plan(&scratch, &HANGS.replace("name: page", &format!("name: page\n    tls: {tls}")));
     let output = wirestorm(&["sim", path(&plan)]);
     let table = text(&output.stdout);
-    let told = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let cause = "failed: untrusted CA certificate 1 0";
-    assert!(table.lines().any(|line| told(line) == cause), "{table}");
+    assert!(table.lines().any(|line| words(line) == cause), "{table}");
 }
 
 #[test]

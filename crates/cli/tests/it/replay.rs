@@ -241,10 +241,10 @@ fn truncated_record_counts_as_failed_in_every_pass() {
         let output = replay(&scratch, &arguments);
         assert_eq!(output.status.code(), Some(3), "{arguments}: {}", text(&output.stderr));
         let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let whole = if options.contains("-2") { 9 } else { 3 };
+        let count = if options.contains("-2") { 9 } else { 3 };
         assert_eq!(
             (&result["achieved"]["packets"], &result["achieved"]["failed"]),
-            (&whole.into(), &3.into())
+            (&count.into(), &3.into())
         );
         let notes = result["notes"].to_string();
         assert!(notes.contains("cut.pcap: packet 2 at byte 100"), "{notes}");
@@ -273,9 +273,9 @@ fn paced(lab: &Lab, scratch: &Scratch, program: &Path, options: &str) -> Child {
     child
 }
 
-fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut is_met: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_there() {
+    while !is_met() {
         assert!(Instant::now() < deadline, "timeout while waiting for {what}");
         std::thread::yield_now();
     }

@@ -95,12 +95,14 @@ templates:
 "#;
 
 /// Serialises a report without its name, group and side.
-fn told(value: &impl serde::Serialize) -> Map<String, Value> {
-    let Value::Object(mut told) = serde_json::to_value(value).unwrap() else { panic!("no object") };
+fn counters(value: &impl serde::Serialize) -> Map<String, Value> {
+    let Value::Object(mut counters) = serde_json::to_value(value).unwrap() else {
+        panic!("no object")
+    };
     for who in ["name", "group", "side"] {
-        assert!(told.remove(who).is_some(), "no {who}");
+        assert!(counters.remove(who).is_some(), "no {who}");
     }
-    told
+    counters
 }
 
 fn numbers(value: &Value) -> Vec<u64> {
@@ -216,8 +218,8 @@ fn group_report_is_the_sum_of_its_templates() {
             let it: &wirestorm_control::result::TemplateReport = it;
             it.group.as_ref() == Some(&group.sum.name) && it.side == group.sum.side
         };
-        let parts: Vec<_> = templates().filter(of).map(told).collect();
-        let mut sum = told(group);
+        let parts: Vec<_> = templates().filter(of).map(counters).collect();
+        let mut sum = counters(group);
         assert_eq!(sum.remove("templates"), Some(parts.len().into()), "{who}");
         match parts.as_slice() {
             [one] => assert_eq!(sum, *one, "{who}"),
@@ -246,8 +248,8 @@ fn group_sums_have_the_expected_counts() {
     assert!(pages.flows["active_max"] >= 2);
     let lonely = group("lonely", "server");
     assert_eq!((lonely.udp["accepts"], lonely.times.time_to_first_byte.count), (20, 20));
-    let kept = group("kept", "client").http1.as_ref().unwrap();
-    let classes = ["2xx", "4xx", "5xx"].map(|it| kept.responses[it]);
+    let persistent = group("kept", "client").http1.as_ref().unwrap();
+    let classes = ["2xx", "4xx", "5xx"].map(|it| persistent.responses[it]);
     assert_eq!(classes, [5 + 3, 5 + 3, 2 * 5 + 4 * 3]);
     assert_eq!(group("kept", "server").http1.as_ref().unwrap().requests, 4 * 5 + 6 * 3);
     let wrong = group("wrong", "client");

@@ -44,7 +44,7 @@ fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
 }
 
 /// Returns the messages of one side, one for each turn.
-fn said(conversation: &Conversation, side: Side) -> Vec<String> {
+fn messages(conversation: &Conversation, side: Side) -> Vec<String> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let text = of_side.filter_map(|turn| match &turn.act {
         Action::Send(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -102,7 +102,7 @@ fn request_variables_have_values_for_each_flow() {
         result.ports[1].connections.as_ref().unwrap().http1.as_ref().map(|it| it.requests),
         Some(12)
     );
-    let requests: Vec<_> = conversations.iter().flat_map(|it| said(it, Side::Client)).collect();
+    let requests: Vec<_> = conversations.iter().flat_map(|it| messages(it, Side::Client)).collect();
     let requests = requests.concat();
     let paths: Vec<_> = requests.lines().filter_map(|line| line.strip_prefix("GET ")).collect();
     let expected = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3].into_iter().zip(7..);
@@ -183,7 +183,7 @@ fn others(server: &str, port: u16, transport: &str, steps: &str) -> String {
 #[test]
 fn dns_server_answers_each_question() {
     // ID, flags, and one question: a.bc with a record type.
-    let asks = |id: &str, flags: &str, kind: &str| {
+    let query = |id: &str, flags: &str, kind: &str| {
         format!(
             "send_datagram: {{hex: '{id} {flags} 0001 0000 0000 0000 01 61 02 6263 00 00{kind} 0001'}}"
         )
@@ -197,11 +197,11 @@ fn dns_server_answers_each_question() {
     let record = "c00c 0001 0001 00000e10 0004 c00002";
     let two = format!("{record}01 {record}02");
     let steps = [
-        asks("beef", "0100", "01"),
+        query("beef", "0100", "01"),
         expects("beef", "8180", "0002", "01", &two),
-        asks("0102", "0000", "01"),
+        query("0102", "0000", "01"),
         expects("0102", "8080", "0002", "01", &two),
-        asks("0103", "0120", "1c"),
+        query("0103", "0120", "1c"),
         expects("0103", "8180", "0000", "1c", ""),
     ];
     let text = others("dns: {name: other.test, answers: 2}", 53, "udp", &steps.join("\n"));
@@ -306,10 +306,10 @@ fn rtsp_client_sets_up_the_first_media_of_the_description() {
                 5 => (answer.as_str(), "\r\n"),
                 _ => ("", answer.as_str()),
             };
-            let said = format!("{media}RTSP/1.0 200 OK\r\nCSeq: {number}\r\n{fields}");
+            let response = format!("{media}RTSP/1.0 200 OK\r\nCSeq: {number}\r\n{fields}");
             format!(
                 "        - receive: {{until: \"\\r\\n\\r\\n\"}}\n        - send: {}\n",
-                serde_json::Value::from(said)
+                serde_json::Value::from(response)
             )
         });
         let text = format!(
@@ -321,16 +321,16 @@ fn rtsp_client_sets_up_the_first_media_of_the_description() {
         );
         let (result, conversations) = captured(&text, Duration::from_secs(1));
         assert_closed(&result, 2);
-        let asked = said(&conversations[0], Side::Client);
-        let lines: Vec<_> = asked.iter().filter_map(|it| it.lines().next()).collect();
+        let requests = messages(&conversations[0], Side::Client);
+        let lines: Vec<_> = requests.iter().filter_map(|it| it.lines().next()).collect();
         let url = "rtsp://media.example.net/a";
         let others =
             ["OPTIONS", "DESCRIBE", "PLAY", "TEARDOWN"].map(|it| format!("{it} {url} RTSP/1.0"));
         let [options, describe, play, teardown] = others;
         let set_up = format!("SETUP {track} RTSP/1.0");
         assert_eq!(lines, [options, describe, set_up, play, teardown], "{description}");
-        assert_eq!(value(&asked[4], "Session"), "7");
-        assert_eq!(value(&asked[4], "CSeq"), "5");
+        assert_eq!(value(&requests[4], "Session"), "7");
+        assert_eq!(value(&requests[4], "CSeq"), "5");
         // The media packets take 100 ms.
         let [client, _] = templates(&result);
         assert!(client.times.duration.max_ns >= Some(100_000_000), "{:?}", client.times.duration);
@@ -356,39 +356,39 @@ fn each_sip_call_has_unique_identifiers_on_both_sides() {
         assert_closed(&result, 4);
         let mut names = Vec::new();
         for call in &calls {
-            let (asked, answered) = (said(call, Side::Client), said(call, Side::Server));
+            let (requests, answered) = (messages(call, Side::Client), messages(call, Side::Server));
             let first = |messages: &[String]| {
                 let lines = messages.iter().map(|it| it.lines().next().unwrap().to_owned());
                 lines.collect::<Vec<_>>()
             };
             let to = "sip:callee@example.net SIP/2.0";
-            assert_eq!(first(&asked), ["INVITE ", "ACK ", "BYE "].map(|it| format!("{it}{to}")));
+            assert_eq!(first(&requests), ["INVITE ", "ACK ", "BYE "].map(|it| format!("{it}{to}")));
             let answers = ["100 Trying", "180 Ringing", "200 OK", "200 OK"];
             assert_eq!(first(&answered), answers.map(|it| format!("SIP/2.0 {it}")));
             for (answer, request) in answered.iter().zip([0, 0, 0, 2]) {
                 for name in ["Via", "From", "Call-ID", "CSeq"] {
-                    assert_eq!(value(answer, name), value(&asked[request], name));
+                    assert_eq!(value(answer, name), value(&requests[request], name));
                 }
             }
             let tagged = value(&answered[2], "To");
             assert!(tagged.starts_with("<sip:callee@example.net>;tag="), "{tagged}");
-            assert_eq!([value(&asked[1], "To"), value(&asked[2], "To")], [tagged; 2]);
-            let via = value(&asked[0], "Via").to_owned();
+            assert_eq!([value(&requests[1], "To"), value(&requests[2], "To")], [tagged; 2]);
+            let via = value(&requests[0], "Via").to_owned();
             assert!(via.starts_with(&format!("SIP/2.0/UDP {host}")), "{via}");
-            let sdp = asked[0].split("\r\n\r\n").nth(1).unwrap();
-            assert_eq!(value(&asked[0], "Content-Length"), sdp.len().to_string());
+            let sdp = requests[0].split("\r\n\r\n").nth(1).unwrap();
+            assert_eq!(value(&requests[0], "Content-Length"), sdp.len().to_string());
             let address = call.client.ip().to_string();
             assert!(value(sdp, "c").ends_with(&address), "{sdp}");
             let answer = answered[2].split("\r\n\r\n").nth(1).unwrap();
             let family = if host == "[" { "IP6" } else { "IP4" };
             assert_eq!(value(answer, "c"), format!("IN {family} {server}"));
-            names.push(value(&asked[0], "Call-ID").to_owned());
-            names.push(value(&asked[0], "From").to_owned());
+            names.push(value(&requests[0], "Call-ID").to_owned());
+            names.push(value(&requests[0], "From").to_owned());
             names.push(tagged.to_owned());
             names.extend([
                 via,
-                value(&asked[1], "Via").to_owned(),
-                value(&asked[2], "Via").to_owned(),
+                value(&requests[1], "Via").to_owned(),
+                value(&requests[2], "Via").to_owned(),
             ]);
             names.push(value(sdp, "m").to_owned());
             names.push(value(answer, "m").to_owned());
@@ -420,9 +420,9 @@ fn sip_media_flow_between_the_negotiated_ports() {
             flows.iter().partition(|flow| flow.server.port() == 5060);
         assert_eq!((calls.len(), media.len()), (4, 4));
         for call in calls {
-            let offered = said(call, Side::Client)[0].clone();
-            let taken = said(call, Side::Server)[2].clone();
-            let port = |said: &str| value(said, "m").split(' ').nth(1).unwrap().parse().unwrap();
+            let offered = messages(call, Side::Client)[0].clone();
+            let taken = messages(call, Side::Server)[2].clone();
+            let port = |line: &str| value(line, "m").split(' ').nth(1).unwrap().parse().unwrap();
             assert_eq!(port(&taken), 6_000);
             let ends = (SocketAddr::new(call.client.ip(), port(&offered)), call.server.ip());
             let of_call = |it: &&&Conversation| (it.client, it.server.ip()) == ends;
@@ -507,10 +507,10 @@ fn packets(conversation: &Conversation, side: Side, before: usize) -> Vec<Vec<u8
 
 #[test]
 fn each_rtp_flow_has_its_own_source() {
-    for (said, side, before) in
+    for (preset, side, before) in
         [("rtp: {packets: 5}", Side::Client, 0), ("rtsp: {packets: 5}", Side::Server, 4)]
     {
-        let (result, flows) = captured(&plan(said, 4), Duration::from_secs(1));
+        let (result, flows) = captured(&plan(preset, 4), Duration::from_secs(1));
         assert_closed(&result, 4);
         let mut sources = Vec::new();
         for flow in &flows {
@@ -528,7 +528,7 @@ fn each_rtp_flow_has_its_own_source() {
         }
         sources.sort();
         sources.dedup();
-        assert_eq!(sources.len(), 4, "{said}");
+        assert_eq!(sources.len(), 4, "{preset}");
     }
 }
 
@@ -539,12 +539,12 @@ fn presets_do_not_wait_for_delayed_acknowledgements() {
     let list = "http: {requests: 3, response: {body: 3000}}";
     let files = "ftp: {files: [a], list: [LIST], rounds: 3}";
     let tls = "ftp: {files: [a], rounds: 3}\n    tls: true";
-    for (said, name, most) in
+    for (preset, name, most) in
         [(post, "http", 3), (list, "http", 3), (files, "ftp.retr", 12), (tls, "ftp.retr", 16)]
     {
-        let result = run(&plan(said, 3), Duration::from_secs(1));
+        let result = run(&plan(preset, 3), Duration::from_secs(1));
         let (least, mean) = took(&result, name);
-        assert!(least <= mean && mean <= most, "{said}: {mean} ms");
+        assert!(least <= mean && mean <= most, "{preset}: {mean} ms");
     }
     // With Nagle's algorithm, both sides wait.
     let nagle = format!("{post}\n    tcp: {{no_delay: false}}");
@@ -561,8 +561,8 @@ fn interleaved_media_keep_their_timing() {
     let is_media = |act: &Action| matches!(act, Action::Send(bytes) if bytes.starts_with(b"$"));
     let gaps: Vec<_> = server.filter(|turn| is_media(&turn.act)).map(|turn| turn.gap).collect();
     let [client, _] = templates(&result);
-    let whole = client.times.duration.max_ns.unwrap() / 1_000_000;
-    assert!((1_000..1_050).contains(&whole), "{whole} ms: {gaps:?}");
+    let duration_ms = client.times.duration.max_ns.unwrap() / 1_000_000;
+    assert!((1_000..1_050).contains(&duration_ms), "{duration_ms} ms: {gaps:?}");
 }
 
 #[test]

@@ -166,9 +166,9 @@ fn prepare(plan: Plan, host: &Host, access: Access) -> Prepared {
     Run::prepare(plan, options, host).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn until(what: &str, mut is_met: impl FnMut() -> bool) {
     let end = StdInstant::now() + PATIENCE;
-    while !is_so() {
+    while !is_met() {
         assert!(StdInstant::now() < end, "{what}: not after {PATIENCE:?}");
         std::thread::sleep(StdDuration::from_millis(5));
     }
@@ -454,6 +454,6 @@ fn cycles_of_runs_leak_nothing() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
-    let told = format!("cycles without a leak: {cycles}");
-    assert!(output.status.success() && text.contains(&told), "{text}{error}");
+    let expected = format!("cycles without a leak: {cycles}");
+    assert!(output.status.success() && text.contains(&expected), "{text}{error}");
 }

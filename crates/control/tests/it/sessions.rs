@@ -76,14 +76,14 @@ fn smtp_uses_tls_after_starttls() {
     for version in ["1.2", "1.3"] {
         let (result, capture) = run(&MAIL.replace("1.3", version));
         assert_eq!(assert_protected(&result, "mail", 4), [3, 3], "{version}");
-        for (text, is_there) in [
+        for (text, is_expected) in [
             ("EHLO client.example.net\r\n", true),
             ("250 STARTTLS\r\n", true),
             ("220 Ready to start TLS\r\n", true),
             ("MAIL FROM", false),
             ("secret", false),
         ] {
-            assert_eq!(has(&capture, text), is_there, "{version} {text}");
+            assert_eq!(has(&capture, text), is_expected, "{version} {text}");
         }
     }
 }
@@ -124,7 +124,7 @@ fn talk(lines: &[(&str, &str)]) -> String {
         )
     };
     let begins = step(&("AUTH TLS", "234"));
-    let said: String = lines.iter().map(step).collect();
+    let steps: String = lines.iter().map(step).collect();
     format!(
         "{FILES}
   - name: asking
@@ -140,7 +140,7 @@ fn talk(lines: &[(&str, &str)]) -> String {
         - receive: {{message: reply}}
         - expect: {{pattern: \"^220\"}}
 {begins}        - start_tls
-{said}    server:
+{steps}    server:
       tx: s
       port: 9999
       program: [{{receive: {{until: \"\\n\"}}}}, start_tls, wait_for_close]

@@ -55,7 +55,7 @@ struct Portrait {
     /// TTL and type of service of both sides.
     ip: Vec<Option<(u8, u8)>>,
     /// TCP: data of each turn. UDP: each datagram.
-    says: Vec<(Side, Vec<u8>)>,
+    turns: Vec<(Side, Vec<u8>)>,
     /// Side that closes, and whether it resets.
     ends: Vec<(Side, bool)>,
 }
@@ -173,18 +173,18 @@ fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
         ends.sort();
         let Headers { handshake, ip } = headers.remove(&ends).unwrap_or_default();
         let ip = [conversation.client, conversation.server].map(|it| ip.get(&it).copied()).to_vec();
-        let (mut says, mut times, mut ends) =
+        let (mut turns, mut times, mut ends) =
             (Vec::<(Side, Vec<u8>)>::new(), Vec::new(), Vec::new());
         for turn in conversation.turns {
             match turn.act {
-                Action::Send(bytes) => match says.last_mut() {
+                Action::Send(bytes) => match turns.last_mut() {
                     Some((side, before))
                         if *side == turn.side && conversation.transport == Transport::Tcp =>
                     {
                         before.extend(bytes);
                     }
                     _ => {
-                        says.push((turn.side, bytes));
+                        turns.push((turn.side, bytes));
                         times.push(turn.gap);
                     }
                 },
@@ -193,7 +193,7 @@ fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
             }
         }
         let (client, server) = (conversation.client.ip(), conversation.server);
-        let portrait = Portrait { client, server, handshake, ip, says, ends };
+        let portrait = Portrait { client, server, handshake, ip, turns, ends };
         found.entry(server.port()).or_default().push((portrait, times));
     }
     found
@@ -295,7 +295,7 @@ fn compare(
 /// Describes the difference of two flows; data by its lengths.
 fn difference(ours: &Portrait, theirs: &Portrait) -> String {
     let lengths = |flow: &Portrait| -> Vec<(Side, usize)> {
-        flow.says.iter().map(|(side, bytes)| (*side, bytes.len())).collect()
+        flow.turns.iter().map(|(side, bytes)| (*side, bytes.len())).collect()
     };
     let head = |flow: &Portrait| {
         format!(

@@ -121,13 +121,13 @@ impl Wire {
                 assert!(endpoint.connect(0, clock::now(), &mut transmit));
             }
             while !stops.load(Ordering::Relaxed) {
-                let heard = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
+                let received = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
                 probed.note(endpoint.tcp().sndprobe);
                 if endpoint.is_done() {
                     // A full channel already holds the signal.
                     let _ = over.try_send(());
                 }
-                if heard == 0 {
+                if received == 0 {
                     // Wait for the next frame or timer tick.
                     receive.wait(TICK);
                 }
@@ -221,13 +221,13 @@ struct NegotiatedOptions {
 
 /// Reads the negotiated options of a Linux connection from `ss`.
 fn agreed(wire: &Wire, stream: &TcpStream) -> NegotiatedOptions {
-    let [own, peer] = [stream.local_addr(), stream.peer_addr()].map(|it| it.unwrap().to_string());
+    let [local, peer] = [stream.local_addr(), stream.peer_addr()].map(|it| it.unwrap().to_string());
     let mut command = wire.lab.b.command("ss");
-    let output = command.args(["-Htinoa", "-O", "src", &own, "dst", &peer]);
-    let said = String::from_utf8(output.output().unwrap().stdout).unwrap();
-    assert_eq!(said.lines().count(), 1, "{own} to {peer}: {said}");
+    let output = command.args(["-Htinoa", "-O", "src", &local, "dst", &peer]);
+    let text = String::from_utf8(output.output().unwrap().stdout).unwrap();
+    assert_eq!(text.lines().count(), 1, "{local} to {peer}: {text}");
     let mut agreed = NegotiatedOptions::default();
-    for word in said.split_whitespace() {
+    for word in text.split_whitespace() {
         match word {
             "ts" => agreed.timestamps = true,
             "sack" => agreed.sack = true,
@@ -240,7 +240,7 @@ fn agreed(wire: &Wire, stream: &TcpStream) -> NegotiatedOptions {
 }
 
 /// Returns the options that these settings negotiate with Linux.
-fn wanted(settings: &Settings, has_ecn: bool) -> NegotiatedOptions {
+fn expected_options(settings: &Settings, has_ecn: bool) -> NegotiatedOptions {
     NegotiatedOptions {
         timestamps: settings.timestamps,
         sack: settings.sack,
@@ -288,7 +288,7 @@ fn linux_fetches_pages_from_us() {
             let (page, agreed) = fetch(&wire, ours);
             assert!(page == content(300_000), "{ours}: {settings:?}");
             let has_ecn = settings.ecn != EcnMode::Never;
-            assert_eq!(agreed, wanted(&settings, has_ecn), "{ours}: {settings:?}");
+            assert_eq!(agreed, expected_options(&settings, has_ecn), "{ours}: {settings:?}");
         }
         let endpoint = running.stop();
         let tcp = endpoint.tcp();
@@ -424,7 +424,11 @@ fn fetch_from_linux(
     let running = wire.start(template, buffers, 2);
     let served = serve(&listener, 300_000, 2, |stream| {
         let has_ecn = settings.ecn == EcnMode::Offer;
-        assert_eq!(agreed(wire, stream), wanted(settings, has_ecn), "{ends:?}: {settings:?}");
+        assert_eq!(
+            agreed(wire, stream),
+            expected_options(settings, has_ecn),
+            "{ends:?}: {settings:?}"
+        );
     });
     // Data sent after the peer's FIN also arrived: the connection was half-closed.
     assert_eq!(served, [b"pagethanks", b"pagethanks"], "{ends:?}: {settings:?}");
@@ -517,10 +521,10 @@ fn fragmented_datagrams_work_in_both_directions() {
         }
     }
     let endpoint = running.stop();
-    let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
+    let (udp, unmatched) = (endpoint.udp(), endpoint.unmatched());
     assert_eq!((udp.rcvpkt, udp.rcvbyte), (6, 6 * LONG as u64));
-    assert_eq!((udp.sndpkt, udp.fragmented, strays.reassembled), (6, 6, 6));
-    assert_eq!((strays.malformed, strays.fragments_incomplete), (0, 0));
+    assert_eq!((udp.sndpkt, udp.fragmented, unmatched.reassembled), (6, 6, 6));
+    assert_eq!((unmatched.malformed, unmatched.fragments_incomplete), (0, 0));
 }
 
 #[test]
@@ -539,9 +543,9 @@ fn datagrams_adapt_to_a_smaller_path_mtu() {
     let socket = connected(&wire, v6, linux_v6);
     assert!(ask(&socket, Duration::from_secs(1)).is_err());
     assert!(ask(&socket, Duration::from_secs(10)).unwrap() == content(LONG));
-    let strays = running.stop().unmatched();
-    assert!(strays.too_big >= 1, "{strays:?}");
-    assert_eq!((strays.reassembled, strays.malformed), (3, 0));
+    let unmatched = running.stop().unmatched();
+    assert!(unmatched.too_big >= 1, "{unmatched:?}");
+    assert_eq!((unmatched.reassembled, unmatched.malformed), (3, 0));
 }
 
 /// Client that sends one datagram of `bytes` bytes and waits for one.
@@ -581,9 +585,9 @@ fn linux_echoes_long_datagrams() {
         let (template, buffers) = datagram_client(&wire, (ours, linux), LONG);
         let endpoint = settle(wire.start(template, buffers, 1));
         assert!(echo.join().unwrap() == content(LONG), "{ours}");
-        let (udp, strays) = (endpoint.udp(), endpoint.unmatched());
+        let (udp, unmatched) = (endpoint.udp(), endpoint.unmatched());
         assert_eq!((udp.rcvpkt, udp.rcvbyte), (1, LONG as u64), "{ours}");
-        assert_eq!((strays.reassembled, endpoint.counters().closed), (1, 1), "{ours}");
+        assert_eq!((unmatched.reassembled, endpoint.counters().closed), (1, 1), "{ours}");
     }
 }
 

@@ -45,7 +45,7 @@ fn run(plan: &EmulationPlan, part: Part) -> (RunResult, Vec<Conversation>) {
 }
 
 /// Returns all payload of one side.
-fn said(conversation: &Conversation, side: Side) -> Vec<u8> {
+fn payload(conversation: &Conversation, side: Side) -> Vec<u8> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let bytes = of_side.filter_map(|turn| match &turn.act {
         Action::Send(bytes) => Some(bytes.as_slice()),
@@ -108,12 +108,12 @@ fn both_sides_execute_their_programs() {
         .partition(|flow| flow.transport == wirestorm_wire::conversation::Transport::Tcp);
     assert_eq!((tcp.len(), udp.len()), (20, 10));
     for flow in &tcp {
-        assert_eq!(said(flow, Side::Client), b"askaskaskbye");
-        assert_eq!(said(flow, Side::Server), b"xxxxxxxxxxxxxxxxxxxx");
+        assert_eq!(payload(flow, Side::Client), b"askaskaskbye");
+        assert_eq!(payload(flow, Side::Server), b"xxxxxxxxxxxxxxxxxxxx");
     }
     for flow in &udp {
-        assert_eq!(said(flow, Side::Client), b"who");
-        assert_eq!(said(flow, Side::Server), b"meand me");
+        assert_eq!(payload(flow, Side::Client), b"who");
+        assert_eq!(payload(flow, Side::Server), b"meand me");
     }
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
     assert_eq!(
@@ -180,10 +180,10 @@ fn flow_series_count_by_interval() {
         assert_eq!(opened.iter().sum::<u64>(), 30);
         assert_eq!(closed.iter().sum::<u64>(), 30);
         assert_eq!(failed.iter().sum::<u64>(), 0);
-        let told = (opened.len() - 1) as f64 * interval_s + last_s;
+        let reported = (opened.len() - 1) as f64 * interval_s + last_s;
         assert!(
-            (told - result.times.elapsed_s).abs() < 1e-6,
-            "{told} of {}",
+            (reported - result.times.elapsed_s).abs() < 1e-6,
+            "{reported} of {}",
             result.times.elapsed_s
         );
     }
@@ -299,7 +299,7 @@ templates:
     let duration = Duration::from_secs(600);
     let options = SimulationOptions { output: None, watch, duration, ..options(Path::new("")) };
     let (result, _) = simulate(&plan, &options).unwrap();
-    for (port, own) in result.ports.iter().zip([0, 20_000_000]) {
+    for (port, sent) in result.ports.iter().zip([0, 20_000_000]) {
         let last = port.connections.as_ref().unwrap().sampled_flows[0].samples.last().unwrap();
         assert_eq!(
             last.retransmitted,
@@ -311,7 +311,7 @@ templates:
             port.connections.as_ref().unwrap().tcp["rcvoopack"],
             "{last:?}"
         );
-        assert_eq!((last.acknowledged_bytes, last.received_bytes), (own, 20_000_000 - own));
+        assert_eq!((last.acknowledged_bytes, last.received_bytes), (sent, 20_000_000 - sent));
     }
     let sent_again = result.ports[1].connections.as_ref().unwrap().tcp["sndrexmitpack"];
     assert!(
@@ -395,19 +395,19 @@ fn conversations_at_one_address_and_port_use_the_right_server() {
     );
     assert_eq!(flows.len(), 30);
     for flow in &flows {
-        let asked = said(flow, Side::Client);
-        let number = usize::from(asked[5] - b'0');
-        let answer = said(flow, Side::Server);
-        assert!((number * 1_000..number * 1_000 + 200).contains(&answer.len()), "{asked:?}");
+        let request = payload(flow, Side::Client);
+        let number = usize::from(request[5] - b'0');
+        let answer = payload(flow, Side::Server);
+        assert!((number * 1_000..number * 1_000 + 200).contains(&answer.len()), "{request:?}");
     }
 }
 
 #[test]
 fn only_unexpected_resets_are_failures() {
-    let template = |name: &str, port, says: &str, asks: u16, answers: &str| {
+    let template = |name: &str, port, program: &str, server_port: u16, answers: &str| {
         format!(
             "  - name: {name}\n    client:\n      {{tx: left, addresses: 10.0.0.1, servers: \
-             10.0.1.1, server_port: {asks}, load: {{rate: 10}}, limit: 5, program: {says}}}\n    \
+             10.0.1.1, server_port: {server_port}, load: {{rate: 10}}, limit: 5, program: {program}}}\n    \
              server: {{tx: right, port: {port}, program: {answers}}}\n"
         )
     };
@@ -595,12 +595,12 @@ fn trex_profile_determines_flows_turns_and_ends() {
     plan.multiply(wirestorm_base::rate::Decimal::parse("2").unwrap()).unwrap();
     let (result, flows) = run(&plan, Part::Full);
     let (first, second): (Vec<_>, Vec<_>) =
-        flows.iter().partition(|flow| said(flow, Side::Client) == b"one");
+        flows.iter().partition(|flow| payload(flow, Side::Client) == b"one");
     assert_eq!((first.len(), second.len()), (3, 4));
     let clients: Vec<_> = first.iter().map(|flow| flow.client.ip().to_string()).collect();
     assert_eq!(clients, ["16.0.0.0", "16.0.0.1", "16.0.0.2"]);
     for flow in first {
-        assert_eq!(said(flow, Side::Server), [b'z'; 3_000]);
+        assert_eq!(payload(flow, Side::Server), [b'z'; 3_000]);
         let answer = flow.turns.iter().find(|turn| turn.side == Side::Server).unwrap();
         let delay = answer.gap.as_nanos() / 1_000_000;
         assert!((30..=33).contains(&delay), "{delay} ms");
@@ -693,8 +693,8 @@ templates:
     )
     .unwrap();
     let (result, flows) = run(&plan, Part::One);
-    let said: Vec<_> = flows.iter().map(|flow| said(flow, Side::Client)).collect();
-    assert_eq!(said, [&b"hellobye"[..], b"get", b"get"]);
+    let payload: Vec<_> = flows.iter().map(|flow| payload(flow, Side::Client)).collect();
+    assert_eq!(payload, [&b"hellobye"[..], b"get", b"get"]);
     // All flows come from the same client, one after the other.
     assert!(flows.iter().all(|flow| flow.client.ip().to_string() == "10.0.0.7"));
     let browser = &result.ports[0].templates[0];
@@ -767,8 +767,8 @@ templates:
     let (result, flows) = run(&EmulationPlan::parse(plan).unwrap(), Part::Full);
     assert_eq!((flows.len(), result.ports[0].connections.as_ref().unwrap().flows.failed), (20, 0));
     // Round trips of 2 ms: handshake, page with the server's FIN, client's FIN.
-    let whole = &result.ports[0].connections.as_ref().unwrap().times.duration;
-    assert!(whole.max_ns.is_some_and(|it| it < 8_000_000), "{whole:?}");
+    let duration = &result.ports[0].connections.as_ref().unwrap().times.duration;
+    assert!(duration.max_ns.is_some_and(|it| it < 8_000_000), "{duration:?}");
 }
 
 #[test]
@@ -841,19 +841,19 @@ fn latency_add_on_measures_datagram_latency() {
     assert_eq!(plan.notes, [""; 0]);
     let (result, flows) = run(&plan, Part::Full);
     assert_eq!(flows.len(), 10);
-    let mut sources: Vec<_> = flows.iter().map(|it| said(it, Side::Client)[11]).collect();
+    let mut sources: Vec<_> = flows.iter().map(|it| payload(it, Side::Client)[11]).collect();
     sources.sort_unstable();
     assert_eq!(sources, [[0x78; 5], [0x79; 5]].concat());
     for flow in &flows {
-        let [asked, answered] = [Side::Client, Side::Server].map(|side| said(flow, side));
-        assert_eq!((asked.len(), answered.len()), (4 * (12 + 8), 12 + 6));
-        for (sequence, datagram) in (0..).zip(asked.chunks(20)) {
+        let [request, answered] = [Side::Client, Side::Server].map(|side| payload(flow, side));
+        assert_eq!((request.len(), answered.len()), (4 * (12 + 8), 12 + 6));
+        for (sequence, datagram) in (0..).zip(request.chunks(20)) {
             assert_eq!(datagram[..4], [0, 0, 0, sequence]);
             assert_eq!(datagram[8..11], [0x12, 0x34, 0x56]);
             assert_eq!(datagram[12..], *b"question");
         }
         // The answer carries the timestamp of the last request, the only one received by then.
-        assert_eq!((&answered[..12], &answered[12..]), (&asked[..12], &b"answer"[..]));
+        assert_eq!((&answered[..12], &answered[12..]), (&request[..12], &b"answer"[..]));
     }
     // A round trip of 2 ms, and the delay before the answer, which is exact to 1 ms.
     for (port, count, least, most) in [(0, 5, 5_000, 6_200), (1, 20, 1_000, 1_100)] {

@@ -148,8 +148,12 @@ fn all_settings_take_effect() {
                     .windows(2)
                     .filter(|pair| number(&pair[1]) == number(&pair[0]).wrapping_add(1));
                 assert_eq!(counts.count(), clients.len() - 1);
-                let drawn: BTreeSet<u16> = servers.iter().map(number).collect();
-                assert!(drawn.len() > servers.len() * 98 / 100, "{} drawn", drawn.len());
+                let random_numbers: BTreeSet<u16> = servers.iter().map(number).collect();
+                assert!(
+                    random_numbers.len() > servers.len() * 98 / 100,
+                    "{} drawn",
+                    random_numbers.len()
+                );
             }
             true => {
                 let label =

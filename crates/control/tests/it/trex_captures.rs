@@ -76,16 +76,16 @@ fn conversations(capture: &Path) -> Vec<Conversation> {
 }
 
 /// Returns the side and the data of each turn.
-fn says(conversation: &Conversation) -> Vec<(Side, Vec<u8>)> {
-    let mut said: Vec<(Side, Vec<u8>)> = Vec::new();
+fn turns_of(conversation: &Conversation) -> Vec<(Side, Vec<u8>)> {
+    let mut turns: Vec<(Side, Vec<u8>)> = Vec::new();
     for turn in &conversation.turns {
         let Action::Send(bytes) = &turn.act else { continue };
-        match said.last_mut() {
+        match turns.last_mut() {
             Some((side, before)) if *side == turn.side => before.extend(bytes),
-            _ => said.push((turn.side, bytes.clone())),
+            _ => turns.push((turn.side, bytes.clone())),
         }
     }
-    said
+    turns
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn captures_are_replayed_at_the_rate_and_timing_of_the_profile() {
     assert_eq!(flows.len(), 20);
     for (flow, number) in flows.iter().zip(0_u8..) {
         let original = originals.iter().find(|it| it.server.port() == flow.server.port());
-        assert_eq!(says(flow), says(original.expect("the same port")));
+        assert_eq!(turns_of(flow), turns_of(original.expect("the same port")));
         // Each client has two flows of both conversations before the next client.
         let client = format!("16.0.0.{}", number / 2 / 2 % 3 + 1);
         assert_eq!(flow.client.ip().to_string(), client, "flow {number}");

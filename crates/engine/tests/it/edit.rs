@@ -469,22 +469,22 @@ fn edited_fragments_reassemble_with_a_correct_checksum() {
         made
     };
     let (first, last) = (made(0x2000, first), made(3, last));
-    let mut whole = [&first[..], &last[TRANSPORT..]].concat();
-    whole[16..18].copy_from_slice(&((20 + segment.len()) as u16).to_be_bytes());
-    whole[20..22].fill(0);
-    assert_eq!(received(&whole, NETWORK).1, Some(true));
-    assert_eq!(half(&whole, TRANSPORT + 2), 54);
+    let mut complete = [&first[..], &last[TRANSPORT..]].concat();
+    complete[16..18].copy_from_slice(&((20 + segment.len()) as u16).to_be_bytes());
+    complete[20..22].fill(0);
+    assert_eq!(received(&complete, NETWORK).1, Some(true));
+    assert_eq!(half(&complete, TRANSPORT + 2), 54);
 }
 
 #[test]
 fn truncated_frames_are_padded_shortened_or_deleted() {
-    let whole = udp_frame(&[0; 100]);
-    let cut = &whole[..80];
+    let complete = udp_frame(&[0; 100]);
+    let cut = &complete[..80];
     let made = |short| {
         let options = EditOptions { truncated_frames: Some(short), ..EditOptions::default() };
-        edited(&Editor::new(&options), cut, whole.len(), facts(cut))
+        edited(&Editor::new(&options), cut, complete.len(), facts(cut))
     };
-    assert_eq!(made(TruncatedFrameAction::Pad).as_ref(), Some(&whole), "what was cut was zero");
+    assert_eq!(made(TruncatedFrameAction::Pad).as_ref(), Some(&complete), "what was cut was zero");
     assert_eq!(made(TruncatedFrameAction::Delete), None);
     let truncated = made(TruncatedFrameAction::Truncate).expect("a frame");
     assert_eq!(truncated.len(), 80);
@@ -494,7 +494,7 @@ fn truncated_frames_are_padded_shortened_or_deleted() {
         [TruncatedFrameAction::Pad, TruncatedFrameAction::Truncate, TruncatedFrameAction::Delete]
     {
         let options = EditOptions { truncated_frames: Some(short), ..EditOptions::default() };
-        assert_eq!(after(options, &whole), whole, "{short:?}");
+        assert_eq!(after(options, &complete), complete, "{short:?}");
     }
 }
 

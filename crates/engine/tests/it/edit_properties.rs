@@ -251,13 +251,13 @@ proptest! {
     fn truncated_packets_are_completed_with_correct_checksums(
         frame in any_frame(), edits in any_edits(), lost in 1..60_usize, pad: bool,
     ) {
-        let kept = frame.len().saturating_sub(lost);
-        let cut = &frame[..kept];
+        let cut_length = frame.len().saturating_sub(lost);
+        let cut = &frame[..cut_length];
         let facts = facts(cut);
         prop_assume!(facts.is_ip);
         // A lost header cannot be restored.
         let header_length = if facts.protocol == 6 { 20 } else { 8 };
-        prop_assume!(kept >= usize::from(facts.transport_offset) + header_length);
+        prop_assume!(cut_length >= usize::from(facts.transport_offset) + header_length);
         let short = if pad { TruncatedFrameAction::Pad } else { TruncatedFrameAction::Truncate };
         let edits = EditOptions { truncated_frames: Some(short), ..edits };
         let made = edited(&Editor::new(&edits), cut, frame.len(), facts).expect("a frame");
@@ -311,10 +311,10 @@ proptest! {
     #[test]
     fn frames_cut_at_any_byte_are_edited(frame in any_frame(), edits in all_edits()) {
         let editor = Editor::new(&edits);
-        let whole = facts(&frame);
+        let whole_facts = facts(&frame);
         for length in 0..=frame.len() {
             let cut = &frame[..length];
-            for facts in [facts(cut), whole] {
+            for facts in [facts(cut), whole_facts] {
                 if let Some(made) = edited(&editor, cut, frame.len(), facts) {
                     prop_assert!(made.len() <= frame.len() + editor.frame_length_max_growth());
                 }

@@ -150,14 +150,14 @@ fn one_receiver_may_drain_several_queues_of_a_stream() {
 
 #[test]
 fn receivers_of_queues_are_merged() {
-    let queue = |own: u32| {
+    let queue = |stream: u32| {
         let (mut transmit, mut receive) = a_wire();
         let mut receiver = receiver([0, 1, 9]);
         for number in [0, 1, 3] {
-            send(&mut transmit, own, number, 0, 10);
+            send(&mut transmit, stream, number, 0, 10);
         }
         // Stream 9 arrives on both queues.
-        send(&mut transmit, 9, u64::from(own), 0, 10 + u64::from(own));
+        send(&mut transmit, 9, u64::from(stream), 0, 10 + u64::from(stream));
         send(&mut transmit, 5, 0, 0, 10);
         drain(&mut receiver, &mut receive);
         receiver

@@ -60,10 +60,10 @@ fn cache_skips_packets_that_tcpprep_excluded() {
     let Some(folder) = goldens() else { return };
     let sides = decided(class_c(), &packets(&folder.join("test.pcap")));
     let cache = cache(&folder, "test.exclude_packets");
-    let left_out: Vec<u64> =
+    let filtered: Vec<u64> =
         (1..=179).filter(|number| cache.lookup(*number) == Some(Side::Excluded)).collect();
-    assert_eq!(left_out, (61..=65).chain(88..=91).collect::<Vec<_>>());
-    assert_eq!(differing(&cache, &sides), left_out);
+    assert_eq!(filtered, (61..=65).chain(88..=91).collect::<Vec<_>>());
+    assert_eq!(differing(&cache, &sides), filtered);
 }
 
 #[test]

@@ -92,9 +92,9 @@ fn run(streams: &[Stream], options: GeneratorOptions) -> Sent {
     let mut generator = Generator::new(streams, options, Instant::ZERO);
     let mut sent = Vec::new();
     loop {
-        let breath = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+        let iteration = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
         collect(&mut receive, &mut sent);
-        if breath.state == WorkerState::Done {
+        if iteration.state == WorkerState::Done {
             let counted: u64 = generator.counters().map(|counters| counters.frames).sum();
             assert_eq!(counted, sent.len() as u64);
             return sent;
@@ -346,8 +346,8 @@ fn writes() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn checksums() -> impl Strategy<Value = Vec<Step>> {
-    let header = any::<bool>().prop_map(|is_there| {
-        is_there.then_some(Checksum::Internet {
+    let header = any::<bool>().prop_map(|is_present| {
+        is_present.then_some(Checksum::Internet {
             offset: 24,
             start: 14,
             end: Some(34),
@@ -855,11 +855,11 @@ fn timed_stream_at_top_speed_excludes_its_pauses() {
             24 => generator.resume(0, now),
             _ => {}
         }
-        let breath = generator.breathe(now, &mut port).expect("a sink");
-        if breath.frames > 0 {
+        let iteration = generator.breathe(now, &mut port).expect("a sink");
+        if iteration.frames > 0 {
             busy.push(microsecond);
         }
-        assert_eq!(breath.state == WorkerState::Done, microsecond >= 30);
+        assert_eq!(iteration.state == WorkerState::Done, microsecond >= 30);
     }
     assert_eq!(busy, (0..4).chain(24..30).collect::<Vec<_>>());
 }
@@ -887,11 +887,11 @@ fn blocked_port_loses_no_frames() {
     let mut generator = Generator::new(&streams, options, Instant::ZERO);
     let mut sent = Sent::new();
     loop {
-        let breath = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
-        if breath.state == WorkerState::Done {
+        let iteration = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+        if iteration.state == WorkerState::Done {
             break;
         }
-        assert_eq!(breath.state, WorkerState::Blocked);
+        assert_eq!(iteration.state, WorkerState::Blocked);
         let again = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
         assert_eq!((again.frames, again.state), (0, WorkerState::Blocked));
         collect(&mut receive, &mut sent);
@@ -919,9 +919,9 @@ fn frames_leave_in_due_order_across_a_blocked_port() {
     // A stream that starts now is due before the next frame of the interrupted one.
     generator.start(2, Instant::from_nanos(720_000));
     loop {
-        let breath = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+        let iteration = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
         collect(&mut receive, &mut sent);
-        if breath.state == WorkerState::Done {
+        if iteration.state == WorkerState::Done {
             break;
         }
     }
@@ -994,13 +994,13 @@ fn around_a_stall(catch_up: CatchUp) -> (Vec<u64>, u64) {
     };
     let mut generator = Generator::new(&streams, options, Instant::ZERO);
     let mut sent = Sent::new();
-    let mut told = 0;
+    let mut reported = 0;
     for microsecond in (10..20_000).filter(|at| !(1_030..4_030).contains(at)) {
         port.now = Instant::from_nanos(microsecond * 1_000);
         loop {
-            let breath = generator.breathe(port.now, &mut port).expect("a wire in memory");
-            told += breath.frames;
-            if breath.state != WorkerState::Active {
+            let iteration = generator.breathe(port.now, &mut port).expect("a wire in memory");
+            reported += iteration.frames;
+            if iteration.state != WorkerState::Active {
                 break;
             }
         }
@@ -1009,7 +1009,7 @@ fn around_a_stall(catch_up: CatchUp) -> (Vec<u64>, u64) {
     let unsent = generator.counters().map(|counters| counters.unsent).sum();
     assert_eq!(generator.departures().unsent, unsent);
     assert_eq!(generator.departures().frames, sent.len() as u64);
-    assert_eq!(told, sent.len(), "breaths report what they sent");
+    assert_eq!(reported, sent.len(), "breaths report what they sent");
     (sent.iter().map(|(at, _)| at / 1_000).collect(), unsent)
 }
 

@@ -173,8 +173,8 @@ fn packets_arrive_unchanged() {
 #[test]
 fn outer_headers_identify_the_client_and_direction() {
     let mut wire = Wire::new(Some(table("1.1.1.1", "2.2.2.2")));
-    let asked = [(CLIENT, SERVER, "1.1.1.1", "2.2.2.2"), (SERVER, CLIENT, "2.2.2.2", "1.1.1.1")];
-    for (source, destination, from, to) in asked {
+    let cases = [(CLIENT, SERVER, "1.1.1.1", "2.2.2.2"), (SERVER, CLIENT, "2.2.2.2", "1.1.1.1")];
+    for (source, destination, from, to) in cases {
         let sent = wire.send(&frame(&[], &packet(source, destination, 0xb9, 100))).unwrap();
         let outer = ipv4::Packet::new(&sent[14..]).unwrap();
         assert_eq!(
@@ -197,8 +197,8 @@ fn outer_headers_identify_the_client_and_direction() {
 
 #[test]
 fn outer_source_port_defaults_to_the_inner_one() {
-    let own = ClientTunnels { source_port: None, ..tunnels("1.1.1.1", "2.2.2.2") };
-    let mut wire = Wire::new(Some([own].iter().collect()));
+    let ranges = ClientTunnels { source_port: None, ..tunnels("1.1.1.1", "2.2.2.2") };
+    let mut wire = Wire::new(Some([ranges].iter().collect()));
     let sent = wire.send(&frame(&[], &packet(CLIENT, SERVER, 0, 10))).unwrap();
     assert_eq!(sent[34..36], 1_024_u16.to_be_bytes());
 }
@@ -210,9 +210,9 @@ fn packets_without_tunnel_are_dropped_and_counted() {
     assert_eq!(wire.send(&sent), None);
     assert_eq!(wire.counters(), TunnelCounters { no_tunnel: 1, ..TunnelCounters::default() });
     let one = address("16.0.1.1");
-    let told = ClientTunnels { first: one, last: one, teid: 7, ..tunnels("1.1.1.1", "3.3.3.3") };
-    let also = ClientTunnels { first: address(CLIENT), last: address(CLIENT), ..told };
-    wire.transmit.change(Arc::new([told, also].iter().collect()));
+    let first = ClientTunnels { first: one, last: one, teid: 7, ..tunnels("1.1.1.1", "3.3.3.3") };
+    let also = ClientTunnels { first: address(CLIENT), last: address(CLIENT), ..first };
+    wire.transmit.change(Arc::new([first, also].iter().collect()));
     for client in ["16.0.1.1", CLIENT] {
         let sent = wire.send(&frame(&[], &packet(client, SERVER, 0, 10))).unwrap();
         assert_eq!((&sent[30..34], &sent[46..50]), (&[3, 3, 3, 3][..], &[0, 0, 0, 7][..]));

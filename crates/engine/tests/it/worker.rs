@@ -118,7 +118,7 @@ fn chunks(packets: &[Packet]) -> Vec<Chunk> {
 }
 
 /// Numbers chunks, so that ports may store them.
-fn kept(mut chunks: Vec<Chunk>) -> Vec<Chunk> {
+fn numbered(mut chunks: Vec<Chunk>) -> Vec<Chunk> {
     for (chunk, number) in chunks.iter_mut().zip(0..) {
         chunk.kept = Some(number);
     }
@@ -266,21 +266,21 @@ impl Setup {
         let mut worker = Worker::new(feed, self.options, Renderer::new(self.render), START)
             .with_sent_log(Box::new(move |hashes| log.lock().unwrap().extend_from_slice(hashes)));
         let (mut now, mut stall) = (START, self.stall);
-        let (mut waits, mut blocked, mut idle_breaths) = (0, 0, 0);
+        let (mut waits, mut blocked, mut idle_iterations) = (0, 0, 0);
         let mut batch = Vec::new();
         loop {
-            let breath = worker.breathe(now, Outputs::of(&mut ports).unwrap()).unwrap();
+            let iteration = worker.breathe(now, Outputs::of(&mut ports).unwrap()).unwrap();
             for (side, end) in ends.iter_mut().enumerate() {
                 end.receive(usize::MAX, &mut batch).unwrap();
                 for received in batch.drain(..) {
                     let arrival = received.arrival;
-                    see(&Arrival { side, given: now, arrival, frame: end.frame(&received) });
+                    see(&Arrival { side, passed: now, arrival, frame: end.frame(&received) });
                     end.release(received);
                 }
             }
-            idle_breaths = if breath.frames == 0 { idle_breaths + 1 } else { 0 };
-            assert!(idle_breaths < 1_000, "{:?} and no end", breath.state);
-            match breath.state {
+            idle_iterations = if iteration.frames == 0 { idle_iterations + 1 } else { 0 };
+            assert!(idle_iterations < 1_000, "{:?} and no end", iteration.state);
+            match iteration.state {
                 WorkerState::Active => {}
                 WorkerState::Blocked => blocked += 1,
                 WorkerState::Waiting(until) => {
@@ -311,7 +311,7 @@ impl Setup {
         let holds_departure = self.holds_departure;
         let mut frames = [Vec::new(), Vec::new()];
         let outcome = self.run(chunks, |it| {
-            let time = if holds_departure { it.arrival } else { it.given };
+            let time = if holds_departure { it.arrival } else { it.passed };
             frames[it.side].push((time.as_nanos(), it.frame.to_vec()));
         });
         (outcome, frames)
@@ -329,7 +329,7 @@ impl Setup {
 struct Arrival<'a> {
     side: usize,
     /// Time at which the worker passed it to the port.
-    given: Instant,
+    passed: Instant,
     arrival: Instant,
     frame: &'a [u8],
 }
@@ -378,8 +378,8 @@ fn ports_that_hold_departures_receive_frames_one_horizon_ahead() {
     let packets = at((0..100).map(|n| n * 150_000));
     let mut latest = Instant::ZERO;
     setup.run(chunks(&packets), |it| {
-        assert!(it.arrival <= it.given + HORIZON, "too early");
-        latest = latest.max(it.given);
+        assert!(it.arrival <= it.passed + HORIZON, "too early");
+        latest = latest.max(it.passed);
     });
     let last_due = START + Duration::from_nanos(99 * 150_000);
     assert_eq!(latest + HORIZON, last_due, "no later than needed");
@@ -476,10 +476,10 @@ fn top_speed_waits_for_the_pass_delay() {
     setup.passes = 10;
     setup.options.pass_delay = Duration::from_millis(1);
     setup.options.duration_max = Duration::from_millis(5);
-    let mut given = Vec::new();
-    let outcome = setup.run(chunks(&at([0, 9])), |it| given.push(it.given));
+    let mut due_times = Vec::new();
+    let outcome = setup.run(chunks(&at([0, 9])), |it| due_times.push(it.passed));
     let pass = |n: u64| [START + Duration::from_millis(n); 2];
-    assert_eq!(given, [0, 1, 2, 3, 4].map(pass).concat());
+    assert_eq!(due_times, [0, 1, 2, 3, 4].map(pass).concat());
     assert_eq!(outcome.counters.passes, 5);
 }
 
@@ -566,7 +566,7 @@ fn both_sides_share_a_single_port() {
         let mut setup = Setup::new(pace);
         setup.passes = 2;
         let options = IndexerOptions { sides: SideSource::Interface, ..indexing() };
-        let (outcome, [frames, _]) = setup.replay(kept(index(&packets, 4, options)));
+        let (outcome, [frames, _]) = setup.replay(numbered(index(&packets, 4, options)));
         assert_eq!(numbers(&frames), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5], "{pace:?}");
         assert_eq!(outcome.counters.packets, 12);
     }
@@ -616,7 +616,7 @@ fn frames_of_invalid_length_are_skipped_and_counted() {
     let mut packets: Vec<_> =
         lengths.iter().map(|&length| packet(ETHERNET, 0, udp(1, length as u16, length))).collect();
     packets.push(packet(ETHERNET, 0, vec![2; 13]));
-    for chunks in [chunks(&packets), kept(chunks(&packets))] {
+    for chunks in [chunks(&packets), numbered(chunks(&packets))] {
         let mut setup = Setup::new(Pace::TopSpeed);
         setup.wire.frame_length_max = 100;
         setup.passes = 100;
@@ -687,7 +687,7 @@ fn replay_stored(change: impl Fn(&mut Setup)) -> (Outcome, Vec<Timed>) {
         setup
     };
     let (plain, [expected, _]) = setup().replay(chunks(&mixed()));
-    let (outcome, [frames, _]) = setup().replay(kept(chunks(&mixed())));
+    let (outcome, [frames, _]) = setup().replay(numbered(chunks(&mixed())));
     assert_eq!((plain.ports[0].copied, plain.ports[0].stored), (90, 0));
     assert_eq!(frames, expected, "with and without storage");
     assert_eq!(outcome.counters, plain.counters);

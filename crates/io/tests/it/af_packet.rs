@@ -249,7 +249,7 @@ fn fan_out_group_distributes_the_frames() {
 fn frames_sent_by_the_interface_are_not_received() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
-    let mut own = AfPacketReceive::open(&options(&pair.left)).unwrap();
+    let mut port = AfPacketReceive::open(&options(&pair.left)).unwrap();
     // Without the bypass, so that taps on this host get a copy.
     let plain = AfPacketOptions { queueing_bypass: false, ..options(&pair.left) };
     let mut through_queue = AfPacketTransmit::open(&plain).unwrap();
@@ -258,8 +258,8 @@ fn frames_sent_by_the_interface_are_not_received() {
     send(&mut transmit, &frame_of(2));
     transmit.flush().unwrap();
     assert_eq!(receive(&mut receiver, 2), [frame_of(1), frame_of(2)]);
-    assert_eq!(own.received().received, 0);
-    assert_eq!(own.receive(8, &mut Vec::new()), Ok(0));
+    assert_eq!(port.received().received, 0);
+    assert_eq!(port.receive(8, &mut Vec::new()), Ok(0));
 }
 
 #[test]

@@ -339,17 +339,17 @@ fn every_frame_is_received_or_missed_while_another_cpu_sends() {
     let options = AfPacketOptions::new(pair.left.clone());
     let mut transmit = AfPacketTransmit::open(&options).unwrap();
     let sender = std::thread::spawn(move || {
-        let mut given = 0;
+        let mut sent = 0;
         eventually("all to leave", || {
-            while given < TOTAL
+            while sent < TOTAL
                 && let Some(frame) = transmit.take()
             {
-                transmit.frame_mut(&frame)[..60].copy_from_slice(&frame_of(given as u8));
+                transmit.frame_mut(&frame)[..60].copy_from_slice(&frame_of(sent as u8));
                 transmit.send(frame, 60, Instant::ZERO);
-                given += 1;
+                sent += 1;
             }
             transmit.flush().unwrap();
-            (given == TOTAL && transmit.in_flight() == 0).then_some(())
+            (sent == TOTAL && transmit.in_flight() == 0).then_some(())
         });
     });
     let mut batch = Vec::new();

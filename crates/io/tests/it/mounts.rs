@@ -83,22 +83,22 @@ fn each_write_is_a_command_and_a_rejected_one_fails() {
     let script = "cd /proc/net/folder; echo one > file; printf 'two words\n' >> file
                   cat file; echo no | cat > file || echo refused; cat file; ls /proc/net/folder
                   echo x > other || [ -w file ] && [ ! -e other ] && echo end";
-    let Some(said) = shell(script) else { return };
+    let Some(text) = shell(script) else { return };
     let (output, errors): (Vec<&str>, Vec<&str>) =
-        said.lines().partition(|line| !line.contains(": "));
+        text.lines().partition(|line| !line.contains(": "));
     let both = ["one", "two words"];
-    assert_eq!(output, [&both[..], &["refused"], &both, &["file", "end"]].concat(), "{said}");
-    assert!(errors.iter().any(|line| line.contains("down")), "{said}");
-    assert!(errors.iter().any(|line| line.contains("other")), "{said}");
+    assert_eq!(output, [&both[..], &["refused"], &both, &["file", "end"]].concat(), "{text}");
+    assert!(errors.iter().any(|line| line.contains("down")), "{text}");
+    assert!(errors.iter().any(|line| line.contains("other")), "{text}");
 }
 
 #[test]
 fn mounts_are_invisible_to_other_processes() {
     let before = std::fs::read_link("/proc/net").unwrap();
-    let Some(said) = shell("readlink /proc/net; cat /proc/self/net/dev | head -c 6") else {
+    let Some(text) = shell("readlink /proc/net; cat /proc/self/net/dev | head -c 6") else {
         return;
     };
-    assert_eq!(said, format!("{}\nInter-", PrivateMounts::ROOT));
+    assert_eq!(text, format!("{}\nInter-", PrivateMounts::ROOT));
     assert_eq!(std::fs::read_link("/proc/net").unwrap(), before);
     assert!(!std::path::Path::new("/proc/net/folder").exists());
 }
@@ -108,6 +108,6 @@ fn slow_command_does_not_block_other_processes() {
     // The second command answers the first one.
     let script = "cd /proc/net/folder; (echo wait > file; echo one) &
                   until grep -q wait file; do :; done; echo go > file; wait; echo two";
-    let Some(said) = shell(script) else { return };
-    assert_eq!(said, "one\ntwo\n");
+    let Some(text) = shell(script) else { return };
+    assert_eq!(text, "one\ntwo\n");
 }

@@ -20,13 +20,13 @@ struct Golden {
     cores: u64,
     /// Byte ranges to ignore: random bytes, checksums over them, or padding. Old versions of TRex
     /// did not clear padding.
-    drawn: &'static [Range<usize>],
+    random: &'static [Range<usize>],
     /// Whether the frame length is random.
     length_is_drawn: bool,
 }
 
 const fn golden(name: &'static str, frames_max: u64) -> Golden {
-    Golden { name, frames_max, cores: 1, drawn: &[], length_is_drawn: false }
+    Golden { name, frames_max, cores: 1, random: &[], length_is_drawn: false }
 }
 
 /// Default frame limit of TRex's simulator.
@@ -39,12 +39,12 @@ const IPV4_CHECKSUM: Range<usize> = 24..26;
 const IPV4_DESTINATION: Range<usize> = 30..34;
 
 const GOLDENS: &[Golden] = &[
-    Golden { cores: 2, drawn: &[DRAWN_LETTER], ..golden("dependent_field_engine_vars", 100) },
+    Golden { cores: 2, random: &[DRAWN_LETTER], ..golden("dependent_field_engine_vars", 100) },
     golden("udp_1pkt_1mac_override", 50),
     golden("udp_1pkt_1mac", 50),
     golden("udp_1pkt", 50),
     Golden {
-        drawn: &[16..18, IPV4_CHECKSUM, 38..40],
+        random: &[16..18, IPV4_CHECKSUM, 38..40],
         length_is_drawn: true,
         ..golden("udp_rand_len_9k", 50)
     },
@@ -56,20 +56,20 @@ const GOLDENS: &[Golden] = &[
     golden("udp_1pkt_pcap_relative_path", 3),
     golden("udp_1pkt_range_clients_split", 100),
     golden("udp_1pkt_ipv6_in_ipv4", 17),
-    Golden { drawn: &[PADDING], ..golden("udp_1pkt_simple_mac_src", 1) },
+    Golden { random: &[PADDING], ..golden("udp_1pkt_simple_mac_src", 1) },
     golden("burst_3st_loop_x_times", 20),
     golden("udp_1pkt_mac_mask1", 20),
     golden("udp_1pkt_mac_mask3", 20),
     golden("udp_1pkt_simple_test", 10),
     golden("udp_1pkt_range_clients_split_garp", 50),
-    Golden { drawn: &[IPV4_CHECKSUM, IPV4_DESTINATION], ..golden("udp_1pkt_repeat_random", 50) },
+    Golden { random: &[IPV4_CHECKSUM, IPV4_DESTINATION], ..golden("udp_1pkt_repeat_random", 50) },
     golden("hlt_udp_inc_dec_len_9k", 20),
     golden("hlt_imix_4rates", 20),
     golden("hlt_david2", 20),
     golden("hlt_david4", 20),
     golden("hlt_wentong2", 20),
     golden("hlt_udp_ports", 20),
-    Golden { drawn: &[IPV4_CHECKSUM, IPV4_DESTINATION], ..golden("hlt_ip_ranges", 20) },
+    Golden { random: &[IPV4_CHECKSUM, IPV4_DESTINATION], ..golden("hlt_ip_ranges", 20) },
     golden("hlt_l3_length_vm", 20),
     golden("hlt_4vlans", 20),
     golden("hlt_ipv6_default", 20),
@@ -124,7 +124,7 @@ impl Golden {
     /// Clears the random parts of a frame.
     fn compared(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
-        for range in self.drawn {
+        for range in self.random {
             bytes[range.clone()].fill(0);
         }
         if self.length_is_drawn {

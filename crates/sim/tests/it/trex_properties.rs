@@ -47,7 +47,7 @@ fn variable() -> impl Strategy<Value = (Value, bool)> {
         });
         (variable, moves_next && op != "random")
     });
-    let drawn = (size(), any::<[u64; 3]>(), number(), any::<bool>(), any::<bool>()).prop_map(
+    let arbitrary = (size(), any::<[u64; 3]>(), number(), any::<bool>(), any::<bool>()).prop_map(
         |(size, numbers, limit, is_split, moves_next)| {
             let [min, seed, max] = bounds(numbers, size);
             let variable = json!({
@@ -57,7 +57,7 @@ fn variable() -> impl Strategy<Value = (Value, bool)> {
             (variable, moves_next)
         },
     );
-    prop_oneof![3 => bounded, 1 => drawn]
+    prop_oneof![3 => bounded, 1 => arbitrary]
 }
 
 /// Generates an instruction that uses a variable; the caller adds the name.

@@ -87,12 +87,12 @@ fn every_traffic_kind_occurs_and_conversations_are_unique() {
     let options = TrafficOptions { conversations: 600, ..TrafficOptions::default() };
     let path = sample(&scratch, options);
     let shares = |filter: &str| tshark::count(&path, filter).unwrap();
-    let whole = tshark::count(&path, "").unwrap();
+    let total = tshark::count(&path, "").unwrap();
     for kind in ["http", "tls", "dns.flags.response == 1", "ntp", "icmp", "icmpv6", "vlan", "arp"] {
-        assert!((1..whole / 2).contains(&shares(kind)), "{kind}");
+        assert!((1..total / 2).contains(&shares(kind)), "{kind}");
     }
     let ipv6 = shares("ipv6");
-    assert!((whole / 10..whole / 2).contains(&ipv6), "{ipv6} of {whole}");
+    assert!((total / 10..total / 2).contains(&ipv6), "{ipv6} of {total}");
     let fields = ["ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport"];
     let opened = tshark::fields(&path, "tcp.flags.syn == 1 && tcp.flags.ack == 0", &fields);
     let opened = opened.unwrap();
