@@ -404,10 +404,10 @@ fn conversations_at_one_address_and_port_use_the_right_server() {
 
 #[test]
 fn only_unexpected_resets_are_failures() {
-    let template = |name: &str, port, program: &str, server_port: u16, answers: &str| {
+    let template = |name: &str, port, program: &str, target: u16, answers: &str| {
         format!(
             "  - name: {name}\n    client:\n      {{tx: left, addresses: 10.0.0.1, servers: \
-             10.0.1.1, server_port: {server_port}, load: {{rate: 10}}, limit: 5, program: {program}}}\n    \
+             10.0.1.1, server_port: {target}, load: {{rate: 10}}, limit: 5, program: {program}}}\n    \
              server: {{tx: right, port: {port}, program: {answers}}}\n"
         )
     };
