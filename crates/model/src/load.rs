@@ -34,7 +34,7 @@ pub enum Load {
     /// flow open, and adds flows only while they increase the throughput.
     Throughput(u64),
     /// A fixed number of users. Each starts a flow, thinks after its end, and starts the next one.
-    /// After a failure a user thinks at least as long as [`Load::Hold`] waits.
+    /// After a failure a user thinks at least as long as [`Load::Concurrent`] waits.
     Users {
         /// Number of users.
         users: u64,

@@ -10,7 +10,7 @@ use wirestorm_wire::prefix::Prefix;
 
 use crate::echo;
 use crate::host_event::HostEvent;
-use crate::neighbour::{self, ALL_NODES, ProgramNames};
+use crate::neighbour::{self, ALL_NODES, NeighbourAddress};
 use wirestorm_model::address_range::AddressRange;
 
 /// A host with one interface.
@@ -195,7 +195,7 @@ impl Host {
 
     /// Returns the sender's addresses from an ARP or neighbour discovery message, whether a
     /// request, a reply or an announcement.
-    pub fn neighbour_of(&self, frame: &[u8]) -> Option<ProgramNames> {
+    pub fn neighbour_of(&self, frame: &[u8]) -> Option<NeighbourAddress> {
         let frame = self.untagged(frame)?;
         let outer = ethernet::Frame::new(&*frame).ok()?;
         let destination = outer.destination();

@@ -24,5 +24,5 @@ mod udp_echo;
 pub use echo::EchoRequest;
 pub use host::{Host, ProxiedAddresses, Route};
 pub use host_event::{EchoReply, HostEvent};
-pub use neighbour::ProgramNames;
+pub use neighbour::NeighbourAddress;
 pub use udp_echo::Datagram;

@@ -18,7 +18,7 @@ use crate::host_event::HostEvent;
 
 /// Address of a neighbour, from one of its own messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramNames {
+pub struct NeighbourAddress {
     /// IP address of the neighbour.
     pub address: IpAddr,
     /// Ethernet address of the neighbour.
@@ -226,11 +226,11 @@ pub(crate) fn handle_neighbour_discovery(
 /// RFC 826: "If the pair <protocol type, sender protocol address> is already in my translation
 /// table, update the sender hardware address field of the entry with the new information in the
 /// packet". The RFC does this before it checks the opcode.
-pub(crate) fn neighbour_of_arp(packet: &[u8]) -> Option<ProgramNames> {
+pub(crate) fn neighbour_of_arp(packet: &[u8]) -> Option<NeighbourAddress> {
     let packet = arp::Packet::new(packet).ok()?;
     let (address, mac) = (packet.sender_address(), packet.sender_hardware());
     // A probe has no address yet (RFC 5227 section 2.1.1).
-    (!address.is_unspecified()).then_some(ProgramNames {
+    (!address.is_unspecified()).then_some(NeighbourAddress {
         address: address.into(),
         mac,
         overrides: true,
@@ -242,7 +242,7 @@ pub(crate) fn neighbour_of_arp(packet: &[u8]) -> Option<ProgramNames> {
 pub(crate) fn neighbour_of_discovery(
     from: MacAddress,
     packet: &ipv6::Packet<&[u8]>,
-) -> Option<ProgramNames> {
+) -> Option<NeighbourAddress> {
     /// Override flag of an advertisement (RFC 4861 section 4.4).
     const OVERRIDE: u8 = 0x20;
     let (message, options) = message_and_options(packet)?;
@@ -252,7 +252,7 @@ pub(crate) fn neighbour_of_discovery(
             if !packet.source().is_unspecified() =>
         {
             let mac = MacAddress([*a, *b, *c, *d, *e, *f]);
-            Some(ProgramNames { address: packet.source().into(), mac, overrides: true })
+            Some(NeighbourAddress { address: packet.source().into(), mac, overrides: true })
         }
         (icmpv6::NEIGHBOR_ADVERTISEMENT, options) => {
             // Type 2 is the target's address.
@@ -263,7 +263,7 @@ pub(crate) fn neighbour_of_discovery(
             // RFC 4861 section 7.2.5: "If the Override flag is clear and the supplied link-layer
             // address differs from that in the cache", the entry is not updated.
             let overrides = packet.payload().get(4).is_some_and(|flags| flags & OVERRIDE != 0);
-            Some(ProgramNames { address: message.target().into(), mac, overrides })
+            Some(NeighbourAddress { address: message.target().into(), mac, overrides })
         }
         _ => None,
     }
@@ -395,7 +395,7 @@ mod tests {
             let (source, other) = (a.addresses[place].address, b.addresses[place].address);
             let question = a.solicitation(source, other).unwrap();
             let HostEvent::Reply(answer) = b.handle_frame(&question) else { panic!("no answer") };
-            let neighbour = |address, mac| Some(ProgramNames { address, mac, overrides: true });
+            let neighbour = |address, mac| Some(NeighbourAddress { address, mac, overrides: true });
             assert_eq!(b.neighbour_of(&question), neighbour(source, a.mac));
             assert_eq!(a.neighbour_of(&answer), neighbour(other, b.mac));
             assert_eq!(b.neighbour_of(&a.announcements()[place]), neighbour(source, a.mac));

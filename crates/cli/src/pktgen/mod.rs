@@ -134,7 +134,7 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
                 event_terminal.print_event(event);
             }
             Event::ScriptFailed(status) => failed.store(*status, Ordering::Relaxed),
-            event => tell.print_event(event),
+            event => event_terminal.print_event(event),
         }),
     };
     let mut view = TerminalView { terminal: &terminal, shows_received: !has_script };

@@ -1,13 +1,13 @@
 //! A host on an interface, besides the kernel's: answers ARP, neighbour discovery and pings,
 //! resolves neighbours and sends pings.
 
-mod moves;
+mod neighbour_changes;
 mod packet_socket_host;
 mod ping;
 mod prober;
 mod threads;
 
-pub(crate) use moves::NeighbourChanges;
+pub(crate) use neighbour_changes::NeighbourChanges;
 pub use packet_socket_host::{HostError, PacketSocketHost};
 pub(crate) use packet_socket_host::{REQUESTS_MAX, UnansweredRequest, VlanHostConfig};
 pub use ping::{PingOptions, PingReply, PingReport, ping};

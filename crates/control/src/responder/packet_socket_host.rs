@@ -15,12 +15,12 @@ use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::emulation::Vlans;
-use wirestorm_stack::{Host, HostEvent, ProgramNames, ProxiedAddresses};
+use wirestorm_stack::{Host, HostEvent, NeighbourAddress, ProxiedAddresses};
 use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, network_header, vlan};
 use wirestorm_wire::prefix::Prefix;
 
-use super::moves::{NeighbourChange, NeighbourChanges};
+use super::neighbour_changes::{NeighbourChange, NeighbourChanges};
 
 /// Error of a host on an interface.
 #[derive(Debug, thiserror::Error)]
@@ -415,8 +415,8 @@ impl PacketSocketHost {
     }
 
     /// Updates the neighbour cache of the host at index `place`.
-    fn update_neighbour(&mut self, place: usize, advertisement: ProgramNames) {
-        let ProgramNames { address, mac, overrides } = advertisement;
+    fn update_neighbour(&mut self, place: usize, advertisement: NeighbourAddress) {
+        let NeighbourAddress { address, mac, overrides } = advertisement;
         let known = self.neighbours.get(&(place, address)).copied();
         if known.is_some_and(|known| known != mac) && !overrides {
             return;

@@ -2,7 +2,7 @@
 
 mod captured_times;
 mod groups;
-mod own_bytes;
+mod per_flow_payload;
 mod presets;
 mod runs;
 mod sessions;

@@ -1,7 +1,7 @@
 //! HTTP/2 between two endpoints, and with peers that violate the protocol.
 
-#[path = "../../../stack/tests/it/disturbed/mod.rs"]
-mod disturbed;
+#[path = "../../../stack/tests/it/impaired/mod.rs"]
+mod impaired;
 mod messages;
 mod network;
 mod peer;

@@ -12,7 +12,7 @@ use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction};
 use wirestorm_tls::{TlsClients, TlsServers, TlsSettings};
 use wirestorm_wire::pattern::Pattern;
 
-use crate::disturbed::{Impairment, Side, World};
+use crate::impaired::{Impairment, Side, World};
 
 const FLOWS: u64 = 6;
 /// Pipelined requests in each round, and the number of rounds.

@@ -3,15 +3,15 @@
 //! A program is a list of [`Step`]s. `control` compiles it into the instructions of `stack`.
 
 mod composition;
+mod framing;
 mod number;
 mod part;
-mod rule;
 mod step;
 mod variables;
 
 pub use composition::{Composition, Field, Piece, Value, ValueFormat};
+pub use framing::{Delimiter, MessageFraming};
 pub use number::Number;
 pub use part::MessagePart;
-pub use rule::{Delimiter, MessageFraming};
 pub use step::{Condition, CountAmount, JumpCondition, Label, Step};
 pub use variables::{Comparison, TextVariable, TimeVariable, TransactionId, UserCounter, Variable};

@@ -9,9 +9,9 @@ use wirestorm_base::time::Duration;
 use wirestorm_wire::pattern::Pattern;
 
 use super::composition::{Composition, Value};
+use super::framing::MessageFraming;
 use super::number::Number;
 use super::part::MessagePart;
-use super::rule::MessageFraming;
 use super::variables::{Comparison, TextVariable, TimeVariable, UserCounter, Variable};
 
 /// One step of a program. After the last step the flow closes its connection.

@@ -34,7 +34,7 @@ pub(super) fn read(
     names.extend(NON_HEADERS);
     let mut reader = Reader::default();
     let mut payload = None;
-    for (position, item) in item_places.iter().enumerate() {
+    for (position, item) in items.iter().enumerate() {
         let Some((name, value)) = reader.problems.take(item.choice(&names)) else { continue };
         if name == "capture" {
             if items.len() == 1 {

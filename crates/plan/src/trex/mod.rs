@@ -27,8 +27,8 @@ use std::num::NonZeroU64;
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
 use wirestorm_model::stream::{GapDistribution, Mode, Program, Speed, Stream, Transmission};
+use wirestorm_wire::kernel_frame::KernelFrame;
 use wirestorm_wire::mark::Network;
-use wirestorm_wire::neighbour::KernelFrame;
 use wirestorm_wire::packet::MacAddress;
 
 use chain::ChainedStream;

@@ -3,7 +3,7 @@
 use wirestorm_base::time::Duration;
 
 use super::Instruction;
-use super::outside::ProgramContext;
+use super::context::ProgramContext;
 use super::variables::Variables;
 use crate::random::Random;
 

@@ -6,8 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
+use super::context::{ProgramContext, STEPS_MAX};
 use super::findings::Cause;
-use super::outside::{ProgramContext, STEPS_MAX};
 use super::payload::{FlowPayload, Ports, StepResult};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
@@ -146,7 +146,7 @@ impl DatagramRun {
         match self.exchange.take() {
             None => self.note_received(data),
             Some(mut exchange) => {
-                exchange.receive(data, now, |message| self.note_received(message));
+                exchange.receive_datagram(data, now, |message| self.note_received(message));
                 self.exchange = Some(exchange);
             }
         }

@@ -13,7 +13,7 @@ use super::contents::Contents;
 use super::findings::{Cause, ExpectedBytes};
 use super::reading::{Reading, Taken};
 
-use super::outside::ProgramContext;
+use super::context::ProgramContext;
 use super::rule::Reader;
 use super::variables::Variables;
 

@@ -9,7 +9,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_stack::content::{Handshake, Session, SessionFactory, SessionState};
 use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
-use crate::disturbed::{Impairment, Side, World};
+use crate::impaired::{Impairment, Side, World};
 
 /// A toy session protocol: a greeting, then length-prefixed records. Each byte is XORed with a
 /// value that depends on its offset. It fails if a byte is not the one that the peer sends.

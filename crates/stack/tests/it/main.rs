@@ -1,8 +1,8 @@
 //! Connections and endpoints in virtual time.
 
 mod content;
-mod disturbed;
 mod endpoint;
+mod impaired;
 mod memory;
 mod per_flow_payload;
 mod support;

@@ -9,7 +9,7 @@ use wirestorm_stack::program::{
     Buffer, Buffers, Check, Contents, Extraction, Instruction, Program,
 };
 
-use crate::disturbed::{Impairment, Side, World};
+use crate::impaired::{Impairment, Side, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Number of bytes before and after a key, more than a segment holds.

@@ -1,6 +1,6 @@
 //! TLS between two endpoints.
 
-#[path = "../../../stack/tests/it/disturbed/mod.rs"]
-mod disturbed;
+#[path = "../../../stack/tests/it/impaired/mod.rs"]
+mod impaired;
 mod network;
 mod settings;

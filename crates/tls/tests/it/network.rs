@@ -12,7 +12,7 @@ use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction};
 use wirestorm_tls::{Identity, Resume, TlsClients, TlsServers, TlsSettings, Version};
 use wirestorm_wire::pattern::Pattern;
 
-use crate::disturbed::{Impairment, Side, World};
+use crate::impaired::{Impairment, Side, World};
 
 const UP: u64 = 40_000;
 const DOWN: u64 = 150_000;

@@ -196,7 +196,10 @@ fn vlan_tags_mpls_labels_and_next_hops_of_devices_are_parsed() {
             "next_hop: 10.0.9.1, dst: \"02:00:00:00:00:09\"",
             ".next_hop: found dst as well, expected one of them",
         ),
-        ("vlan: 5, next_hop_source: 10.0.9.9", ".next_hop_source: needs next_hop, which is missing"),
+        (
+            "vlan: 5, next_hop_source: 10.0.9.9",
+            ".next_hop_source: needs next_hop, which is missing",
+        ),
         (
             "next_hop: 10.0.9.1, next_hop_source: \"fd00::9\"",
             ".next_hop_source: found \"fd00::9\", expected an address of the family of 10.0.9.1",

@@ -645,7 +645,7 @@ fn flows_need_a_group_on_every_path() {
 
 #[test]
 fn endless_loop_needs_a_step_that_waits() {
-    let error = "found an endless loop without a wait, expected a step in it";
+    let message = "found an endless loop without a wait, expected a step in it";
     for (steps, place) in [
         ("[{label: x}, {add: {n: 1}}, {jump: x}]", "[2]"),
         ("[{label: x}, {jump: x}]", "[1]"),
@@ -661,7 +661,7 @@ fn endless_loop_needs_a_step_that_waits() {
         ("[{label: x}, {jump: y}, {label: y}, {count: {A: 1}}, {jump: x}]", "[1]"),
     ] {
         let error = parse_with_group(steps).unwrap_err();
-        let expected = format!("templates[0].client.program{place}: {error}");
+        let expected = format!("templates[0].client.program{place}: {message}");
         assert!(error.starts_with(&expected), "{error}\nexpected {expected}");
     }
     for steps in [

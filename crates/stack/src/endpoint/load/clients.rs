@@ -7,7 +7,7 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::pairing::{ClientOrder, Pairing};
 use wirestorm_wire::flow::FlowKey;
 
-use super::switched::SwitchedOff;
+use super::address_set::SwitchedOff;
 use crate::frame::octets;
 use crate::random::Random;
 
@@ -154,7 +154,7 @@ impl Tuples {
 
 #[cfg(test)]
 mod tests {
-    use super::super::switched::AddressSet;
+    use super::super::address_set::AddressSet;
     use super::*;
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;

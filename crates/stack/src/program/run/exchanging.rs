@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::{Extra, Progress, Run, Wait};
 use crate::content::{Exchange, SendData, Session};
 use crate::program::compute::compute;
-use crate::program::outside::{ProgramContext, STEPS_MAX};
+use crate::program::context::{ProgramContext, STEPS_MAX};
 use crate::program::payload::{FlowPayload, StepResult};
 use crate::program::{Ends, Instruction, Program};
 use crate::tcp::connection::{Connection, Now};

@@ -8,8 +8,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::compute::delay;
+use super::context::{ProgramContext, STEPS_MAX};
 use super::findings::{Cause, ExpectedBytes};
-use super::outside::{ProgramContext, STEPS_MAX};
 use super::payload::{FlowPayload, Ports};
 use super::reading::Taken;
 use super::variables::Variables;

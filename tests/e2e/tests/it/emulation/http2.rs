@@ -224,7 +224,9 @@ fn nginx_serves_emulated_clients_over_http_2() {
         - receive: {message: http}
         - expect: {pattern: "^HTTP/1.1 202 Accepted\r\n(?s).*\r\n\r\ntaken\n$"}
 "#;
-    for (http2, limit) in [("true", 20), ("{max_concurrent_streams: 1, initial_window_size: 65535}", 10)] {
+    for (http2, limit) in
+        [("true", 20), ("{max_concurrent_streams: 1, initial_window_size: 65535}", 10)]
+    {
         let (outcome, log) = run(limit, &format!("http2: {http2}\n    tls: true"), program);
         assert_eq!(number(&outcome, "connections/http2/responses/2xx"), 2 * limit, "{outcome}");
         assert_eq!(number(&outcome, "connections/http2/responses/4xx"), limit, "{outcome}");

@@ -1,3 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| wirestorm_fuzz_targets::plan_words::run(input));
