@@ -48,13 +48,13 @@ fn every_error_has_its_path() {
             "{rate: 5k}",
             "on-demand",
             "templates[0].client.load: found \"on-demand\", expected on_demand, or fields: rate, \
-             poisson, hold, throughput, users",
+             poisson, concurrent, throughput, users",
         ),
         (
             "{rate: 5k}",
             "{on_demand: true}",
             "templates[0].client.load.on_demand: found an unknown field, expected one of rate, \
-             poisson, hold, throughput, users, or the string on_demand",
+             poisson, concurrent, throughput, users, or the string on_demand",
         ),
         ("name: page", "name: ''", "templates[0].name: found \"\", expected a name"),
         (
