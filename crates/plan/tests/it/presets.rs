@@ -249,9 +249,9 @@ fn clients_parse_responses_of_other_servers() {
     for (preset, waits, reuse) in [
         ("response_bytes: 900", "ReceiveOrFail(900)", "anew if closed\n"),
         ("think_time: 0s", "<whole message", "anew unless kept\n"),
-        ("method: HEAD", "NeedWhole(HttpHead)", "anew unless kept\n"),
-        ("reconnect: false", "<whole message", "kept\nNeedOpen\n"),
-        ("reconnect: false, response_bytes: 900", "ReceiveOrFail(900)", "NeedOpen\n"),
+        ("method: HEAD", "ReceiveMessageOrFail(HttpHead)", "anew unless kept\n"),
+        ("reconnect: false", "<whole message", "kept\nFailIfClosed\n"),
+        ("reconnect: false, response_bytes: 900", "ReceiveOrFail(900)", "FailIfClosed\n"),
     ] {
         let (client, _) = programs(&format!("http: {{requests: 2, {preset}}}"), "c").unwrap();
         let shown = shown(&client).replace("waits 0 to 0 us\n", "").replace("HEAD /", "GET /");
@@ -428,7 +428,7 @@ fn clients_check_replies_of_other_servers() {
     let (client, _) = timed_programs("smtp: {messages: 2}", "c").unwrap();
     let needs = |pattern: &str, otherwise: &str| {
         format!(
-            "ReceiveWhole(Reply)\nExpect {{ expected: Matches(Pattern(Regex({pattern:?}))), \
+            "ReceiveMessage(Reply)\nExpect {{ expected: Matches(Pattern(Regex({pattern:?}))), \
              on_failure: {otherwise} }}\n"
         )
     };
@@ -801,7 +801,7 @@ fn every_error_has_its_path() {
         ("sip: {}\n    transport: tcp", "cs", "transport: the dialogue defines the transport"),
         ("sip: {packets: 0}", "cs", "sip.packets: found 0"),
         ("sip: {media_port: 6000}", "cs", "sip.media_port: needs `packets`"),
-        ("sip: {packets: 9, talk_time: 1s}", "cs", "sip.talk: follows from `packets`"),
+        ("sip: {packets: 9, talk_time: 1s}", "cs", "sip.talk_time: follows from `packets`"),
         ("ftp: {files: [\"a\\tb\"]}", "cs", "ftp.files[0]: found \"a\\tb\", expected a word"),
     ] {
         let error = programs(preset, sides).unwrap_err();

@@ -184,7 +184,7 @@ pub enum Instruction {
         unless: Option<u16>,
     },
     /// Fails the flow and ends the program if the peer has closed.
-    NeedOpen,
+    FailIfClosed,
     /// Waits until the peer closes. Must be the last instruction.
     WaitForPeerClose,
     /// Resets the connection. Must be the last instruction.

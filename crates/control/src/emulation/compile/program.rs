@@ -225,7 +225,7 @@ fn single_instruction(step: &Step) -> Option<Instruction> {
         }
         Step::StartTls => Instruction::StartSession,
         Step::Reconnect { .. } => Instruction::Reconnect { unless: None },
-        Step::FailIfClosed => Instruction::NeedOpen,
+        Step::FailIfClosed => Instruction::FailIfClosed,
         Step::WaitForClose => Instruction::WaitForPeerClose,
         Step::Reset => Instruction::Reset,
         Step::SetBlocking(waits) => Instruction::SendBlocking { waits },

@@ -173,8 +173,8 @@ fn all_words() -> Value {
             }},
             {"name": "s", "location": "eth1", "impair": {"burst_loss": "0.5%/30%"},
                 "blackhole": "syn", "tunnels": [
-                {"clients": "10.0.0.5-10.0.0.9", "teid": 7, "teid_step": 2, "from": "10.0.9.1",
-                    "to": "10.0.9.2", "source_port": 2_152},
+                {"clients": "10.0.0.5-10.0.0.9", "teid": 7, "teid_step": 2, "src": "10.0.9.1",
+                    "dst": "10.0.9.2", "source_port": 2_152},
             ]},
         ],
         "templates": [

@@ -418,7 +418,7 @@ impl Run {
                     false => self.place += 1,
                 }
             }
-            Instruction::NeedOpen => match self.is_peer_done(connection) {
+            Instruction::FailIfClosed => match self.is_peer_done(connection) {
                 true => {
                     self.fail(Cause::ClosedBetween, outside);
                     self.end(connection, outside);

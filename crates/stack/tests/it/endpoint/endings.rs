@@ -206,7 +206,7 @@ fn reconnects_do_not_change_the_number_of_users() {
 
 #[test]
 fn client_without_reconnect_fails_with_a_cause() {
-    let world = thinking(Some(Instruction::NeedOpen), 1);
+    let world = thinking(Some(Instruction::FailIfClosed), 1);
     let flows = world.client.counters();
     assert_eq!((flows.made, flows.program_failed, flows.failed()), (20, 20, 20));
     let failures: Vec<_> = world.client.tally(0).unwrap().findings.failures().collect();
