@@ -18,7 +18,7 @@ from sending import LIMIT_S, burst, continuous, until
 from wirestorm_lab import ip
 
 from trex.addresses import ip2int
-from trex.astf import running
+from trex.astf import stateful_run
 from trex.astf.api import (
     ASTFAssociationRule,
     ASTFClient,
@@ -478,8 +478,8 @@ def test_inactive_clients_open_no_first_flow(client, monkeypatch):
             time.sleep(0.2)
             return run
 
-    engine = running.native()
-    monkeypatch.setattr(running, "native", lambda: Late)
+    engine = stateful_run.native()
+    monkeypatch.setattr(stateful_run, "native", lambda: Late)
     client.start()
     until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
     assert "tcps_connattempt" not in client.get_traffic_stats()["client"]

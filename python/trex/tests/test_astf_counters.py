@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 
-from trex.astf.counters import ERRORS, counts_of, section_of
+from trex.astf.counters import ERRORS, section_counters, total_counts
 from trex.client.counters import Rates
 
 
 def test_rates_of_a_section_share_one_time(monkeypatch):
     times = iter(range(1, 1_000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(times)))
-    counts, rates = counts_of([], False), Rates()
+    counts, rates = total_counts([], False), Rates()
     for sent in (1_000, 5_000, 6_000):
         counts["tcps_sndbyte_ok"] = counts["tcps_rcvackbyte"] = sent
         counts["tcps_sndtotal"] = sent // 100
-        section = section_of(counts, {}, rates, "client", 0.0, True)
+        section = section_counters(counts, {}, rates, "client", 0.0, True)
         assert section["m_tx_ratio"] == section["m_avg_size"] == 100.0
 
 
@@ -26,16 +26,16 @@ def test_connections_dropped_by_stop_are_no_errors():
     flows = {**dict.fromkeys((*names, "late"), 0), "active": 7, "time_wait": 2}
     tcp = {"connattempt": 10, "connects": 7, "conndrops": 1, "closed": 3}
     port = {"side": "client", "flows": flows, "tcp": tcp, "udp": {}, "counters": {}}
-    meanwhile = counts_of([port], is_over=False)
+    meanwhile = total_counts([port], is_over=False)
     assert (meanwhile["m_active_flows"], meanwhile["m_est_flows"]) == (7, 3)
-    ended = counts_of([port], is_over=True)
+    ended = total_counts([port], is_over=True)
     assert ended["m_active_flows"] == ended["m_est_flows"] == 0
     assert (ended["tcps_closed"], ended["tcps_testdrops"]) == (10, 5)
     assert (ended["tcps_drops"], ended["tcps_conndrops"]) == (0, 1)
     assert not {"tcps_drops", "tcps_testdrops"} & set(ERRORS)
     # Reports of templates have another name for TIME-WAIT.
     flows["waiting"] = flows.pop("time_wait")
-    assert counts_of([port], is_over=True) == ended
+    assert total_counts([port], is_over=True) == ended
 
 
 def test_latency_counters_exist_only_with_the_add_on():
@@ -54,11 +54,11 @@ def test_latency_counters_exist_only_with_the_add_on():
             }
             for it in times
         ]
-        counts = counts_of([{**counted, "datagram_latency": it} for it in stamped], False)
+        counts = total_counts([{**counted, "datagram_latency": it} for it in stamped], False)
         return tuple(counts.get(name) for name in measured)
 
     measured = ("min_time", "max_time", "measure_cnt", "total_time", "total_pkts")
-    assert not set(measured) & set(counts_of([counted], False))
+    assert not set(measured) & set(total_counts([counted], False))
     assert told() == (None,) * 5
     assert told([]) == (0,) * 5
     assert told([], [30, 20], [], [70]) == (20, 70, 1, 120, 3)

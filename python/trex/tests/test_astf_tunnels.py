@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from trex.addresses import int2ip, ip2int
-from trex.astf import console, tunnelling
+from trex.astf import console, tunnel_commands
 from trex.astf.api import ASTFClient, TRexError
 from trex.astf.trex_astf_client import Tunnel
 from trex.astf.tunnels_topo import TopoTunnelCtx, TopoTunnelLatency, TunnelsTopo
@@ -63,7 +63,7 @@ def test_record_limit_is_checked_first(client, monkeypatch):
 
 
 def test_replaced_records_count_once(client, monkeypatch):
-    monkeypatch.setattr(tunnelling, "RECORDS_MAX", 3)
+    monkeypatch.setattr(tunnel_commands, "RECORDS_MAX", 3)
     records = {FIRST + place: Tunnel(*ENDS, 7 + place, 4) for place in range(4)}
     with pytest.raises(TRexError, match="more than 3 clients"):
         client.update_tunnel_client_record(records, 1)
@@ -110,7 +110,7 @@ def test_each_range_is_checked_once_for_all_clients(client, monkeypatch):
         looks.append(address)
         return ip2int(address)
 
-    monkeypatch.setattr(tunnelling, "ip2int", looked)
+    monkeypatch.setattr(tunnel_commands, "ip2int", looked)
     last = int2ip(FIRST + 1000)
     told = client.get_clients_info_range(int2ip(FIRST), last).data()
     assert sum("tunnel_type" in it for it in told.values()) == 500

@@ -13,7 +13,7 @@ import pytest
 from trex_tree import needs_tree, of_trex
 
 from trex.astf.api import ASTFClient, TRexAbsentError, TRexError
-from trex.client.absent import Absent
+from trex.client.unsupported import Unsupported
 from trex.common.trex_port import Port
 from trex.stl.api import STLClient
 
@@ -58,7 +58,7 @@ def test_every_method_exists_with_its_parameters(owner, name, parameters):
 def test_every_attribute_exists_or_names_a_replacement(owner, name):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
-    if isinstance(inspect.getattr_static(client, name), Absent):
+    if isinstance(inspect.getattr_static(client, name), Unsupported):
         with pytest.raises(TRexAbsentError, match=f"{name} is not there: .+"):
             getattr(client, name)
         assert not hasattr(client, name)
@@ -88,7 +88,7 @@ def test_replacements_of_absent_parts_exist(owner):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
     static = {name: inspect.getattr_static(one, name) for name in dir(one)}
-    parts = [name for name, part in static.items() if isinstance(part, Absent)]
+    parts = [name for name, part in static.items() if isinstance(part, Unsupported)]
     assert parts
     for name in parts:
         with pytest.raises(TRexError) as told:

@@ -79,7 +79,7 @@ def test_sockets_match_frames_with_removed_tags(lab, expression, matching):
 def test_filter_bare_ignores_the_outer_tag(lab):
     with PacketSocket(lab.a) as source, PacketSocket(lab.b) as found:
         found.filter("vlan 31")
-        found.filter_bare("udp port 6")
+        found.filter_ignoring_tag("udp port 6")
         for frame in FRAMES.values():
             source.send(frame)
         source.send(FRAMES["bare"])

@@ -260,7 +260,7 @@ def test_patterns_can_be_masked_and_restart():
         ws.ethernet(),
         ws.ipv4(src=source),
         ws.udp(
-            src_port=ws.increment(5, 100).restarting_after(3),
+            src_port=ws.increment(5, 100).restart_after(3),
             dst_port=ws.random(1, 1000, after="udp.src_port"),
         ),
     )

@@ -31,12 +31,12 @@ def plan_of(**arguments: object) -> ws.Plan:
     return plan
 
 
-def endless(lab) -> ws.Running:
+def endless(lab) -> ws.ActiveRun:
     """Starts a run without an end."""
     return ws.start(plan_of(), lab.ports)
 
 
-def sent(running: ws.Running, packets: int) -> ws.Progress:
+def sent(running: ws.ActiveRun, packets: int) -> ws.Progress:
     """Waits until the run has sent `packets` frames."""
     deadline = time.monotonic() + LIMIT_S
     while running.progress.packets < packets:

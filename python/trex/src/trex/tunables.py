@@ -41,10 +41,10 @@ def keywords_of(words: list[str]) -> dict[str, Any]:
     return tunables
 
 
-def by_name(tunables: Any, or_else: str = "") -> dict[str, Any]:
+def by_name(tunables: Any, hint: str = "") -> dict[str, Any]:
     """Checks tunables of a script; None becomes an empty dictionary.
 
-    Raises `TRexArgumentError` if they are not a mapping. `or_else` describes other valid values for
+    Raises `TRexArgumentError` if they are not a mapping. `hint` describes other valid values for
     the message.
     """
     if tunables is None:
@@ -53,7 +53,7 @@ def by_name(tunables: Any, or_else: str = "") -> dict[str, Any]:
         raise TRexArgumentError(
             "tunables",
             tunables,
-            f"a dictionary of arguments by their names, {{'size': 3}}{or_else}",
+            f"a dictionary of arguments by their names, {{'size': 3}}{hint}",
         )
     return dict(tunables)
 

@@ -13,7 +13,7 @@ See docs/guide/python.md in the repository for a guide.
 from wirestorm import headers as _headers
 from wirestorm._native import __version__
 from wirestorm.emulation import (
-    Emulating,
+    ActiveEmulation,
     EmulationCount,
     EmulationProgress,
     emulate,
@@ -26,11 +26,11 @@ from wirestorm.patterns import Pattern, decrement, increment, random, values, we
 from wirestorm.plan import Flow, Plan, Port, bursts, packets
 from wirestorm.result import Result
 from wirestorm.run import (
+    ActiveRun,
     FlowCount,
     Frame,
     Progress,
-    Running,
-    Simulated,
+    SimulatedPort,
     frames,
     line_rate,
     run,
@@ -44,7 +44,7 @@ __all__ = [
     "capture",
     "decrement",
     "emulate",
-    "Emulating",
+    "ActiveEmulation",
     "EmulationCount",
     "EmulationProgress",
     "Flow",
@@ -66,9 +66,9 @@ __all__ = [
     "Result",
     "run",
     "RunError",
-    "Running",
+    "ActiveRun",
     "simulate",
-    "Simulated",
+    "SimulatedPort",
     "start",
     "start_emulation",
     "values",

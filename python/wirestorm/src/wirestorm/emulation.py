@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 from wirestorm import _native
-from wirestorm._plain import Time, time_text
-from wirestorm._waiting import wait_for_end
+from wirestorm._plan_values import Time, time_text
+from wirestorm._wait import wait_for_end
 from wirestorm.errors import Interrupted, RunError
-from wirestorm.plan import text_of
+from wirestorm.plan import plan_text
 from wirestorm.reports import PortReport
 from wirestorm.result import Result, port_reports
 
@@ -46,7 +46,7 @@ class EmulationProgress:
     ports: dict[str, EmulationCount]
 
 
-class Emulating:
+class ActiveEmulation:
     """A background run of clients and servers; see `wirestorm.start_emulation`.
 
     As a context manager, it stops the run at the end of the block and waits for its end.
@@ -55,7 +55,7 @@ class Emulating:
     def __init__(self, native: _native.Emulation) -> None:
         self._native = native
 
-    def __enter__(self) -> Emulating:
+    def __enter__(self) -> ActiveEmulation:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -176,7 +176,7 @@ def start_emulation(
     seed: int | None = None,
     force_interface: bool = False,
     verify_checksums: bool = False,
-) -> Emulating:
+) -> ActiveEmulation:
     """Starts clients and servers in the background. The arguments are those of `emulate`.
 
     >>> with start_emulation("pages.yaml", {"clients": "eth1", "servers": "eth2"}) as running:
@@ -200,12 +200,12 @@ def start_emulation(
         "is_visible": False,
         "verify_checksums": verify_checksums,
     }
-    native = _native.Emulation(*text_of(plan), dict(ports or {}), how)
+    native = _native.Emulation(*plan_text(plan), dict(ports or {}), how)
     native.wait_started()
     if native.wait(0):
         # Raises the error if the run did not begin.
         native.result()
-    return Emulating(native)
+    return ActiveEmulation(native)
 
 
 def emulate(

@@ -20,7 +20,7 @@ _FRAME_LENGTH_MIN = 60
 _ARP = ("hwtype", "ptype", "hwlen", "plen", "op", "hwsrc", "psrc", "hwdst", "pdst")
 
 
-def packet_of(packet: Any, vary: dict[str, Any]) -> list[Header]:
+def packet_headers(packet: Any, vary: dict[str, Any]) -> list[Header]:
     """Returns a packet's headers, or its bytes. `vary` has values for fields such as `ipv4.src`."""
     data = bytes(packet)
     found = list(_headers(packet.__class__(data)))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from wirestorm._plain import plain
+from wirestorm._plan_values import plain
 
 
 class Header:

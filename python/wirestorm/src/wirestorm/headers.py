@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from wirestorm._plain import Scalar
+from wirestorm._plan_values import Scalar
 from wirestorm.header import Header, given
 from wirestorm.patterns import Pattern
 

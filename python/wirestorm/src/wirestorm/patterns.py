@@ -5,7 +5,7 @@
 ipv4(src=increment(start='10.0.0.1', count=250), dst='192.0.2.1')
 
 All patterns of a flow advance with every frame. With `after="ipv4.src"`, a field advances only when
-that field has completed its cycle. See also `restarting_after` and `masked`.
+that field has completed its cycle. See also `restart_after` and `masked`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wirestorm._plain import Scalar, plain
+from wirestorm._plan_values import Scalar, plain
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Pattern:
     after: str | None = None
     beside: dict[str, Any] = field(default_factory=dict)
 
-    def restarting_after(self, count: int) -> Pattern:
+    def restart_after(self, count: int) -> Pattern:
         """Restarts the pattern after `count` values, and with it the fields that wait for it."""
         return replace(self, beside={**self.beside, "restart_after": count})
 

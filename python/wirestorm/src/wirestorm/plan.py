@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from wirestorm import _native
-from wirestorm._plain import Time, plain, time_text
+from wirestorm._plan_values import Time, plain, time_text
 from wirestorm.errors import PlanError
 from wirestorm.header import Header
 
@@ -125,9 +125,9 @@ class Flow:
         that `vary` can change their fields (`{"ipv4.src": increment("10.0.0.1", 250)}`). A packet
         that headers cannot describe exactly becomes bytes. Other arguments are those of the class.
         """
-        from wirestorm.from_scapy import packet_of
+        from wirestorm.from_scapy import packet_headers
 
-        return cls(name, tx, packet_of(packet, dict(vary or {})), **arguments)
+        return cls(name, tx, packet_headers(packet, dict(vary or {})), **arguments)
 
 
 @dataclass
@@ -208,7 +208,7 @@ def bursts(count: int, packets: int, gap: Time = 0) -> dict[str, Any]:
 AnyPlan = Union[Plan, str, "os.PathLike[str]", Mapping[str, Any]]
 
 
-def text_of(plan: AnyPlan) -> tuple[str, Path]:
+def plan_text(plan: AnyPlan) -> tuple[str, Path]:
     """Returns a plan as text for the native module, and the folder of its relative paths."""
     if isinstance(plan, Plan):
         return plan.to_json(), plan.folder

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirestorm import _native
-from wirestorm._plain import Time, time_text
-from wirestorm._waiting import wait_for_end
+from wirestorm._plan_values import Time, time_text
+from wirestorm._wait import wait_for_end
 from wirestorm.errors import Interrupted, RunError
-from wirestorm.plan import AnyPlan, text_of
+from wirestorm.plan import AnyPlan, plan_text
 from wirestorm.reports import MeasuredReport
 from wirestorm.result import Result, measured_reports
 
@@ -53,7 +53,7 @@ class Progress:
     flows: dict[str, FlowCount]
 
 
-class Running:
+class ActiveRun:
     """A background run; see `wirestorm.start`.
 
     Flows are identified by name. Commands to flows take effect after 25 ms, at the same instant on
@@ -64,7 +64,7 @@ class Running:
     def __init__(self, native: _native.Run) -> None:
         self._native = native
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> ActiveRun:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -159,7 +159,7 @@ def start(
     tolerance_percent: float = 1,
     force_interface: bool = False,
     per_vlan: bool = False,
-) -> Running:
+) -> ActiveRun:
     """Starts a run in the background. The arguments are those of `run`.
 
     >>> with start(plan, {"left": "eth1"}) as running:
@@ -178,12 +178,12 @@ def start(
         "is_visible": False,
         "per_vlan": per_vlan,
     }
-    native = _native.Run(*text_of(plan), dict(ports or {}), how)
+    native = _native.Run(*plan_text(plan), dict(ports or {}), how)
     native.wait_started()
     if native.wait(0):
         # Raises the error if the run did not begin.
         native.result()
-    return Running(native)
+    return ActiveRun(native)
 
 
 def run(
@@ -252,10 +252,10 @@ def frames(plan: AnyPlan, count: int = 3, *, speed: str = "10G") -> list[Frame]:
     :param speed: bits per second of ports without `speed` in the plan
     :raises PlanError: if the plan is invalid
     """
-    return [Frame(*frame) for frame in _native.frames(*text_of(plan), count, speed)]
+    return [Frame(*frame) for frame in _native.frames(*plan_text(plan), count, speed)]
 
 
-class Simulated(NamedTuple):
+class SimulatedPort(NamedTuple):
     """Simulated frames of a port."""
 
     port: str
@@ -276,7 +276,7 @@ def simulate(
     duration: Time | None = None,
     speed: str = "10G",
     multiplier: str = "1",
-) -> list[Simulated]:
+) -> list[SimulatedPort]:
     """Simulates a plan and writes its frames with their times to capture files.
 
     :param output: capture file; several sending ports have one each, with the port's name before
@@ -291,8 +291,8 @@ def simulate(
     if packets is None and duration is None:
         raise ValueError("a simulation requires an end: packets or duration")
     limit = None if duration is None else time_text(duration)
-    simulated = _native.simulation(*text_of(plan), output, packets, limit, speed, multiplier)
-    return [Simulated(port, Path(file), *counts) for port, file, *counts in simulated]
+    simulated = _native.simulation(*plan_text(plan), output, packets, limit, speed, multiplier)
+    return [SimulatedPort(port, Path(file), *counts) for port, file, *counts in simulated]
 
 
 def line_rate(speed: str, frame_size: int) -> float:

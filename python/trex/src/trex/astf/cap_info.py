@@ -8,9 +8,9 @@ from trex.astf.arguments import group_name, not_negative, optional, required, wi
 from trex.astf.association import ASTFAssociation, ASTFAssociationRule
 from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
 from trex.astf.conversation import Conversation
+from trex.astf.conversation_program import Delay
 from trex.astf.errors import ASTFErrorBadParamCombination
 from trex.astf.global_info import ASTFGlobalInfoPerTemplate
-from trex.astf.imported import Delay
 from trex.astf.pools import ASTFIPGen
 from trex.astf.program import ASTFProgram
 from trex.astf.templates import ASTFTCPClientTemplate, ASTFTCPServerTemplate, ASTFTemplate

@@ -10,23 +10,23 @@ from typing import Any
 
 from trex.addresses import int2ip, int2mac
 from trex.arguments import bits, seconds, validate_type
+from trex.astf.client_commands import ClientCommands
 from trex.astf.console import Console
-from trex.astf.counting import Counting
-from trex.astf.delays import Delays, check_latency_addresses, latency_rate
-from trex.astf.ignored import ignored
-from trex.astf.loaded import Profile
+from trex.astf.counter_commands import CounterCommands
+from trex.astf.ignored_addresses import ignored
+from trex.astf.latency_commands import LatencyCommands, check_latency_addresses, latency_rate
+from trex.astf.loaded_profile import Profile
 from trex.astf.port import ASTFPort
-from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID, Pids, names_of
-from trex.astf.running import StatefulRun, end_unestablished, multiplier, port_name, times
+from trex.astf.profile_commands import ALL_PROFILE_ID, DEFAULT_PROFILE_ID, Pids, parse_profile_ids
+from trex.astf.stateful_run import StatefulRun, multiplier, port_name, stop_if_unestablished, times
 from trex.astf.statistics import LatencyStats, TrafficStats
-from trex.astf.switching import Switching
 from trex.astf.topologies import ASTFTopologyManager
-from trex.client.absent import Absent
 from trex.client.port import Port
 from trex.client.port_commands import PortCommands
+from trex.client.unsupported import Unsupported
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
-from trex.stl.sending import Sending
-from trex.stl.tagged import TaggedGroupCommands
+from trex.stl.stream_commands import StreamCommands
+from trex.stl.tagged_group_commands import TaggedGroupCommands
 from trex.tunables import by_name
 
 _PORTS_MAX = 32
@@ -34,7 +34,9 @@ _PORTS_MAX = 32
 _INTERVAL_S, _INTERVAL_S_MIN = 1.0, 0.001
 
 
-class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Sending):
+class ASTFClient(
+    Console, ClientCommands, CounterCommands, LatencyCommands, TaggedGroupCommands, StreamCommands
+):
     """TRex's advanced stateful client, with the engine in this process.
 
     The ports are those of `STLClient`: the environment defines their interfaces. Clients use the
@@ -42,10 +44,10 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
     """
 
     # Attributes of TRex's client for its server, which does not exist here.
-    handler = Absent("use get_acquired_ports()")
-    sync_waiting = Absent("commands are complete when they return")
-    profile_state_change = Absent("use get_profiles_state()")
-    macs_ips_mngr = Absent("use get_ignored_macs_ips() and set_ignored_macs_ips()")
+    handler = Unsupported("use get_acquired_ports()")
+    sync_waiting = Unsupported("commands are complete when they return")
+    profile_state_change = Unsupported("use get_profiles_state()")
+    macs_ips_mngr = Unsupported("use get_ignored_macs_ips() and set_ignored_macs_ips()")
 
     needs_service_mode = False
 
@@ -71,7 +73,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
 
     def inc_epoch(self) -> None:
         """Increments `epoch`. TRex uses it to ignore old messages of its server."""
-        self._need_session()
+        self._require_session()
         self.epoch = (self.epoch or 0) + 1
         self.sync()
 
@@ -86,7 +88,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
 
     def reset(self, restart: bool = False) -> None:
         """Acquires all ports, stops all traffic, and clears profiles and counters."""
-        self._need_session()
+        self._require_session()
         if not restart:
             self.stop(pid_input=ALL_PROFILE_ID)
             self.stop_latency()
@@ -102,21 +104,21 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
 
     def release(self, force: bool = False) -> None:
         """Releases all ports."""
-        self._give_back(None)
+        self._release_ports(None)
 
     def sync(self) -> dict[str, int]:
         """Returns the state of each profile as a number."""
-        self._need_session()
+        self._require_session()
         return self.astf_profile_state
 
     def set_service_mode(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
     ) -> None:
         """Switches service mode of ports. Traffic that starts in service mode can be captured."""
-        self._need_session()
+        self._require_session()
         validate_type("enabled", enabled, bool)
         validate_type("filtered", filtered, bool)
-        for number in self._owned(ports):
+        for number in self._acquired_ports(ports):
             port = self.links[number]
             if not enabled and port.capture_port is not None:
                 raise TRexError(f"port {number} has a capture port; call stop_capture_port() first")
@@ -125,7 +127,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
     def _check_capture(self, rx_ports: list[int], tx_ports: list[int]) -> None:
         for number in rx_ports:
             port = self.links[number]
-            if self._is_sent_to(port) and not port.is_service:
+            if self._has_sender(port) and not port.is_service:
                 raise TRexError(
                     f"port {number}: streams are sent there, and counted before they can be seen: "
                     "stop_stl() first, and start them after this"
@@ -146,12 +148,12 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
 
         `tunables` are keyword arguments of a Python file's `get_topo()`.
         """
-        self._need_session()
+        self._require_session()
         self.topo_mngr.load(topology, **by_name(tunables))
 
     def topo_clear(self) -> None:
         """Removes the topology. Traffic that starts later uses the next hops of the ports."""
-        self._need_session()
+        self._require_session()
         self.topo_mngr.clear()
 
     def topo_resolve(self, ports: Any = None) -> None:
@@ -159,22 +161,22 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
 
         Traffic that starts after all are resolved uses the gateways. Raises if one does not answer.
         """
-        self._need_session()
+        self._require_session()
         self.topo_mngr.resolve(ports)
 
     def topo_show(self, ports: Any = None) -> None:
         """Prints the topology."""
-        self._need_session()
+        self._require_session()
         self.topo_mngr.show(ports)
 
     def topo_save(self, filename: str) -> None:
         """Writes the topology to a new file: `.py`, `.json` or `.yaml`."""
-        self._need_session()
+        self._require_session()
         self.topo_mngr.save(filename)
 
     def get_ignored_macs_ips(self, to_str: bool = True) -> dict[str, list[Any]]:
         """Returns the addresses that get no resets: `ips` and `macs`, as text or integers."""
-        self._need_session()
+        self._require_session()
         macs, ips = self._ignored["macs"], self._ignored["ips"]
         if to_str:
             return {"ips": [int2ip(ip) for ip in ips], "macs": [int2mac(mac) for mac in macs]}
@@ -188,7 +190,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         While the lists are not empty, profiles that start answer no packet that belongs to none of
         their flows, whatever its source.
         """
-        self._need_session()
+        self._require_session()
         going = [it.pid for it in self._profiles_by_id.values() if it.is_running]
         if going:
             raise TRexError(f"profile {going[0]} is running; stop it first")
@@ -225,7 +227,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
             duration of the whole run
         :param dump_interval: interval in seconds of the samples for `get_flow_info`; default 1
         """
-        self._need_session()
+        self._require_session()
         multiplier(mult)
         for name, value in (
             ("duration", duration),
@@ -249,11 +251,11 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
             latency_rate("latency_pps", latency_pps)
             self._check_latency(0xFFFFFFFF)
             check_latency_addresses(*profiles[0].first_addresses())
-        self._reap()
+        self._record_results()
         self._counters.begin([])
         is_first = not self._running()
         for profile in profiles:
-            self._check_beside(profile)
+            self._check_conflicts(profile)
             limit, drain_timeout = times(duration, nc, t_duration)
             before = {number: port.look()["counters"] for number, port in self.links.items()}
             try:
@@ -265,7 +267,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
                     client_mask,
                     limit,
                     drain_timeout,
-                    self._is_heard(),
+                    self._has_captures(),
                     profile.pid != DEFAULT_PROFILE_ID or any(self._ignored.values()),
                     dump_interval or _INTERVAL_S,
                     self._clients_off(),
@@ -281,7 +283,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
                     port.begin_stateful(profile.pid, run, before[number])
             if e_duration > 0:
                 arguments = (run, e_duration)
-                threading.Thread(target=end_unestablished, args=arguments, daemon=True).start()
+                threading.Thread(target=stop_if_unestablished, args=arguments, daemon=True).start()
             self._note(f"profile {profile.pid} has started")
             self._note("Moved to state: Transmitting")
             if is_first:
@@ -294,7 +296,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID, is_remove: bool = False
     ) -> None:
         """Stops profiles at once and drops open flows; `is_remove` also removes the profiles."""
-        self._need_session()
+        self._require_session()
         profiles = self._chosen(pid_input)
         for profile in profiles:
             if profile.is_running and profile.run is not None:
@@ -303,16 +305,16 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         for profile in profiles:
             while (block or is_remove) and profile.run is not None and not profile.run.wait():
                 pass
-        self._reap()
+        self._record_results()
         if is_remove:
             self.clear_profile(pid_input=[profile.pid for profile in profiles])
 
     def update(self, mult: float, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
         """Changes the multiplier of profiles; `*` selects all that run."""
-        self._need_session()
+        self._require_session()
         multiplier(mult)
         profiles = self._chosen(pid_input)
-        if ALL_PROFILE_ID in names_of(pid_input):
+        if ALL_PROFILE_ID in parse_profile_ids(pid_input):
             profiles = [it for it in profiles if it.is_running]
             if not profiles:
                 raise TRexError("no profile is running; call start() first")
@@ -326,13 +328,13 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
 
         Raises `TRexTimeoutError` after `timeout` seconds.
         """
-        self._need_session()
+        self._require_session()
         deadline = None if timeout is None else time.monotonic() + timeout
         for profile in self._chosen(ALL_PROFILE_ID if profile_id is None else profile_id):
             while profile.run is not None and not profile.run.wait():
                 if timeout is not None and deadline is not None and time.monotonic() > deadline:
                     raise TRexTimeoutError(timeout)
-        self._reap()
+        self._record_results()
 
     # Counters.
 
@@ -347,10 +349,10 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         """Returns the counters of ports, their sum and totals; `traffic` of a profile, and
         `latency`.
         """
-        self._need_session()
-        self._reap()
+        self._require_session()
+        self._record_results()
         stats = self._counters.ports(self._numbers(ports, of_all=True))
-        stats["global"].update(self._flows_of_all())
+        stats["global"].update(self._global_flows())
         stats["traffic"] = self.get_traffic_stats(skip_zero, pid_input, is_sum)
         stats["latency"] = self.get_latency_stats(skip_zero)
         return stats
@@ -364,7 +366,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         pid_input: Pids = DEFAULT_PROFILE_ID,
     ) -> None:
         """Clears the counters."""
-        self._need_session()
+        self._require_session()
         profiles = self._chosen(pid_input)
         self._counters.clear(self._numbers(ports, of_all=True))
         if clear_traffic:
@@ -384,10 +386,10 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
             port = self.links.get(number)
             if port is not None and not port.is_acquired:
                 raise TRexError(f"port {number} is not acquired; call acquire() or reset()")
-            found.append(None if port is None else self._as_stateful(port))
+            found.append(None if port is None else self._stateful_port(port))
         return found
 
-    def _as_stateful(self, port: Port) -> dict[str, Any]:
+    def _stateful_port(self, port: Port) -> dict[str, Any]:
         if port.source != port.facts["mac"]:
             raise TRexError(
                 f"port {port.number}: stateful profiles require the interface's own address: ip "
@@ -404,11 +406,11 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
             "tunnels": self._tunnels_of(port.number),
         }
 
-    def _is_heard(self) -> bool:
+    def _has_captures(self) -> bool:
         """Returns whether captures must see the frames of the profile."""
         return bool(self._captures) or any(port.is_service for port in self.links.values())
 
-    def _check_beside(self, profile: Profile) -> None:
+    def _check_conflicts(self, profile: Profile) -> None:
         """Raises if a running profile conflicts with this one."""
         for other in self._profiles_by_id.values():
             if other is profile or other.run is None or not other.is_running:
@@ -430,18 +432,18 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
             if found.active:
                 raise TRexError(f"port {number} is sending streams; call stop_stl() first")
 
-    def _reap(self) -> None:
-        super()._reap()
+    def _record_results(self) -> None:
+        super()._record_results()
         for profile in list(self._profiles_by_id.values()):
             run = profile.run
-            result = None if run is None or run.is_told else run.result()
+            result = None if run is None or run.is_recorded else run.result()
             if run is None or result is None:
                 continue
-            run.is_told = True
+            run.is_recorded = True
             for number, port in self.links.items():
                 counted = run.port(number)
                 if counted is not None and port.stateful.get(profile.pid) is run:
-                    port.note_received(counted["rx"]["packets"], counted["rx"]["bytes"])
+                    port.record_received(counted["rx"]["packets"], counted["rx"]["bytes"])
                     port.end_receiving()
             if result["errors"]:
                 self.last_error = "; ".join(dict.fromkeys(result["errors"]))

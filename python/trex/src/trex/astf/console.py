@@ -6,18 +6,18 @@ import argparse
 from typing import Any
 
 from trex.addresses import ip2int
-from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID
-from trex.astf.tunnelling import RECORDS_MAX, Tunnel
+from trex.astf.profile_commands import ALL_PROFILE_ID, DEFAULT_PROFILE_ID
+from trex.astf.tunnel_commands import RECORDS_MAX, Tunnel
 from trex.astf.tunnels_topo import GTPU
 from trex.errors import TRexError
 from trex.lines import streams
+from trex.lines.parser import HELP, LineParser, command, ipv4, ports_of, seconds, tunables
 from trex.lines.ports import PortLines
 from trex.lines.service import add_modes, mode_of
 from trex.lines.stats import OF_PORTS, print_ports, stats
 from trex.lines.streams import StreamLines
 from trex.lines.tables import sides
-from trex.lines.tagged import TaggedLines
-from trex.lines.words import HELP, Words, command, ipv4, ports_of, seconds, tunables
+from trex.lines.tagged_groups import TaggedLines
 
 
 class Console(PortLines, StreamLines, TaggedLines):
@@ -29,7 +29,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("acquire")
     def acquire_line(self: Any, line: str) -> bool:
         """Acquires all ports."""
-        words = Words(self.acquire_line)
+        words = LineParser(self.acquire_line)
         words.add_argument(
             "--force",
             action="store_true",
@@ -43,7 +43,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("release")
     def release_line(self: Any, line: str) -> None:
         """Releases all ports, which clients and servers share."""
-        words = Words(self.release_line)
+        words = LineParser(self.release_line)
         words.add_ports()
         given = words.of(line)
         if given is None:
@@ -56,7 +56,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("reset")
     def reset_line(self: Any, line: str) -> bool:
         """Acquires all ports, stops all traffic, and clears profiles and counters."""
-        words = Words(self.reset_line)
+        words = LineParser(self.reset_line)
         words.add_argument(
             "-r", "--restart", action="store_true", help="set the interfaces down and up"
         )
@@ -68,7 +68,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("start")
     def start_line(self: Any, line: str) -> bool:
         """Loads a profile and starts it."""
-        words = Words(self.start_line)
+        words = LineParser(self.start_line)
         words.add_argument("-f", dest="file", required=True, help="a profile in Python or JSON")
         words.add_argument(
             "-m",
@@ -145,7 +145,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("stop")
     def stop_line(self: Any, line: str) -> None:
         """Stops profiles."""
-        words = Words(self.stop_line)
+        words = LineParser(self.stop_line)
         words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profile IDs")
         words.add_argument("--remove", action="store_true", help="remove the profiles afterwards")
         given = words.of(line)
@@ -155,7 +155,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("update")
     def update_line(self: Any, line: str) -> None:
         """Changes the multiplier of profiles."""
-        words = Words(self.update_line)
+        words = LineParser(self.update_line)
         words.add_argument(
             "-m",
             dest="mult",
@@ -171,7 +171,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("service")
     def service_line(self: Any, line: str) -> bool:
         """Switches service mode of all ports on, or off with --off."""
-        words = Words(self.service_line)
+        words = LineParser(self.service_line)
         add_modes(words)
         given = words.of(line)
         if given is not None:
@@ -181,7 +181,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("latency")
     def latency_line(self: Any, line: str) -> bool:
         """Latency traffic: start, stop, update, show, hist, counters."""
-        words = Words(self.latency_line)
+        words = LineParser(self.latency_line)
         start, _, update, *_ = words.commands("start", "stop", "update", "show", "hist", "counters")
         for sub in (start, update):
             sub.add_argument(
@@ -227,7 +227,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("topo")
     def topo_line(self: Any, line: str) -> bool:
         """Topology: load, resolve, show, clear, save."""
-        words = Words(self.topo_line)
+        words = LineParser(self.topo_line)
         load, resolve, show, _, save = words.commands("load", "resolve", "show", "clear", "save")
         for sub in (load, save):
             sub.add_argument(
@@ -261,7 +261,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("tunnels_topo")
     def tunnels_topo_line(self: Any, line: str) -> bool:
         """Tunnels: load, show, clear."""
-        words = Words(self.tunnels_topo_line)
+        words = LineParser(self.tunnels_topo_line)
         load, show, _ = words.commands("load", "show", "clear")
         show.add_argument(
             "-p",
@@ -287,7 +287,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("tunnel")
     def activate_tunnel_line(self: Any, line: str) -> None:
         """Switches tunnels on or off."""
-        words = Words(self.activate_tunnel_line)
+        words = LineParser(self.activate_tunnel_line)
         words.add_argument(
             "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
         )
@@ -302,7 +302,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("update_tunnel")
     def update_clients_tunnel(self: Any, line: str) -> None:
         """Sets the tunnels of a range of clients, with ascending TEIDs."""
-        words = Words(self.update_clients_tunnel)
+        words = LineParser(self.update_clients_tunnel)
         for name, told in (("--c_start", "first client"), ("--c_end", "last client")):
             words.add_argument(name, type=ipv4, required=True, help=told)
         words.add_argument(
@@ -337,7 +337,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("black_list")
     def black_list_line(self: Any, line: str) -> bool:
         """Addresses that get no resets: set, remove, show, clear, get, upload."""
-        words = Words(self.black_list_line)
+        words = LineParser(self.black_list_line)
         added, removed, clear, *_ = words.commands(
             "set", "remove", "clear", "show", "get", "upload"
         )
@@ -366,7 +366,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("template_group")
     def template_group_line(self: Any, line: str) -> None:
         """Template groups: names, stats."""
-        words = Words(self.template_group_line)
+        words = LineParser(self.template_group_line)
         names, stats = words.commands("names", "stats")
         names.add_argument("--start", type=int, default=0, help="first group to show, from 0")
         names.add_argument("--amount", type=int, default=50, help="number of groups to show")
@@ -388,7 +388,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("profiles")
     def profiles_line(self: Any, line: str) -> None:
         """Prints the state of each profile, and the profiles of streams on ports."""
-        words = Words(self.profiles_line)
+        words = LineParser(self.profiles_line)
         words.add_ports()
         given = words.of(line)
         if given is None:
@@ -403,7 +403,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
         """Clears the counters."""
-        words = Words(self.clear_stats_line)
+        words = LineParser(self.clear_stats_line)
         words.add_ports()
         given = words.of(line)
         if given is not None:
@@ -415,7 +415,7 @@ class Console(PortLines, StreamLines, TaggedLines):
         """Prints counters of all ports and each port; -g, -a and --za (flows), -l, --lh, --lc
         (latency).
         """
-        words = Words(self.show_stats_line)
+        words = LineParser(self.show_stats_line)
         words.add_argument(
             "--port",
             dest="ports",
@@ -450,24 +450,24 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("start_stl")
     def start_stl_line(self: Any, line: str) -> None:
         """Loads a profile of streams onto ports and starts it."""
-        streams.start(self, Words(self.start_stl_line), line)
+        streams.start(self, LineParser(self.start_stl_line), line)
 
     @command("stop_stl")
     def stop_stl_line(self: Any, line: str) -> None:
         """Stops the traffic of ports."""
-        streams.stop(self, Words(self.stop_stl_line), line)
+        streams.stop(self, LineParser(self.stop_stl_line), line)
 
     @command("update_stl")
     def update_stl_line(self: Any, line: str) -> None:
         """Changes the rates of ports."""
-        streams.update(self, Words(self.update_stl_line), line)
+        streams.update(self, LineParser(self.update_stl_line), line)
 
     @command("stats_stl")
     def stats_stl_line(self: Any, line: str) -> None:
         """Prints counters of streams: all ports and each port; -s (packet groups), -l and --lh
         (delays).
         """
-        stats(self, Words(self.stats_stl_line), line)
+        stats(self, LineParser(self.stats_stl_line), line)
 
     # Internal methods.
 

@@ -59,7 +59,7 @@ def read_conversation(file: str) -> Conversation:
     A relative path starts at the folder of the profile under construction. Raises `ASTFError` with
     the packet number, from 1, if the capture is not a single conversation.
     """
-    path = beside_profile(file)
+    path = resolve_profile_path(file)
     reader = read_messages(path)
     messages = tuple(_turns(reader.messages) if reader.stream else reader.messages)
     if not messages:
@@ -84,7 +84,7 @@ def read_messages(path: str) -> ConversationReader:
     return reader
 
 
-def beside_profile(file: str) -> str:
+def resolve_profile_path(file: str) -> str:
     """Returns a path relative to the file whose `get_profile` is running."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_name != "get_profile":

@@ -139,7 +139,7 @@ _FRAGMENTS_LOST = ("fragments_incomplete", "fragments_overlapping", "fragments_n
 Counts = dict[str, int]
 
 
-def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
+def total_counts(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
     """Returns the summed counters of ports or templates of one side.
 
     `is_over`: the run has ended, so that its open connections were dropped. As in TRex, these are
@@ -156,7 +156,7 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
         for prefix, counters in (("tcps", "tcp"), ("udps", "udp"), ("user_counter", "counters")):
             for name, value in report[counters].items():
                 add(f"{prefix}_{name}", value)
-        for name, value in _of_flows(report).items():
+        for name, value in _flow_counters(report).items():
             add(name, value)
         flows = report["flows"]
         waiting += flows["time_wait"] if "time_wait" in flows else flows["waiting"]
@@ -194,7 +194,7 @@ def _add_latency(sums: Counts, stamped: Mapping[str, Any]) -> None:
     sums["total_pkts"] += stamped["datagrams"]
 
 
-def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
+def _flow_counters(report: Mapping[str, Any]) -> dict[str, int]:
     """Returns the flow counters of a port or template under TRex's names."""
     flows = report["flows"]
     return {
@@ -223,7 +223,7 @@ def _open(sums: Counts) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def section_of(
+def section_counters(
     counts: Counts,
     base: Counts,
     rates: Rates | None,

@@ -58,11 +58,11 @@ def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
         "rcv_ooopack": sample["out_of_order"],
         # Programs read received data at once, so that the window never closes.
         "snd_zerowin": 0,
-        **_agreed(sample),
+        **_negotiated(sample),
     }
 
 
-def _agreed(sample: Mapping[str, Any]) -> dict[str, Any]:
+def _negotiated(sample: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the negotiated options, and the peer's idle time if it is known."""
     found: dict[str, Any] = {}
     options = "".join(text for name, text in _OPTIONS.items() if sample[name])

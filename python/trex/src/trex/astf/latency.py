@@ -29,7 +29,7 @@ RATE_MAX = 5_000
 _LATE_MAX_NS = 100_000_000
 # Interval of checks for the end. After the last sent packet, reception continues for this time
 # after each arrival, up to a limit.
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _LAST_S_MAX = 1.0
 _WINDOW_NS = 500_000_000
 _ERRORS = (
@@ -56,7 +56,7 @@ class LatencyPort:
         """
         self.number, self.sends = number, sends
         self.socket = PacketSocket(interface)
-        self.socket.hear_icmp()
+        self.socket.filter_icmp()
         self.socket.stamp()
         source, destination = (bytes.fromhex(mac.replace(":", "")) for mac in macs)
         tags = b"".join(struct.pack("!HH", _ETHERTYPE_VLAN, tag) for tag in vlan)
@@ -201,8 +201,8 @@ class LatencyTraffic:
                             if port.sends:
                                 port.send(self._session)
                         due += self._interval_ns
-                self._take(min((due - time.monotonic_ns()) / 1e9, _LOOK_S))
-            self._take(_LOOK_S, is_last=True)
+                self._take(min((due - time.monotonic_ns()) / 1e9, _POLL_S))
+            self._take(_POLL_S, is_last=True)
         except TRexError as error:
             # Earlier measurements remain valid.
             self.failure = str(error)
@@ -210,13 +210,13 @@ class LatencyTraffic:
             for port in self._ports.values():
                 port.socket.close()
 
-    def _take(self, patience_s: float, is_last: bool = False) -> None:
+    def _take(self, timeout_s: float, is_last: bool = False) -> None:
         """Receives packets for a time, at the end as long as packets arrive."""
         sockets = {port.socket.fileno(): port for port in self._ports.values()}
-        deadline = time.monotonic() + (_LAST_S_MAX if is_last else max(patience_s, 0.0))
+        deadline = time.monotonic() + (_LAST_S_MAX if is_last else max(timeout_s, 0.0))
         while True:
             left = max(deadline - time.monotonic(), 0.0)
-            ready, _, _ = select.select(list(sockets), [], [], min(left, _LOOK_S))
+            ready, _, _ = select.select(list(sockets), [], [], min(left, _POLL_S))
             with self._lock:
                 for found in ready:
                     port = sockets[found]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trex.client.absent import Absent
 from trex.client.port_commands import PortCommands
+from trex.client.unsupported import Unsupported
 
 
 class ASTFPort(PortCommands):
     """A port: with clients if its number is even, else with servers."""
 
-    topo = Absent("use topo_load() and topo_show() of the client")
+    topo = Unsupported("use topo_load() and topo_show() of the client")
 
     @property
     def state(self) -> int:

@@ -10,10 +10,10 @@ from trex.astf.arguments import one_or_more, optional, required
 from trex.astf.cap_info import ASTFCapInfo
 from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
 from trex.astf.conversation import Conversation, read_conversation
+from trex.astf.conversation_program import Delay
 from trex.astf.document import Document
 from trex.astf.errors import ASTFError, ASTFErrorBadParamCombination
 from trex.astf.global_info import ASTFGlobalInfo
-from trex.astf.imported import Delay
 from trex.astf.pools import ASTFIPGen
 from trex.astf.templates import ASTFTemplate
 from trex.errors import TRexError

@@ -32,8 +32,8 @@ from trex.astf.commands import (
     ASTFCmdTxPkt,
 )
 from trex.astf.conversation import Conversation, Side, read_conversation
+from trex.astf.conversation_program import Delay, commands_of
 from trex.astf.errors import ASTFError
-from trex.astf.imported import Delay, commands_of
 
 _COMPARISONS = ("lt", "gt", "eq", "ge", "le", "ne")
 _COUNTERS = "ABCD"

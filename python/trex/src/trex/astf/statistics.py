@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trex.astf.errors import ASTFErrorBadTG
-from trex.astf.profiles import DEFAULT_PROFILE_ID
+from trex.astf.profile_commands import DEFAULT_PROFILE_ID
 from trex.lines.tables import sides, values
 
 

@@ -51,7 +51,7 @@ class ASTFTopologyManager:
             if part.trex_port not in self._client.links:
                 raise TRexError(f"the topology's port {part.port_id}: there is no such port")
         for gw, vif in loaded.by_gateway():
-            self._check_asker(gw, vif)
+            self._check_source(gw, vif)
         if loaded.is_empty():
             raise TRexError("the topology is empty")
         self._topology, self._is_resolved = loaded, False
@@ -160,13 +160,13 @@ class ASTFTopologyManager:
     def _of(self, number: int) -> Iterable[tuple[TopoGW, TopoVIF | None]]:
         return (it for it in self._topology.by_gateway() if it[0].trex_port == number)
 
-    def _check_asker(self, gw: TopoGW, vif: TopoVIF | None) -> None:
+    def _check_source(self, gw: TopoGW, vif: TopoVIF | None) -> None:
         """Raises if there is no source address for the ARP request of a gateway."""
         port = self._client.links[gw.trex_port]
         if is_valid_mac(gw.dst):
             return
         if is_valid_ipv4(gw.dst):
-            family, has_address = "IPv4", bool(_asker(vif, port))
+            family, has_address = "IPv4", bool(_arp_source(vif, port))
         else:
             family, has_address = "IPv6", port.has_own_ipv6 if vif is None else bool(vif.src_ipv6)
         if not has_address:
@@ -198,7 +198,9 @@ class ASTFTopologyManager:
         mac = port.source if vif is None else vif.src_mac
         vlans = port.vlan if vif is None else [vif.vlan] if vif.vlan else []
         context = ServiceCtx(self._client, port.number)
-        return ServiceARP(context, gw.dst, _asker(vif, port), vlans, mac, timeout_sec=_ANSWER_S)
+        return ServiceARP(
+            context, gw.dst, _arp_source(vif, port), vlans, mac, timeout_sec=_ANSWER_S
+        )
 
     def _answer(self, is_there: bool) -> None:
         """Starts or stops the answers of virtual interfaces for their addresses."""
@@ -214,7 +216,7 @@ class ASTFTopologyManager:
                 port.hosts.remove(vif.src_mac, tags)
 
 
-def _asker(vif: TopoVIF | None, port: Port) -> str:
+def _arp_source(vif: TopoVIF | None, port: Port) -> str:
     """Returns the source address of ARP requests for gateways; empty if there is none."""
     if vif is not None:
         return vif.src_ipv4

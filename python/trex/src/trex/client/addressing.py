@@ -31,10 +31,10 @@ class Addressing(Session):
 
     def set_l2_mode(self, port: int, dst_mac: str) -> None:
         """Sets the destination Ethernet address of a port, for streams without their own."""
-        self._need_session()
+        self._require_session()
         if not is_valid_mac(dst_mac):
             raise TRexArgumentError("dst_mac", dst_mac, "an address such as 00:00:00:00:00:01")
-        (number,) = self._idle(port)
+        (number,) = self._idle_ports(port)
         chosen = self.links[number]
         chosen.layer, chosen.destination = Layer(), dst_mac
         chosen.answer()
@@ -46,14 +46,14 @@ class Addressing(Session):
 
         Both are IPv4 or both IPv6.
         """
-        self._need_session()
+        self._require_session()
         mode = "ipv6" if is_valid_ipv6(src_ipv4) else "ipv4"
         is_valid = is_valid_ipv6 if mode == "ipv6" else is_valid_ipv4
         for name, address in (("src_ipv4", src_ipv4), ("dst_ipv4", dst_ipv4)):
             if not is_valid(address):
                 family = "IPv6, as src_ipv4 is" if mode == "ipv6" else "IPv4"
                 raise TRexArgumentError(name, address, f"an address of {family}")
-        (number,) = self._idle(port)
+        (number,) = self._idle_ports(port)
         if vlan is not None:
             self.set_vlan(port, vlan)
         self.links[number].layer = Layer(mode, src_ipv4, dst_ipv4)
@@ -66,20 +66,20 @@ class Addressing(Session):
         Without `src_ipv6`, the port has its link-local address (EUI-64) and addresses from router
         advertisements.
         """
-        self._need_session()
+        self._require_session()
         validate_type("enabled", enabled, bool)
         if enabled and src_ipv6 and not is_valid_ipv6(src_ipv6):
             raise TRexArgumentError("src_ipv6", src_ipv6, "an address of IPv6")
-        (number,) = self._owned(port)
+        (number,) = self._acquired_ports(port)
         chosen = self.links[number]
         chosen.has_own_ipv6, chosen.own_ipv6 = enabled, (src_ipv6 or "") if enabled else ""
         chosen.answer()
 
     def set_vlan(self, ports: Any = None, vlan: int | list[int] | None = None) -> None:
         """Sets the VLAN, or outer and inner VLAN, of a port's ARP requests, answers and pings."""
-        self._need_session()
+        self._require_session()
         tags = VLAN(vlan)
-        for number in self._idle(ports):
+        for number in self._idle_ports(ports):
             self.links[number].vlan = list(tags)
             self.links[number].answer()
 
@@ -94,8 +94,8 @@ class Addressing(Session):
 
         Raises `TRexError` if a next hop does not answer.
         """
-        self._need_session()
-        chosen = self.get_resolvable_ports() if ports is None else self._idle(ports)
+        self._require_session()
+        chosen = self.get_resolvable_ports() if ports is None else self._idle_ports(ports)
         silent = []
         for number in chosen:
             port = self.links[number]
@@ -127,7 +127,7 @@ class Addressing(Session):
         IPv4 requires a port with `set_l3_mode`. `kw` are arguments of `ServiceICMP` or
         `ServiceICMPv6`.
         """
-        self._need_session()
+        self._require_session()
         is_ipv4 = is_valid_ipv4(dst_ip)
         if not is_ipv4 and not is_valid_ipv6(dst_ip):
             raise TRexArgumentError("dst_ip", dst_ip, "an address")
@@ -135,7 +135,7 @@ class Addressing(Session):
             raise TRexArgumentError("pkt_size", pkt_size, "64 to 9216")
         validate_type("count", count, int)
         validate_type("interval_sec", interval_sec, (int, float))
-        (number,) = self._idle(src_port)
+        (number,) = self._idle_ports(src_port)
         port = self.links[number]
         if is_ipv4 and (port.layer.mode != "ipv4" or port.layer.resolved is None):
             raise TRexError(f"port {number} has no resolved next hop; set one with set_l3_mode()")
@@ -160,9 +160,9 @@ class Addressing(Session):
 
         Returns `type` (`Router`, `Host`), `mac` and `ipv6` of each neighbour.
         """
-        self._need_session()
+        self._require_session()
         found = {}
-        for number in self._idle(ports):
+        for number in self._idle_ports(ports):
             scan = ServiceIPv6Scan(self.create_service_ctx(number), _ALL_NODES, timeout)
             run_services(self.links[number], scan)
             found[number] = scan.get_record()
@@ -175,17 +175,17 @@ class Addressing(Session):
 
     def create_service_ctx(self, port: int) -> ServiceCtx:
         """Returns a context to run services on a port."""
-        self._need_session()
+        self._require_session()
         self._numbers(port)
         return ServiceCtx(self, port)
 
     def get_resolvable_ports(self) -> list[int]:
         """Returns the ports whose next hop has an IP address."""
-        return self._those(lambda port: port.layer.mode != "ethernet")
+        return self._matching_ports(lambda port: port.layer.mode != "ethernet")
 
     def get_resolved_ports(self) -> list[int]:
         """Returns the ports whose next hop is resolved."""
-        return self._those(lambda port: port.layer.resolved is not None)
+        return self._matching_ports(lambda port: port.layer.resolved is not None)
 
     def _set_next_hop(self, port: int, source: str, destination: str, mac: str) -> None:
         """Sets IPv4 addresses like `set_l3_mode`, with a known Ethernet address of the next hop."""
@@ -194,7 +194,7 @@ class Addressing(Session):
                 raise TRexArgumentError(name, address, "an address of IPv4")
         if not is_valid_mac(mac):
             raise TRexArgumentError("resolved_mac", mac, "an address such as 00:00:00:00:00:01")
-        (number,) = self._idle(port)
+        (number,) = self._idle_ports(port)
         chosen = self.links[number]
         chosen.layer, chosen.destination = Layer("ipv4", source, destination, mac), mac
         chosen.answer()

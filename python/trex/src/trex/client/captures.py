@@ -15,10 +15,10 @@ from trex.files import writing
 _MODES = ("fixed", "cyclic")
 _RX, _TX = "RX", "TX"
 # Wait for a frame before the next check for the end of the capture, in seconds.
-_LOOK_S = 0.05
+_POLL_S = 0.05
 # After its end, a capture takes the frames that have arrived. The limit stops it if frames keep
 # arriving.
-_LAST_LOOK_S, _LAST_S_MAX = 0.01, 0.5
+_LAST_POLL_S, _LAST_S_MAX = 0.01, 0.5
 
 
 class Capture:
@@ -100,8 +100,8 @@ class Capture:
         with source:
             while True:
                 is_last = self._ended.is_set()
-                look_s = _LAST_LOOK_S if is_last else _LOOK_S
-                frame = source.receive(lambda _: True, look_s)
+                poll_s = _LAST_POLL_S if is_last else _POLL_S
+                frame = source.receive(lambda _: True, poll_s)
                 if frame is not None:
                     self._note(port, origin, frame)
                 if is_last and (frame is None or time.monotonic() > self._last_s):

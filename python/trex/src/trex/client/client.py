@@ -10,9 +10,8 @@ from typing import Any
 
 from trex.arguments import listify, validate_type
 from trex.client import configuration, owners
-from trex.client.absent import Absent
 from trex.client.addressing import Addressing
-from trex.client.capturing import Capturing
+from trex.client.capture_commands import CaptureCommands
 from trex.client.context import TRexCtx
 from trex.client.counters import Counters
 from trex.client.events import Event
@@ -22,15 +21,16 @@ from trex.client.port import Port, Profile
 from trex.client.port_commands import PortCommands
 from trex.client.profile_id import ALL_PROFILES, PortProfileID
 from trex.client.sockets import Sockets
+from trex.client.unsupported import Unsupported
 from trex.errors import TRexArgumentError, TRexError
-from trex.lines.words import commands_of
+from trex.lines.parser import commands_of
 from trex.logger import Logger
 
 # Length of the history in `get_util_stats`, in seconds.
 _SECONDS = 20
 
 
-class TRexClient(Addressing, Capturing, Namespaces, Sockets):
+class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
     """A session with the engine of this process.
 
     `server` and its ports are stored without effect, because there is no server. The environment
@@ -38,11 +38,11 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
     """
 
     # Attributes of TRex's client for its connection and server, which do not exist here.
-    conn = Absent("use is_connected() and get_connection_info()")
-    psv = Absent("use get_acquired_ports(), get_active_ports() and so on")
-    global_stats = Absent("get_stats()['global'] has the counters")
-    util_stats = Absent("get_util_stats() has the counters")
-    pgid_stats = Absent("get_pgid_stats() and clear_pgid_stats() have the counters")
+    conn = Unsupported("use is_connected() and get_connection_info()")
+    psv = Unsupported("use get_acquired_ports(), get_active_ports() and so on")
+    global_stats = Unsupported("get_stats()['global'] has the counters")
+    util_stats = Unsupported("get_util_stats() has the counters")
+    pgid_stats = Unsupported("get_pgid_stats() and clear_pgid_stats() have the counters")
     #: A port can have several profiles at a time.
     is_dynamic = True
 
@@ -129,7 +129,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
                 for transmission in port.transmissions():
                     transmission.stop()
             if release_ports:
-                owners.give_back([port])
+                owners.release([port])
         self.remove_all_captures()
         for port in self.links.values():
             port.close()
@@ -144,7 +144,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def ping_rpc_server(self) -> dict[str, float]:
         """Returns the engine's time in seconds."""
-        self._need_session()
+        self._require_session()
         return {"ts": time.time()}
 
     def probe_server(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def server_shutdown(self, force: bool = False) -> None:
         """Ends the session. Raises if ports are sending, unless `force`."""
-        self._need_session()
+        self._require_session()
         if not force and any(port.is_active for port in self.links.values()):
             raise TRexError("ports are sending; stop them or pass force=True")
         self.disconnect()
@@ -164,12 +164,12 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def get_server_version(self) -> dict[str, Any]:
         """Returns the version of the engine."""
-        self._need_session()
+        self._require_session()
         return self._version()
 
     def get_server_supported_cmds(self) -> list[str]:
         """Returns the names of this client's commands."""
-        self._need_session()
+        self._require_session()
         return sorted(name for name in dir(self) if not name.startswith("_"))
 
     @property
@@ -179,7 +179,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def get_server_system_info(self) -> dict[str, Any]:
         """Returns properties of the machine and its ports."""
-        self._need_session()
+        self._require_session()
         return {
             "hostname": platform.node(),
             "uptime": f"{time.monotonic() - self._connected_since:.0f} s",
@@ -238,12 +238,12 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def get_global_cfg(self) -> dict[str, Any]:
         """Returns the engine's parameters."""
-        self._need_session()
+        self._require_session()
         return dict(self._global_cfg)
 
     def set_global_cfg(self, params: dict[str, Any]) -> None:
         """Sets parameters. `sched_max_stretch` has no effect: late frames are never skipped."""
-        self._need_session()
+        self._require_session()
         validate_type("params", params, dict)
         unknown = [name for name in params if name not in self._global_cfg]
         if unknown:
@@ -258,12 +258,12 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def has_events(self) -> bool:
         """Returns whether there are events."""
-        self._reap()
+        self._record_results()
         return len(self._events) > 0
 
     def pop_event(self) -> Event | None:
         """Removes and returns the oldest event."""
-        self._reap()
+        self._record_results()
         return self._events.pop_event()
 
     def get_events(self, ev_type_filter: Any = None) -> list[Event]:
@@ -272,17 +272,17 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         wrong = [one for one in types if one not in ("info", "warning")]
         if wrong:
             raise TRexArgumentError("ev_type_filter", wrong, "info, warning")
-        self._reap()
+        self._record_results()
         return self._events.get_events(types)
 
     def get_warnings(self) -> list[Event]:
         """Returns the warnings."""
-        self._reap()
+        self._record_results()
         return self._events.get_events("warning")
 
     def get_info(self) -> list[Event]:
         """Returns the informational events."""
-        self._reap()
+        self._record_results()
         return self._events.get_events("info")
 
     def clear_events(self) -> None:
@@ -315,23 +315,23 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def get_active_ports(self, owned: bool = True) -> list[int]:
         """Returns the ports that send or are paused."""
-        return self._those(lambda port: port.is_active, owned)
+        return self._matching_ports(lambda port: port.is_active, owned)
 
     def get_transmitting_ports(self, owned: bool = True) -> list[int]:
         """Returns the ports that send."""
-        return self._those(lambda port: port.is_active and not port.is_paused, owned)
+        return self._matching_ports(lambda port: port.is_active and not port.is_paused, owned)
 
     def get_paused_ports(self, owned: bool = True) -> list[int]:
         """Returns the paused ports."""
-        return self._those(lambda port: port.is_paused, owned)
+        return self._matching_ports(lambda port: port.is_paused, owned)
 
     def get_service_enabled_ports(self, owned: bool = True) -> list[int]:
         """Returns the ports in service mode."""
-        return self._those(lambda port: port.is_service, owned)
+        return self._matching_ports(lambda port: port.is_service, owned)
 
     def get_service_filtered_ports(self, owned: bool = True) -> list[int]:
         """Returns the ports in filtered service mode."""
-        return self._those(lambda port: port.is_service and port.service_filtered, owned)
+        return self._matching_ports(lambda port: port.is_service and port.service_filtered, owned)
 
     def is_traffic_active(self, ports: Any = None) -> bool:
         """Returns whether a port sends or is paused."""
@@ -340,7 +340,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def get_port_info(self, ports: Any = None) -> list[dict[str, Any]]:
         """Returns the properties of ports."""
-        self._need_session()
+        self._require_session()
         return [self.links[number].info() for number in self._numbers(ports, of_all=True)]
 
     def get_port_attr(self, port: int) -> dict[str, Any]:
@@ -359,7 +359,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         vxlan_fs: list[int] | None = None,
     ) -> None:
         """Sets promiscuous and multicast mode of ports. Other attributes belong to the system."""
-        self._need_session()
+        self._require_session()
         chosen = self._numbers(ports)
         for name, value, instead in (
             ("link_up", link_up, "ip link set {} up (or down)"),
@@ -388,10 +388,10 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
     ) -> None:
         """Marks ports as in service mode; see `set_service_mode`."""
-        self._need_session()
+        self._require_session()
         validate_type("enabled", enabled, bool)
         validate_type("filtered", filtered, bool)
-        for number in self._owned(ports):
+        for number in self._acquired_ports(ports):
             port = self.links[number]
             if enabled and port.is_active:
                 raise TRexError(f"port {number} is sending; stop it first")
@@ -414,7 +414,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         `cpu` has an item for each running profile: its port, and `history`, the latest second
         first. `mbuf_stats` is empty, because there are no pools of packet memory.
         """
-        self._need_session()
+        self._require_session()
         cpu = [
             {"ports": [number, -1], "history": _padded(profile.transmission.busy())}
             for number, port in self.links.items()
@@ -426,7 +426,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     def get_xstats(self, port_id: int) -> dict[str, int]:
         """Returns the kernel's counters of a port's interface."""
-        self._need_session()
+        self._require_session()
         (number,) = self._numbers(port_id)
         counters: dict[str, int] = self.links[number].look()["counters"]
         return counters
@@ -443,16 +443,16 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         Raises `TRexError` if another client or process has one. With `force`, a client of this
         process loses the port and its traffic ends.
         """
-        self._need_session()
+        self._require_session()
         owners.take([self.links[number] for number in self._numbers(ports, of_all=True)], force)
         if force:
-            self._forget_groups()
+            self._discard_groups()
 
-    def _give_back(self, ports: Any) -> None:
+    def _release_ports(self, ports: Any) -> None:
         """Releases ports."""
-        self._need_session()
-        owners.give_back([self.links[number] for number in self._owned(ports)])
-        self._forget_groups()
+        self._require_session()
+        owners.release([self.links[number] for number in self._acquired_ports(ports)])
+        self._discard_groups()
 
     def _version(self) -> dict[str, Any]:
         from trex.client.transmission import native
@@ -466,9 +466,9 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         if on and what not in heard:
             heard[what] = port = PacketSocket(self.links[number].interface)
             if what == "promiscuous":
-                port.hear_all()
+                port.enable_promiscuous()
             else:
-                port.hear_groups()
+                port.enable_all_multicast()
         elif not on and what in heard:
             heard.pop(what).close()
 
@@ -482,7 +482,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         for named in listify(ports):
             one = PortProfileID(named)
             number, name = one.port_id, one.profile_id
-            self._owned(number)
+            self._acquired_ports(number)
             port = self.links[number]
             if name == ALL_PROFILES:
                 chosen += [(port, profile) for profile in list(port.profiles.values())]

@@ -19,7 +19,7 @@ _SAMPLE_S = 0.1
 _COUNTED = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 _FLOW_COUNTED = ("tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes")
 # Flow counters and expected rates in `global`, which are zero for streams.
-_OF_FLOWS: dict[str, float] = {
+_FLOW_COUNTERS_ZERO: dict[str, float] = {
     **dict.fromkeys(("active_flows", "open_flows", "active_sockets"), 0),
     **dict.fromkeys(("total_clients", "total_servers", "total_alloc_error"), 0),
     **dict.fromkeys(("tx_cps", "tx_expected_bps", "tx_expected_cps", "tx_expected_pps"), 0.0),
@@ -27,7 +27,7 @@ _OF_FLOWS: dict[str, float] = {
     "socket_util": 0.0,
 }
 # Counters of a stream in a transmission.
-_TOLD = ("packets", "bytes", "received", "received_bytes", "duplicated")
+_FLOW_COUNTERS = ("packets", "bytes", "received", "received_bytes", "duplicated")
 
 
 class Rates:
@@ -189,7 +189,7 @@ class Counters:
         self._cpu = (now, cpu_s)
         busy = util / 100 * cpus
         return {
-            **_OF_FLOWS,
+            **_FLOW_COUNTERS_ZERO,
             "cpu_util": min(util, 100.0),
             "cpu_util_raw": util,
             "platform_factor": 1.0,
@@ -230,7 +230,7 @@ class Counters:
         for group, members in self._members().items():
             for port, transmission, number, _ in members:
                 flows = told.setdefault(id(transmission), transmission.flows())
-                flow = flows.get(number, dict.fromkeys(_TOLD, 0))
+                flow = flows.get(number, dict.fromkeys(_FLOW_COUNTERS, 0))
                 add(group, port.number, "tx_pkts", flow["packets"])
                 add(group, port.number, "tx_bytes", flow["bytes"] + _FCS * flow["packets"])
                 if transmission.receiver is not None:
@@ -254,7 +254,7 @@ class Counters:
                 rates = []
                 for name in (f"{way}_pkts", f"{way}_bytes"):
                     since = None if active is None else active.started
-                    now = None if active is None else active.told_at()
+                    now = None if active is None else active.counters_time()
                     value = found[name][port]
                     rate = self._group_rates.of((group, port, name), value, since, now)
                     rates.append(0.0 if active is None else rate)

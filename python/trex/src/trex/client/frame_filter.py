@@ -69,11 +69,11 @@ class FrameFilter:
         header = _Header(0, 0, len(frame), len(frame))
         return bool(self._matches(ctypes.byref(self._program), ctypes.byref(header), frame))
 
-    def in_kernel(self, is_tag_passed_over: bool) -> bytes:
+    def kernel_program(self, ignores_tag: bool) -> bytes:
         """Returns the instructions for a socket, as an array of struct sock_filter.
 
-        They accept every frame whose tag the kernel has removed. With `is_tag_passed_over`, they
+        They accept every frame whose tag the kernel has removed. With `ignores_tag`, they
         match such a frame as if it had no tag.
         """
-        before = [] if is_tag_passed_over else _TAKES_TAGGED
+        before = [] if ignores_tag else _TAKES_TAGGED
         return b"".join(_INSTRUCTION.pack(*one) for one in before) + self._code.raw

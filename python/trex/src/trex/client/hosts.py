@@ -30,16 +30,16 @@ Tags = tuple[tuple[int, int], ...]
 class _Host:
     """A host, and its addresses from router advertisements if it uses them."""
 
-    def __init__(self, mac: str, addresses: list[str], asks_routers: bool) -> None:
+    def __init__(self, mac: str, addresses: list[str], solicits_routers: bool) -> None:
         self._mac = mac
-        self.asks_routers = asks_routers
+        self.solicits_routers = solicits_routers
         self.addresses = addresses
         self.native = native().Host(mac, addresses)
 
     def learn(self, prefix: bytes) -> bool:
         """Adds an address of an advertised network. Returns whether it is new."""
         given = routers.address(prefix, self._mac)
-        if not self.asks_routers or given in self.addresses:
+        if not self.solicits_routers or given in self.addresses:
             return False
         self.addresses = [*self.addresses, given]
         self.native = native().Host(self._mac, self.addresses)
@@ -64,20 +64,22 @@ class Hosts:
         self._counters: dict[str, int] = {}
         self.clear_counters()
 
-    def put(self, mac: str, tags: Tags, addresses: list[str], asks_routers: bool = False) -> None:
+    def put(
+        self, mac: str, tags: Tags, addresses: list[str], solicits_routers: bool = False
+    ) -> None:
         """Adds a host, or replaces the one with the same Ethernet address and tags.
 
-        With `asks_routers`, it also takes addresses from router advertisements.
+        With `solicits_routers`, it also takes addresses from router advertisements.
         """
-        key, host = _bytes(mac), _Host(mac, addresses, asks_routers)
+        key, host = _bytes(mac), _Host(mac, addresses, solicits_routers)
         port = self._opened()
         if key == self._mac:
-            port.hear_groups()
+            port.enable_all_multicast()
         else:
-            port.hear_all()
+            port.enable_promiscuous()
         with self._lock:
             self._hosts.setdefault(tags, {})[key] = host
-            asked = [routers.solicitation(mac)] if asks_routers else []
+            asked = [routers.solicitation(mac)] if solicits_routers else []
             for frame in [*host.native.announcements(), *asked]:
                 port.send(self._leaving(_with(tags, frame)))
 
@@ -118,7 +120,7 @@ class Hosts:
     def _opened(self) -> PacketSocket:
         if self._port is None:
             self._port = PacketSocket(self._interface)
-            self._port.filter_bare(_FILTER)
+            self._port.filter_ignoring_tag(_FILTER)
             self._listener = Listener(self._port, self._hear)
         return self._port
 

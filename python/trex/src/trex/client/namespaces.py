@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from trex.arguments import validate_type
-from trex.client.answers import RC, RC_OK
 from trex.client.nodes import Nodes
 from trex.client.ns_commands import NSCmdResult, NSCmds
+from trex.client.rc import RC, RC_OK
 from trex.client.session import Session
 from trex.errors import TRexArgumentError, TRexError, TRexTypeError
 
@@ -76,8 +76,8 @@ class Namespaces(Session):
 
     def namespace_remove_all(self, ports: Any = None) -> None:
         """Removes all nodes of ports."""
-        self._need_session()
-        for number in self._owned(ports):
+        self._require_session()
+        for number in self._acquired_ports(ports):
             self.links[number].nodes.remove_all()
 
     def set_bird_node(
@@ -103,7 +103,7 @@ class Namespaces(Session):
         return RC_OK({"ticket_id": port})
 
     def _nodes(self, port: int) -> Nodes:
-        self._need_session()
+        self._require_session()
         validate_type("port", port, int)
-        (number,) = self._owned(port)
+        (number,) = self._acquired_ports(port)
         return self.links[number].nodes

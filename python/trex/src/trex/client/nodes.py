@@ -19,8 +19,8 @@ _NO_BIRD = (
     "program; "
     "run bird in a network namespace of its own (ip netns) that is connected to the device"
 )
-_HEARS_NO_TCP_UDP = 1
-_HEARS = {0: "none", 1: "no_tcp_udp", 2: "tcp_udp", 3: "all"}
+_FILTER_NO_TCP_UDP = 1
+_FILTER_NAMES = {0: "none", 1: "no_tcp_udp", 2: "tcp_udp", 3: "all"}
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Node:
     subnet_ipv6: int = 0
     vlans: list[int] = field(default_factory=list)
     tpids: list[int] = field(default_factory=list)
-    hears: int = _HEARS_NO_TCP_UDP
+    hears: int = _FILTER_NO_TCP_UDP
     mtu: int = 1500
 
     @property
@@ -66,7 +66,7 @@ class Node:
             "shared-ns": self.shared_ns or "",
             "is_bird": False,
             "mtu": self.mtu,
-            "vlan_filter": _HEARS[self.hears],
+            "vlan_filter": _FILTER_NAMES[self.hears],
         }
 
 
@@ -92,7 +92,7 @@ class Nodes:
             "set_ipv4": self._set_ipv4,
             "clear_ipv4": self._clear_ipv4,
             "set_ipv6": self._set_ipv6,
-            "set_vlan_filter": self._set_hearing,
+            "set_vlan_filter": self._set_vlan_filter,
             "set_filter": self._set_filter,
             "set_mtu": self._set_mtu,
             "get_nodes": self._names,
@@ -145,11 +145,11 @@ class Nodes:
 
     def _live(self, node: Node) -> None:
         """Updates the answers of a node to its current settings."""
-        hears = node.hears & _HEARS_NO_TCP_UDP
+        hears = node.hears & _FILTER_NO_TCP_UDP
         if hears and node.addresses:
-            asks_routers = node.has_ipv6 and not node.ipv6
+            solicits_routers = node.has_ipv6 and not node.ipv6
             tags = tags_of(node.vlans, node.tpids)
-            self._hosts.put(node.mac, tags, node.addresses, asks_routers)
+            self._hosts.put(node.mac, tags, node.addresses, solicits_routers)
         else:
             self._silence(node)
 
@@ -228,7 +228,7 @@ class Nodes:
         node.subnet_ipv6 = subnet if node.ipv6 else 0
         self._live(node)
 
-    def _set_hearing(self, mac: str, filter_mask: int) -> None:
+    def _set_vlan_filter(self, mac: str, filter_mask: int) -> None:
         node = self._node(mac)
         node.hears = filter_mask & 3
         self._live(node)

@@ -46,7 +46,7 @@ def take(ports: Sequence[Port], force: bool) -> None:
         other.end_traffic()
 
 
-def give_back(ports: Sequence[Port]) -> None:
+def release(ports: Sequence[Port]) -> None:
     """Releases ports. Other processes can use them as soon as their traffic has ended."""
     with _lock:
         for port in ports:

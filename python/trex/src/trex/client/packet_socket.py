@@ -76,11 +76,11 @@ class PacketSocket:
         """Closes the socket."""
         self._socket.close()
 
-    def hear_all(self) -> None:
+    def enable_promiscuous(self) -> None:
         """Puts the interface in promiscuous mode while the socket is open."""
         self._join(_PACKET_MR_PROMISC)
 
-    def hear_groups(self) -> None:
+    def enable_all_multicast(self) -> None:
         """Puts the interface in all-multicast mode while the socket is open."""
         self._join(_PACKET_MR_ALLMULTI)
 
@@ -94,17 +94,17 @@ class PacketSocket:
         `ip` does not match a frame in a VLAN.
         """
         self._filter = FrameFilter(expression)
-        self._attach(self._filter.in_kernel(is_tag_passed_over=False))
+        self._attach(self._filter.kernel_program(ignores_tag=False))
 
-    def filter_bare(self, expression: str) -> None:
+    def filter_ignoring_tag(self, expression: str) -> None:
         """Like `filter`, but ignores an outer tag: `ip` matches with and without it.
 
         The kernel does all the filtering, so that unwanted frames cost Python nothing.
         """
         self._filter = None
-        self._attach(FrameFilter(expression).in_kernel(is_tag_passed_over=True))
+        self._attach(FrameFilter(expression).kernel_program(ignores_tag=True))
 
-    def hear_icmp(self) -> None:
+    def filter_icmp(self) -> None:
         """Receives only ICMP over IPv4, untagged or in one VLAN."""
         self._filter = None
         self._attach(b"".join(struct.pack("HBBI", *instruction) for instruction in _IS_ICMP))
@@ -203,20 +203,20 @@ class PacketSocket:
         opened: list[socket.socket] = []
         failed: list[OSError] = []
 
-        def open_there() -> None:
+        def open_in_namespace() -> None:
             try:
                 if namespace:
                     _enter(namespace)
                 found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
                 found.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
-                _make_room(found)
+                _enlarge_buffer(found)
                 found.bind((self._name, _ETH_P_ALL))
                 self._index = socket.if_nametoindex(self._name)
                 opened.append(found)
             except OSError as error:
                 failed.append(error)
 
-        thread = threading.Thread(target=open_there, name="packet-socket")
+        thread = threading.Thread(target=open_in_namespace, name="packet-socket")
         thread.start()
         thread.join()
         if failed:
@@ -224,7 +224,7 @@ class PacketSocket:
         return opened[0]
 
 
-def _make_room(found: socket.socket) -> None:
+def _enlarge_buffer(found: socket.socket) -> None:
     """Enlarges the receive buffer, for frames that arrive faster than Python reads them.
 
     Exceeds the limit for users if the process has the privilege.

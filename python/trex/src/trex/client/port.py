@@ -190,8 +190,8 @@ class Port:
             addresses += [generate_ipv6(self.source), *filter(None, [self.own_ipv6])]
         before, self._answers_in = self._answers_in, tags if addresses else None
         if addresses:
-            asks_routers = self.has_own_ipv6 and not self.own_ipv6
-            self.hosts.put(self.source, tags, addresses, asks_routers)
+            solicits_routers = self.has_own_ipv6 and not self.own_ipv6
+            self.hosts.put(self.source, tags, addresses, solicits_routers)
         if before is not None and before != self._answers_in:
             self.hosts.remove(self.source, before)
 
@@ -339,7 +339,7 @@ class Port:
         self._counted_before = self.look()["counters"]
         self._counted = (0, 0)
 
-    def note_received(self, packets: int, size: int) -> None:
+    def record_received(self, packets: int, size: int) -> None:
         """Records the engine's counters of traffic to this port."""
         self._counted = max(self._counted, (packets, size))
 

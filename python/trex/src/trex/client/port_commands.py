@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trex.client.absent import Absent
-from trex.client.answers import RC, RC_ERR, RC_OK
 from trex.client.context import TRexCtx
 from trex.client.multiplier import Multiplier
 from trex.client.profile_id import DEFAULT_PROFILE_ID, PortProfileID
-from trex.client.transmission import load_of
+from trex.client.rc import RC, RC_ERR, RC_OK
+from trex.client.transmission import max_load
+from trex.client.unsupported import Unsupported
 from trex.errors import TRexArgumentError, TRexError
 from trex.lines.tables import table, values
 
@@ -38,7 +38,7 @@ _ATTRIBUTES = {
 }
 
 
-def _told_by_server(name: str) -> Callable[..., NoReturn]:
+def _server_message(name: str) -> Callable[..., NoReturn]:
     """Returns a method for messages of TRex's server, which raises `TRexError`."""
 
     def method(self: PortCommands, *arguments: Any, **named: Any) -> NoReturn:
@@ -85,16 +85,16 @@ class PortCommands:
     }
 
     # Attributes of TRex's ports for their server connection, which does not exist here.
-    rpc = Absent("client commands run in this process")
-    transmit = Absent("client commands run in this process")
-    transmit_batch = Absent("client commands run in this process")
-    status = Absent("use get_formatted_info()")
-    ticket_id = Absent("use is_async_results_ready()")
-    last_async_results = Absent("use get_async_results()")
-    last_factor_type = Absent("use get_profile()")
-    next_available_id = Absent("add_streams() returns the stream IDs")
-    service_mask = Absent("is_service_filtered_mode_on() reports the one filter")
-    tx_stopped_ts = Absent("is_profile_active() returns whether all has arrived")
+    rpc = Unsupported("client commands run in this process")
+    transmit = Unsupported("client commands run in this process")
+    transmit_batch = Unsupported("client commands run in this process")
+    status = Unsupported("use get_formatted_info()")
+    ticket_id = Unsupported("use is_async_results_ready()")
+    last_async_results = Unsupported("use get_async_results()")
+    last_factor_type = Unsupported("use get_profile()")
+    next_available_id = Unsupported("add_streams() returns the stream IDs")
+    service_mask = Unsupported("is_service_filtered_mode_on() reports the one filter")
+    tx_stopped_ts = Unsupported("is_profile_active() returns whether all has arrived")
     #: A port can have several profiles at a time.
     is_dynamic = True
     #: Properties are always current.
@@ -341,7 +341,7 @@ class PortCommands:
 
     def release(self) -> RC:
         """Releases the port."""
-        return self._answer(self._client._give_back, self.port_id)
+        return self._answer(self._client._release_ports, self.port_id)
 
     # Streams.
 
@@ -427,7 +427,7 @@ class PortCommands:
         ]
         return table(f"Port {self.port_id}:", _STREAM_HEADERS, rows, "")
 
-    # Sending.
+    # Streams.
 
     def start(
         self,
@@ -531,7 +531,7 @@ class PortCommands:
         link = self._link
         if not link.streams:
             return None
-        load = load_of(link.streams, link.terms(), Multiplier(1.0))
+        load = max_load(link.streams, link.terms(), Multiplier(1.0))
         return {
             "rate": {
                 "max_pps": load[0],
@@ -546,7 +546,7 @@ class PortCommands:
         link, profile = self._link, self.get_profile()
         if profile is None:
             return
-        wanted = load_of(link.streams, link.terms(), Multiplier.parse(_multiplier(mult)))
+        wanted = max_load(link.streams, link.terms(), Multiplier.parse(_multiplier(mult)))
         asked = (*wanted, 100 * wanted[2] / link.speed_bps)
         rows = [(name, rate, other) for (name, rate), other in zip(profile["rate"].items(), asked)]
         print(table(f"Port {self.port_id}", ("rate", "base", "requested"), rows, ""))
@@ -666,24 +666,24 @@ class PortCommands:
         """Does nothing: streams are always current."""
         return RC_OK()
 
-    sync_shared = _told_by_server("sync_shared")
-    sync_port_streams = _told_by_server("sync_port_streams")
-    state_from_name = _told_by_server("state_from_name")
-    state_from_name_dynamic = _told_by_server("state_from_name_dynamic")
-    update_ts_attr = _told_by_server("update_ts_attr")
-    async_event_port_acquired = _told_by_server("async_event_port_acquired")
-    async_event_port_attr_changed = _told_by_server("async_event_port_attr_changed")
-    async_event_port_job_done = _told_by_server("async_event_port_job_done")
-    async_event_port_paused = _told_by_server("async_event_port_paused")
-    async_event_port_released = _told_by_server("async_event_port_released")
-    async_event_port_resumed = _told_by_server("async_event_port_resumed")
-    async_event_port_started = _told_by_server("async_event_port_started")
-    async_event_port_stopped = _told_by_server("async_event_port_stopped")
-    async_event_profile_job_done = _told_by_server("async_event_profile_job_done")
-    async_event_profile_paused = _told_by_server("async_event_profile_paused")
-    async_event_profile_resumed = _told_by_server("async_event_profile_resumed")
-    async_event_profile_started = _told_by_server("async_event_profile_started")
-    async_event_profile_stopped = _told_by_server("async_event_profile_stopped")
+    sync_shared = _server_message("sync_shared")
+    sync_port_streams = _server_message("sync_port_streams")
+    state_from_name = _server_message("state_from_name")
+    state_from_name_dynamic = _server_message("state_from_name_dynamic")
+    update_ts_attr = _server_message("update_ts_attr")
+    async_event_port_acquired = _server_message("async_event_port_acquired")
+    async_event_port_attr_changed = _server_message("async_event_port_attr_changed")
+    async_event_port_job_done = _server_message("async_event_port_job_done")
+    async_event_port_paused = _server_message("async_event_port_paused")
+    async_event_port_released = _server_message("async_event_port_released")
+    async_event_port_resumed = _server_message("async_event_port_resumed")
+    async_event_port_started = _server_message("async_event_port_started")
+    async_event_port_stopped = _server_message("async_event_port_stopped")
+    async_event_profile_job_done = _server_message("async_event_profile_job_done")
+    async_event_profile_paused = _server_message("async_event_profile_paused")
+    async_event_profile_resumed = _server_message("async_event_profile_resumed")
+    async_event_profile_started = _server_message("async_event_profile_started")
+    async_event_profile_stopped = _server_message("async_event_profile_stopped")
 
     # Internal methods.
 

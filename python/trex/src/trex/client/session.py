@@ -35,7 +35,7 @@ class Session:
 
     def get_acquired_ports(self) -> list[int]:
         """Returns the acquired ports."""
-        return self._those(lambda port: port.is_acquired)
+        return self._matching_ports(lambda port: port.is_acquired)
 
     def _note(self, message: str, ev_type: str = "info") -> None:
         self._events.add(ev_type, message)
@@ -44,20 +44,20 @@ class Session:
         else:
             self._logger.info(message)
 
-    def _reap(self) -> None:
+    def _record_results(self) -> None:
         """Records the results of finished traffic."""
 
-    def _settle_groups(self) -> None:
+    def _collect_group_counters(self) -> None:
         """Collects the counters of packet groups before transmissions are removed."""
 
-    def _forget_groups(self) -> None:
+    def _discard_groups(self) -> None:
         """Stops counting packet groups, because the ports change their owner."""
 
-    def _need_session(self) -> None:
+    def _require_session(self) -> None:
         if not self._is_connected:
             raise TRexError("not connected; call connect() first")
 
-    def _those(self, is_one: Any, owned: bool = True) -> list[int]:
+    def _matching_ports(self, is_one: Any, owned: bool = True) -> list[int]:
         return [
             number
             for number, port in self.links.items()
@@ -77,15 +77,15 @@ class Session:
             raise TRexError(f"duplicate port: {numbers}")
         return numbers
 
-    def _owned(self, ports: Any) -> list[int]:
+    def _acquired_ports(self, ports: Any) -> list[int]:
         numbers = self._numbers(ports)
         for number in numbers:
             if not self.links[number].is_acquired:
                 raise TRexError(f"port {number} is not acquired; call acquire() or reset()")
         return numbers
 
-    def _idle(self, ports: Any) -> list[int]:
-        numbers = self._owned(ports)
+    def _idle_ports(self, ports: Any) -> list[int]:
+        numbers = self._acquired_ports(ports)
         for number in numbers:
             if self.links[number].is_active:
                 raise TRexError(f"port {number} is sending; stop it first")

@@ -24,11 +24,11 @@ class Sockets(Session):
 
         `get_port(...).get_rx_queue_pkts()` returns them.
         """
-        self._need_session()
+        self._require_session()
         validate_type("size", size, int)
         if size <= 0:
             raise TRexArgumentError("size", size, "1 or more")
-        numbers = self._owned(ports)
+        numbers = self._acquired_ports(ports)
         self.remove_rx_queue(numbers)
         for number in numbers:
             port = self.links[number]
@@ -36,8 +36,8 @@ class Sockets(Session):
 
     def remove_rx_queue(self, ports: Any = None) -> None:
         """Stops keeping frames."""
-        self._need_session()
-        for number in self._owned(ports):
+        self._require_session()
+        for number in self._acquired_ports(ports):
             queue, self.links[number].rx_queue = self.links[number].rx_queue, None
             if queue is not None:
                 queue.stop()
@@ -56,8 +56,8 @@ class Sockets(Session):
 
     def stop_capture_port(self, port: int) -> None:
         """Disconnects the socket, if there is one."""
-        self._need_session()
-        (number,) = self._owned(port)
+        self._require_session()
+        (number,) = self._acquired_ports(port)
         socket, self.links[number].capture_port = self.links[number].capture_port, None
         if socket is not None:
             socket.stop()
@@ -87,8 +87,8 @@ class Sockets(Session):
         return copy
 
     def _in_service(self, port: int) -> Port:
-        self._need_session()
-        (number,) = self._owned(port)
+        self._require_session()
+        (number,) = self._acquired_ports(port)
         if not self.links[number].is_service:
             raise TRexError(f"port {number} is not in service mode; call set_service_mode() first")
         return self.links[number]

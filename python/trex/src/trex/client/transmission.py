@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # Longest wait before Python checks for signals.
-_LOOK_S = 0.05
+_POLL_S = 0.05
 # Number of checks for the report after a measurement, within half a second.
-_LOOKS_FOR_REPORT = 10
+_REPORT_POLLS = 10
 # The engine's message about an interface that another run of this process uses.
 _IN_USE = re.compile(r"(?P<where>\S+ is in use) by run \d+\b.*: wait for it to end, .* access")
 
@@ -53,7 +53,7 @@ class Terms:
         }
 
 
-def how_to_send(**options: Any) -> dict[str, Any]:
+def send_options(**options: Any) -> dict[str, Any]:
     """Returns the send options for the engine."""
     how = {
         "duration": None,
@@ -71,7 +71,7 @@ def how_to_send(**options: Any) -> dict[str, Any]:
     return {**how, **options}
 
 
-def load_of(streams: dict[int, STLStream], terms: Terms, mult: Multiplier) -> tuple[Any, ...]:
+def max_load(streams: dict[int, STLStream], terms: Terms, mult: Multiplier) -> tuple[Any, ...]:
     """Returns the maximum load of streams: frames, bits at layer 2 and layer 1 per second."""
     load: tuple[float, float, float] = asked(
         native().trex_load, _document(streams), terms.with_(mult)
@@ -91,11 +91,11 @@ class Transmission:
         receive: tuple[int, str] | None,
         duration: float | None,
         is_visible: bool = False,
-        keeps_time: bool = False,
+        keeps_schedule: bool = False,
     ) -> None:
         """Starts the run.
 
-        With `keeps_time`, late frames leave back to back until the schedule is met, as in TRex.
+        With `keeps_schedule`, late frames leave back to back until the schedule is met, as in TRex.
         Otherwise frames that are more than 1 ms late move the schedule.
         """
         self.streams = dict(streams)
@@ -107,19 +107,19 @@ class Transmission:
         self.is_visible = is_visible
         self.is_paused = False
         #: Whether its result was recorded.
-        self.is_told = False
+        self.is_recorded = False
         #: Whether it was stopped early.
         self.is_stopped = False
         #: Whether it still has its initial rates.
-        self.is_steady = True
+        self.has_initial_rates = True
         self.started = time.monotonic()
         self._terms = terms
-        how = how_to_send(
+        how = send_options(
             duration=None if duration is None else f"{round(duration * 1e9)}ns",
             # Each profile of a port is a separate run.
             beside_others=True,
             is_visible=is_visible,
-            catch_up="bounded:unlimited" if keeps_time else "bounded",
+            catch_up="bounded:unlimited" if keeps_schedule else "bounded",
             per_vlan=any(it.get_flow_stats_type() == "tpg" for it in streams.values()),
         )
         document = _document(streams)
@@ -143,9 +143,9 @@ class Transmission:
         """Returns whether all frames were sent and had time to arrive."""
         return bool(self._run.wait(0))
 
-    def wait(self, seconds: float = _LOOK_S) -> bool:
+    def wait(self, seconds: float = _POLL_S) -> bool:
         """Waits for the end, at most `seconds`. Returns whether it is over."""
-        return bool(self._run.wait(min(seconds, _LOOK_S)))
+        return bool(self._run.wait(min(seconds, _POLL_S)))
 
     def stop(self) -> None:
         """Stops the run and waits for its end."""
@@ -178,11 +178,11 @@ class Transmission:
             self.mult = mult
         text = _document(chosen, linked=ids is None)
         asked(native().trex_update, self._run, text, self._terms.with_(mult))
-        self.is_steady = False
+        self.has_initial_rates = False
 
     def load(self) -> tuple[Any, ...]:
-        """Returns the maximum load of its streams; see `load_of`."""
-        return load_of(self.streams, self._terms, self.mult)
+        """Returns the maximum load of its streams; see `max_load`."""
+        return max_load(self.streams, self._terms, self.mult)
 
     def busy(self) -> list[float]:
         """Returns the CPU load in each of the last 20 seconds in percent, the latest first."""
@@ -194,7 +194,7 @@ class Transmission:
             self._document = json.loads(asked(self._run.result))
         return self._document
 
-    def told_at(self) -> float:
+    def counters_time(self) -> float:
         """Returns the time of the current counters, by the clock of `time.monotonic`."""
         progress = {} if self.is_done() else self._run.progress() or {}
         return self.started + progress["elapsed_s"] if progress else time.monotonic()
@@ -234,7 +234,7 @@ class Transmission:
         """
         name = self._name(number)
         # After the end, the report has the measurements as soon as it is written.
-        for _ in range(_LOOKS_FOR_REPORT):
+        for _ in range(_REPORT_POLLS):
             report = self.report()
             if report is not None:
                 flow = next((it for it in report["flows"] if it["name"] == name), None)
@@ -254,7 +254,7 @@ class Transmission:
         if ids is not None:
             names = [name for name in map(self._name, ids) if name in names]
         self._run.send_command(names, order)
-        self.is_steady = False
+        self.has_initial_rates = False
 
     def _name(self, number: int) -> str:
         if number not in self.streams:

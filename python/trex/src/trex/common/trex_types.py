@@ -7,9 +7,9 @@ from trex.arguments import (
     validate_type,
     verify_exclusive_arg,
 )
-from trex.client.answers import RC, RC_ERR, RC_OK, RC_WARN
 from trex.client.profile_id import ALL_PROFILES as ALL_PROFILE_ID
 from trex.client.profile_id import DEFAULT_PROFILE_ID, PortProfileID
+from trex.client.rc import RC, RC_ERR, RC_OK, RC_WARN
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError, TRexTypeError
 
 __all__ = [

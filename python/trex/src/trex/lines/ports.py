@@ -10,7 +10,7 @@ from typing import Any
 
 from trex.client.ns_commands import CNsStats, NSCmds
 from trex.errors import TRexError
-from trex.lines.words import Words, address, command, ipv4, ipv6, mac, ports_of, tunables
+from trex.lines.parser import LineParser, address, command, ipv4, ipv6, mac, ports_of, tunables
 
 _ON = {"on": True, "off": False}
 _UP = {"up": True, "down": False}
@@ -31,7 +31,7 @@ class PortLines:
     @command("connect")
     def connect_line(self: Any, line: str) -> None:
         """Opens and acquires the ports."""
-        words = Words(self.connect_line)
+        words = LineParser(self.connect_line)
         words.add_argument(
             "--force", action="store_true", help="acquire ports of other clients on this machine"
         )
@@ -46,13 +46,13 @@ class PortLines:
     @command("disconnect")
     def disconnect_line(self: Any, line: str) -> None:
         """Ends the session and all traffic."""
-        if Words(self.disconnect_line).of(line) is not None:
+        if LineParser(self.disconnect_line).of(line) is not None:
             self.disconnect()
 
     @command("shutdown")
     def shutdown_line(self: Any, line: str) -> None:
         """Ends the session. There is no server to shut down."""
-        words = Words(self.shutdown_line)
+        words = LineParser(self.shutdown_line)
         words.add_argument("--force", action="store_true", help="even while ports send")
         given = words.of(line)
         if given is not None:
@@ -61,7 +61,7 @@ class PortLines:
     @command("global_cfg")
     def global_cfg_line(self: Any, line: str) -> None:
         """Sets and prints parameters."""
-        words = Words(self.global_cfg_line)
+        words = LineParser(self.global_cfg_line)
         words.add_argument(
             "-t", dest="tunables", nargs="+", default=[], help="parameters to set: NAME=VALUE"
         )
@@ -76,7 +76,7 @@ class PortLines:
     @command("events")
     def get_events_line(self: Any, line: str) -> None:
         """Prints the events of the session."""
-        words = Words(self.get_events_line)
+        words = LineParser(self.get_events_line)
         words.add_argument("-c", "--clear", action="store_true", help="clear the events afterwards")
         words.add_argument("-i", "--info", action="store_true", help="informational events only")
         words.add_argument("-w", "--warn", action="store_true", help="warnings only")
@@ -94,7 +94,7 @@ class PortLines:
     @command("map")
     def map_line(self: Any, line: str) -> None:
         """Prints which acquired ports are connected to each other."""
-        if Words(self.map_line).of(line) is None:
+        if LineParser(self.map_line).of(line) is None:
             return
         ports = self.get_acquired_ports()
         if not ports:
@@ -111,7 +111,7 @@ class PortLines:
     @command("portattr")
     def set_port_attr_line(self: Any, line: str) -> None:
         """Sets attributes of ports, or prints them if none are given."""
-        words = Words(self.set_port_attr_line)
+        words = LineParser(self.set_port_attr_line)
         words.add_ports()
         for flag, told, choices in (
             ("--prom", "promiscuous mode", _ON),
@@ -153,7 +153,7 @@ class PortLines:
     @command("l2")
     def set_l2_mode_line(self: Any, line: str) -> None:
         """Sets the destination Ethernet address of a port."""
-        words = Words(self.set_l2_mode_line)
+        words = LineParser(self.set_l2_mode_line)
         words.add_port()
         words.add_argument(
             "--dst",
@@ -168,7 +168,7 @@ class PortLines:
     @command("l3")
     def set_l3_mode_line(self: Any, line: str) -> None:
         """Sets the addresses of a port and of its next hop."""
-        words = Words(self.set_l3_mode_line)
+        words = LineParser(self.set_l3_mode_line)
         words.add_port()
         words.add_argument("--src", type=address, required=True, help="the port's address")
         words.add_argument("--dst", type=address, required=True, help="address of the next hop")
@@ -180,7 +180,7 @@ class PortLines:
     @command("ipv6")
     def conf_ipv6_line(self: Any, line: str) -> None:
         """Sets or removes the IPv6 address of a port."""
-        words = Words(self.conf_ipv6_line)
+        words = LineParser(self.conf_ipv6_line)
         words.add_port()
         which = words.add_mutually_exclusive_group(required=True)
         which.add_argument("--off", action="store_true", help="remove the address")
@@ -195,7 +195,7 @@ class PortLines:
     @command("vlan")
     def set_vlan_line(self: Any, line: str) -> None:
         """Sets the VLANs of ports, for ARP, pings and clients."""
-        words = Words(self.set_vlan_line)
+        words = LineParser(self.set_vlan_line)
         words.add_ports()
         which = words.add_mutually_exclusive_group(required=True)
         which.add_argument("--vlan", type=int, nargs="*", help="the VLAN, or outer and inner VLAN")
@@ -208,7 +208,7 @@ class PortLines:
     @command("arp")
     def resolve_line(self: Any, line: str) -> None:
         """Resolves the next hops of ports."""
-        words = Words(self.resolve_line)
+        words = LineParser(self.resolve_line)
         words.add_ports()
         words.add_vlan("the VLAN; default: the port's")
         words.add_argument("-r", "--retries", type=int, default=0, help="number of retries")
@@ -218,7 +218,7 @@ class PortLines:
         ports = ports_of(self, given, self.get_resolvable_ports())
         if not ports:
             raise TRexError("arp: no port has a next hop; set one with set_l3_mode()")
-        with _aloud(self):
+        with _verbose_output(self):
             self.resolve(ports, given.retries, vlan=given.vlan)
 
     @command("ping")
@@ -227,7 +227,7 @@ class PortLines:
         if not line.strip():
             print(f"the engine answers: {self.ping_rpc_server()['ts']:.3f} s")
             return
-        words = Words(self.ping_line)
+        words = LineParser(self.ping_line)
         words.add_port()
         words.add_argument(
             "-d", dest="address", type=address, required=True, help="address to ping"
@@ -239,13 +239,13 @@ class PortLines:
         words.add_argument("-n", "--count", type=int, default=5, help="number of pings")
         given = words.of(line)
         if given is not None:
-            with _aloud(self):
+            with _verbose_output(self):
                 self.ping_ip(given.port, given.address, given.size, given.count, vlan=given.vlan)
 
     @command("scan6")
     def scan6_line(self: Any, line: str) -> None:
         """Lists the IPv6 neighbours of ports."""
-        words = Words(self.scan6_line)
+        words = LineParser(self.scan6_line)
         words.add_ports()
         words.add_argument("-t", dest="timeout", type=int, default=3, help="seconds to wait")
         given = words.of(line)
@@ -255,7 +255,7 @@ class PortLines:
     @command("pkt")
     def pkt_line(self: Any, line: str) -> None:
         """Sends a packet given as a scapy expression."""
-        words = Words(self.pkt_line)
+        words = LineParser(self.pkt_line)
         words.add_ports()
         words.add_argument(
             "-n", "--dry", action="store_true", help="print the packet without sending it"
@@ -288,7 +288,7 @@ class PortLines:
         """Manages nodes of ports: add, remove, show-node, show-nodes, show-counters,
         clear-counters, remove-all.
         """
-        words = Words(self.ns_line)
+        words = LineParser(self.ns_line)
         named = ("add", "remove", "show-node")
         of_port = ("show-nodes", "show-counters", "clear-counters")
         made = words.commands(*named, *of_port, "remove-all")
@@ -322,7 +322,7 @@ class PortLines:
         elif given.command == "remove-all":
             self.namespace_remove_all()
         else:
-            _print_nodes(given.command, _carried_out(self, given))
+            _print_nodes(given.command, _execute_commands(self, given))
 
 
 def _node_commands(given: argparse.Namespace) -> NSCmds:
@@ -359,7 +359,7 @@ def _add_node(commands: NSCmds, given: argparse.Namespace) -> None:
         commands.set_ipv6(given.mac, True, shared_ns=is_shared)
 
 
-def _carried_out(client: Any, given: argparse.Namespace) -> list[Any]:
+def _execute_commands(client: Any, given: argparse.Namespace) -> list[Any]:
     client.set_namespace_start(given.port, _node_commands(given))
     results: list[Any] = client.wait_for_async_results(given.port)
     return results
@@ -410,7 +410,7 @@ def _packet(text: str) -> Any:
 
 
 @contextmanager
-def _aloud(client: Any) -> Iterator[None]:
+def _verbose_output(client: Any) -> Iterator[None]:
     """Prints the client's messages within the block."""
     before = client.get_verbose()
     if before not in _ALOUD:

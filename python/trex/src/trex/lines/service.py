@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from trex.lines.words import Words
+from trex.lines.parser import LineParser
 
 # TRex's filters. Each of them selects filtered service mode.
 _FILTERS = ("bgp", "tran", "dhcp", "mdns", "emu", "no-tcp-udp", "all")
 
 
-def add_modes(words: Words) -> None:
+def add_modes(words: LineParser) -> None:
     """Adds `--off` and the filters for `mode_of`."""
     words.add_argument("--off", action="store_true", help="leave service mode")
     for name in _FILTERS:

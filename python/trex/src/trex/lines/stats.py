@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from trex.lines.parser import LineParser, ports_of
 from trex.lines.tables import table, values
-from trex.lines.words import Words, ports_of
 
 #: Options that `stats` and `stats_stl` share: flags, counters, help.
 OF_PORTS = (
@@ -28,7 +28,7 @@ _DELAYS = ("average", "jitter", "total_min", "total_max", "last_max")
 _LOST = ("dropped", "out_of_order", "dup", "seq_too_high", "seq_too_low")
 
 
-def stats(client: Any, words: Words, line: str) -> None:
+def stats(client: Any, words: LineParser, line: str) -> None:
     """Prints the counters that the line selects."""
     ports = words.add_mutually_exclusive_group()
     ports.add_argument(

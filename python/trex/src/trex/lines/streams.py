@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from trex.errors import TRexError
+from trex.lines.parser import HELP, LineParser, command, ports_of, profiles_of, seconds, tunables
 from trex.lines.tables import table
-from trex.lines.words import HELP, Words, command, ports_of, profiles_of, seconds, tunables
 from trex.stl.profile import STLProfile
 from trex.stl.streams import STLStream
 
@@ -26,7 +26,7 @@ class StreamLines:
     @command("pause")
     def pause_line(self: Any, line: str) -> None:
         """Pauses the traffic of ports."""
-        words = Words(self.pause_line)
+        words = LineParser(self.pause_line)
         words.add_profiles()
         words.add_ids("only these streams of one port")
         given = words.of(line)
@@ -41,7 +41,7 @@ class StreamLines:
     @command("resume")
     def resume_line(self: Any, line: str) -> None:
         """Resumes paused traffic."""
-        words = Words(self.resume_line)
+        words = LineParser(self.resume_line)
         words.add_profiles()
         words.add_ids("only these streams of one port")
         given = words.of(line)
@@ -56,7 +56,7 @@ class StreamLines:
     @command("push")
     def push_line(self: Any, line: str) -> None:
         """Sends the packets of a capture."""
-        words = Words(self.push_line)
+        words = LineParser(self.push_line)
         words.add_argument("-f", dest="file", required=True, help="the capture")
         words.add_argument(
             "-r", "--remote", action="store_true", help="no effect; the engine runs on this machine"
@@ -109,7 +109,7 @@ class StreamLines:
     @command("streams")
     def streams_line(self: Any, line: str) -> None:
         """Prints the streams of ports."""
-        words = Words(self.streams_line)
+        words = LineParser(self.streams_line)
         words.add_ports()
         words.add_ids("only these streams")
         words.add_argument(
@@ -136,7 +136,7 @@ class StreamLines:
             _print_code(found)
 
 
-def start(client: Any, words: Words, line: str) -> None:
+def start(client: Any, words: LineParser, line: str) -> None:
     """Loads a profile of streams onto ports and starts it."""
     words.add_profiles()
     words.add_argument("-f", dest="file", required=True, help="a profile of streams")
@@ -181,7 +181,7 @@ def start(client: Any, words: Words, line: str) -> None:
     client.start_stl(named, given.mult, *is_timed)
 
 
-def stop(client: Any, words: Words, line: str) -> None:
+def stop(client: Any, words: LineParser, line: str) -> None:
     """Stops the traffic of ports."""
     words.add_profiles(with_all=True)
     words.add_argument("--remove", action="store_true", help="remove the streams afterwards")
@@ -194,7 +194,7 @@ def stop(client: Any, words: Words, line: str) -> None:
         client.remove_all_streams(profiles)
 
 
-def update(client: Any, words: Words, line: str) -> None:
+def update(client: Any, words: LineParser, line: str) -> None:
     """Changes the rates of ports."""
     words.add_profiles()
     words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)

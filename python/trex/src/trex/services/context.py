@@ -128,9 +128,9 @@ def run_services(port: Port, services: Any, pps: float = 1000) -> None:
             sockets.append((source, one))
         first = sockets[0][0]
         if any(service.is_prom_required() for service in chosen):
-            first.hear_all()
+            first.enable_promiscuous()
         if any(service.is_mult_required() for service in chosen):
-            first.hear_groups()
+            first.enable_all_multicast()
         _run(chosen, sockets, _Sender(port, first, pps))
 
 

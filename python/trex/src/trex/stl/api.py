@@ -55,9 +55,9 @@ from scapy.all import *
 
 from trex.addresses import *
 from trex.arguments import is_integer, listify, listify_if_int, validate_type, verify_exclusive_arg
-from trex.client.answers import RC, RC_ERR, RC_OK, RC_WARN
 from trex.client.ns_commands import NSCmdResult, NSCmds
 from trex.client.packet_buffer import PacketBuffer
+from trex.client.rc import RC, RC_ERR, RC_OK, RC_WARN
 from trex.errors import *
 from trex.stl import scapy_defaults as _scapy_defaults
 from trex.stl.client import STLClient, stl_map_ports
@@ -75,6 +75,14 @@ from trex.stl.instructions import (
 )
 from trex.stl.modes import STLTXCont, STLTXMode, STLTXMultiBurst, STLTXSingleBurst
 from trex.stl.packet_builder import CTrexPktBuilderInterface, STLPktBuilder
+from trex.stl.packet_operations import (
+    STLVmFixChecksumHw,
+    STLVmFixIcmpv6,
+    STLVmFixIpv4,
+    STLVmTrimPktSize,
+    STLVmWrFlowVar,
+    STLVmWrMaskFlowVar,
+)
 from trex.stl.pcap import Graph, PCAPReader
 from trex.stl.profile import STLProfile
 from trex.stl.ranges import (
@@ -114,14 +122,6 @@ from trex.stl.variables import (
     valid_fv_var_sizes,
 )
 from trex.stl.vm import STLVM, CTRexScriptsBase, STLIPRange, STLScVmRaw
-from trex.stl.writes import (
-    STLVmFixChecksumHw,
-    STLVmFixIcmpv6,
-    STLVmFixIpv4,
-    STLVmTrimPktSize,
-    STLVmWrFlowVar,
-    STLVmWrMaskFlowVar,
-)
 from trex.utilities import *
 
 _scapy_defaults.install()

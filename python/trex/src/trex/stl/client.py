@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from trex.client.answers import RC
 from trex.client.port_commands import PortCommands
+from trex.client.rc import RC
 from trex.stl.console import Console
 from trex.stl.port import STLPort
-from trex.stl.sending import Sending
-from trex.stl.tagged import TaggedGroupCommands
+from trex.stl.stream_commands import StreamCommands
+from trex.stl.tagged_group_commands import TaggedGroupCommands
 
 
-class STLClient(Console, TaggedGroupCommands, Sending):
+class STLClient(Console, TaggedGroupCommands, StreamCommands):
     """TRex's stateless client, with the engine in this process.
 
     The environment defines the interfaces of ports 0, 1, ...: `WIRESTORM_TREX_PORTS` or a
@@ -43,7 +43,7 @@ class STLClient(Console, TaggedGroupCommands, Sending):
 
     def release(self, ports: Any = None) -> None:
         """Releases ports. Ends tagged packet groups."""
-        self._give_back(ports)
+        self._release_ports(ports)
 
     def set_service_mode(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
@@ -89,8 +89,8 @@ class STLClient(Console, TaggedGroupCommands, Sending):
 
     def get_stats(self, ports: Any = None, sync_now: bool = True) -> dict[Any, Any]:
         """Returns counters of ports, their sum, totals, and those of packet groups."""
-        self._need_session()
-        self._reap()
+        self._require_session()
+        self._record_results()
         stats = self._counters.ports(self._numbers(ports))
         stats.update(self._counters.groups())
         return stats
@@ -104,7 +104,7 @@ class STLClient(Console, TaggedGroupCommands, Sending):
         clear_xstats: bool = True,
     ) -> None:
         """Clears the counters."""
-        self._need_session()
+        self._require_session()
         numbers = self._numbers(ports, of_all=True)
         self._counters.clear(numbers)
         self._counters.clear_groups(clear_flow_stats, clear_latency_stats)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from trex.client.answers import RC, RC_OK
+from trex.client.rc import RC, RC_OK
 from trex.errors import TRexError
 from trex.lines import streams
+from trex.lines.parser import LineParser, command, ports_of
 from trex.lines.ports import PortLines
 from trex.lines.service import add_modes, mode_of
 from trex.lines.stats import stats
 from trex.lines.streams import StreamLines
-from trex.lines.tagged import TaggedLines
-from trex.lines.words import Words, command, ports_of
+from trex.lines.tagged_groups import TaggedLines
 
 
 class Console(PortLines, StreamLines, TaggedLines):
@@ -26,7 +26,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("acquire")
     def acquire_line(self: Any, line: str) -> bool:
         """Acquires ports."""
-        words = Words(self.acquire_line)
+        words = LineParser(self.acquire_line)
         words.add_ports()
         words.add_argument(
             "--force", action="store_true", help="acquire ports of other clients of this process"
@@ -45,7 +45,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("release")
     def release_line(self: Any, line: str) -> bool:
         """Releases ports."""
-        words = Words(self.release_line)
+        words = LineParser(self.release_line)
         words.add_ports()
         given = words.of(line)
         if given is None:
@@ -60,7 +60,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("reset")
     def reset_line(self: Any, line: str) -> bool:
         """Stops the traffic of ports, removes their streams, and clears their counters."""
-        words = Words(self.reset_line)
+        words = LineParser(self.reset_line)
         words.add_ports()
         words.add_argument(
             "-r", "--restart", action="store_true", help="set the interfaces down and up"
@@ -73,7 +73,7 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("service")
     def service_line(self: Any, line: str) -> bool:
         """Switches service mode of ports on, or off with --off."""
-        words = Words(self.service_line)
+        words = LineParser(self.service_line)
         words.add_ports()
         add_modes(words)
         given = words.of(line)
@@ -86,25 +86,25 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("start")
     def start_line(self: Any, line: str) -> RC:
         """Loads a profile of streams onto ports and starts it."""
-        streams.start(self, Words(self.start_line), line)
+        streams.start(self, LineParser(self.start_line), line)
         return RC_OK()
 
     @command("stop")
     def stop_line(self: Any, line: str) -> RC:
         """Stops the traffic of ports."""
-        streams.stop(self, Words(self.stop_line), line)
+        streams.stop(self, LineParser(self.stop_line), line)
         return RC_OK()
 
     @command("update")
     def update_line(self: Any, line: str) -> RC:
         """Changes the rates of ports."""
-        streams.update(self, Words(self.update_line), line)
+        streams.update(self, LineParser(self.update_line), line)
         return RC_OK()
 
     @command("profiles")
     def profiles_line(self: Any, line: str) -> None:
         """Prints the profiles of streams on ports, their states and streams."""
-        words = Words(self.profiles_line)
+        words = LineParser(self.profiles_line)
         words.add_ports()
         given = words.of(line)
         if given is not None:
@@ -116,12 +116,12 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("stats")
     def show_stats_line(self: Any, line: str) -> None:
         """Prints counters of all ports and each port; -s (packet groups), -l and --lh (delays)."""
-        stats(self, Words(self.show_stats_line), line)
+        stats(self, LineParser(self.show_stats_line), line)
 
     @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
         """Clears the counters."""
-        words = Words(self.clear_stats_line)
+        words = LineParser(self.clear_stats_line)
         words.add_ports()
         given = words.of(line)
         if given is not None:

@@ -8,6 +8,15 @@ from typing import Any
 from trex.arguments import validate_type
 from trex.errors import TRexError
 from trex.stl.instructions import CTRexVmInsBase, refuse
+from trex.stl.packet_operations import (
+    Offset,
+    STLVmFixChecksumHw,
+    STLVmFixIcmpv6,
+    STLVmFixIpv4,
+    STLVmTrimPktSize,
+    STLVmWrFlowVar,
+    STLVmWrMaskFlowVar,
+)
 from trex.stl.variables import (
     CTRexVmDescBase,
     HasLayout,
@@ -16,15 +25,6 @@ from trex.stl.variables import (
     STLVmTupleGen,
     Value,
     Variable,
-)
-from trex.stl.writes import (
-    Offset,
-    STLVmFixChecksumHw,
-    STLVmFixIcmpv6,
-    STLVmFixIpv4,
-    STLVmTrimPktSize,
-    STLVmWrFlowVar,
-    STLVmWrMaskFlowVar,
 )
 
 

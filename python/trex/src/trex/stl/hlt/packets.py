@@ -14,14 +14,14 @@ from trex.errors import TRexError
 from trex.stl.hlt.arguments import Arguments
 from trex.stl.hlt.sweeps import Sweeps
 from trex.stl.packet_builder import STLPktBuilder
-from trex.stl.variables import STLVmFlowVar
-from trex.stl.vm import STLScVmRaw
-from trex.stl.writes import (
+from trex.stl.packet_operations import (
     STLVmFixIpv4,
     STLVmTrimPktSize,
     STLVmWrFlowVar,
     STLVmWrMaskFlowVar,
 )
+from trex.stl.variables import STLVmFlowVar
+from trex.stl.vm import STLScVmRaw
 
 _TAG_PROTOCOLS = (0x8100, 0x88A8, 0x9100, 0x9200, 0x9300)
 _VLAN_ID_MASK = 0xFFF

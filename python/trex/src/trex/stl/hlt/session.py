@@ -11,7 +11,7 @@ from typing import Any
 from trex.arguments import listify
 from trex.client.multiplier import Multiplier
 from trex.client.profile_id import DEFAULT_PROFILE_ID
-from trex.client.transmission import load_of
+from trex.client.transmission import max_load
 from trex.errors import TRexError
 from trex.stl.client import STLClient
 from trex.stl.hlt.arguments import DEFAULTS
@@ -82,7 +82,7 @@ class CTRexHltApi:
         self.trex_client: STLClient | None = None
         self.verbose = verbose
         #: By port and stream: its arguments, and its IDs at the port.
-        self._streams: dict[int, dict[int, _Made]] = {}
+        self._streams: dict[int, dict[int, _HltStream]] = {}
         self._numbers = itertools.count(1)
 
     # The session.
@@ -241,10 +241,10 @@ class CTRexHltApi:
             raise TRexError("not connected; call connect() first")
         return self.trex_client
 
-    def _of(self, port: int) -> dict[int, _Made]:
+    def _of(self, port: int) -> dict[int, _HltStream]:
         return self._streams.setdefault(port, {})
 
-    def _made(self, port: int, number: int) -> _Made:
+    def _made(self, port: int, number: int) -> _HltStream:
         if number not in self._of(port):
             raise TRexError(f"port {port} has no stream {number}: make it with mode='create'")
         return self._of(port)[number]
@@ -281,12 +281,12 @@ class CTRexHltApi:
             if number in self._of(port):
                 raise TRexError(f"port {port} already has a stream {number}")
             if not arguments.get("flow_stats_id"):
-                self._measure_what_can_be(port, streams)
+                self._disable_uncountable(port, streams)
             handles = listify(client.add_streams(streams, port))
-            self._of(port)[number] = _Made(dict(arguments), handles)
+            self._of(port)[number] = _HltStream(dict(arguments), handles)
         return number
 
-    def _measure_what_can_be(self, port: int, streams: Iterable[STLStream]) -> None:
+    def _disable_uncountable(self, port: int, streams: Iterable[STLStream]) -> None:
         """Removes the counters of unmeasured streams that cannot be counted.
 
         Such a stream overwrites the bytes that would identify its frames.
@@ -294,7 +294,7 @@ class CTRexHltApi:
         terms = self._client().links[port].terms()
         for stream in streams:
             try:
-                load_of({1: stream}, terms, Multiplier(1))
+                max_load({1: stream}, terms, Multiplier(1))
             except TRexError:
                 stream.fields["flow_stats"] = STLFlowStatsInterface.defaults()
 
@@ -308,7 +308,7 @@ class CTRexHltApi:
             self._of(port).clear()
 
 
-class _Made:
+class _HltStream:
     """A stream of a port: its arguments, and its IDs there."""
 
     def __init__(self, arguments: dict[str, Any], handles: list[int]) -> None:

@@ -12,7 +12,7 @@ from trex.client.transmission import asked, native
 from trex.errors import TRexArgumentError
 
 # Longest wait before Python checks for signals.
-_LOOK_S = 0.05
+_POLL_S = 0.05
 # Range of the engine's multipliers, which have nine decimals.
 _FACTOR_MIN, _FACTOR_END = 1e-9, 1 << 32
 # Time for which reports are cached, in seconds.
@@ -68,7 +68,7 @@ class StatefulRun:
         self.load, self.pairs = mult, (len(ports) + 1) // 2
         self.is_visible, self.is_beside_others = is_visible or beside_others, beside_others
         #: Whether its result was recorded.
-        self.is_told = False
+        self.is_recorded = False
         how = {
             "duration": _time(duration),
             "drain_timeout": _time(drain_timeout),
@@ -97,7 +97,7 @@ class StatefulRun:
         #: Start of the flows, by the clock of `time.monotonic`.
         self.started = time.monotonic()
         self._has_begun = False
-        self._look_at_clock()
+        self._update_start_time()
         self._result: dict[str, Any] | None = None
         #: Cached reports: their time, whether they have templates, and their content.
         self._told: tuple[float, bool, dict[str, Any]] = (0.0, False, {})
@@ -106,9 +106,9 @@ class StatefulRun:
         """Returns whether the run is over."""
         return bool(self._run.wait(0))
 
-    def wait(self, seconds: float = _LOOK_S) -> bool:
+    def wait(self, seconds: float = _POLL_S) -> bool:
         """Waits for the end, at most `seconds`. Returns whether it is over."""
-        return bool(self._run.wait(min(seconds, _LOOK_S)))
+        return bool(self._run.wait(min(seconds, _POLL_S)))
 
     def stop(self) -> None:
         """Stops the run at once, whatever is open."""
@@ -146,10 +146,10 @@ class StatefulRun:
         result = self.result()
         if result is not None:
             return float(result["times"]["elapsed_s"])
-        self._look_at_clock()
+        self._update_start_time()
         return max(time.monotonic() - self.started, 0.0)
 
-    def _look_at_clock(self) -> None:
+    def _update_start_time(self) -> None:
         """Determines the start time from the engine's progress, which it updates ten times a
         second.
 
@@ -230,7 +230,7 @@ def times(duration: float, nc: bool, t_duration: float) -> tuple[float | None, f
     return limit, 0.0 if nc else float(t_duration) if t_duration > 0 else None
 
 
-def end_unestablished(run: StatefulRun, seconds: float) -> None:
+def stop_if_unestablished(run: StatefulRun, seconds: float) -> None:
     """Stops a run in which no flow is established within `seconds`."""
     deadline = run.started + seconds
     while time.monotonic() < deadline:

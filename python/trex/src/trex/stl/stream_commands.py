@@ -8,14 +8,14 @@ from typing import Any
 
 from trex import erf_file
 from trex.arguments import listify, validate_type
-from trex.client import cabling
-from trex.client.answers import RC, RC_OK
+from trex.client import port_map
 from trex.client.client import TRexClient
 from trex.client.multiplier import Multiplier
 from trex.client.packet_buffer import with_addresses
 from trex.client.port import Port, Profile
 from trex.client.profile_id import ALL_PROFILES
-from trex.client.transmission import Transmission, load_of
+from trex.client.rc import RC, RC_OK
+from trex.client.transmission import Transmission, max_load
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
@@ -30,7 +30,7 @@ _PUSHED = "pushed"
 _STATES = ("active", "transmitting", "paused", "streams", "all")
 
 
-class Sending(TRexClient):
+class StreamCommands(TRexClient):
     """Commands for streams of ports.
 
     Both clients share them, under the names that distinguish stateless from stateful.
@@ -42,7 +42,7 @@ class Sending(TRexClient):
 
     def _reset_streams(self, ports: Any, restart: bool) -> list[int]:
         """Acquires ports, stops their traffic and removes their streams. Returns their numbers."""
-        self._need_session()
+        self._require_session()
         if restart:
             raise TRexError("restart: not supported; use ip link set INTERFACE down")
         numbers = self._numbers(ports, of_all=True)
@@ -65,7 +65,7 @@ class Sending(TRexClient):
         """Adds a stream, a list of streams or a profile. Returns the IDs, or the ID of a single
         stream.
         """
-        self._need_session()
+        self._require_session()
         if isinstance(streams, STLProfile):
             streams = streams.get_streams()
         streams = listify(streams)
@@ -84,7 +84,7 @@ class Sending(TRexClient):
 
     def remove_streams(self, stream_id_list: Any, ports: Any = None) -> None:
         """Removes streams by ID."""
-        self._need_session()
+        self._require_session()
         numbers = listify(stream_id_list)
         if not numbers:
             raise TRexArgumentError("stream_id_list", stream_id_list, "numbers of streams")
@@ -97,7 +97,7 @@ class Sending(TRexClient):
 
     def remove_all_streams(self, ports: Any = None) -> None:
         """Removes all streams of ports."""
-        self._need_session()
+        self._require_session()
         for _, profile in self._idle_profiles(ports):
             profile.streams.clear()
 
@@ -169,9 +169,9 @@ class Sending(TRexClient):
         total: bool = False,
         core_mask: Any = None,
         synchronized: bool = False,
-        keeps_time: bool = False,
+        keeps_schedule: bool = False,
     ) -> RC:
-        self._need_session()
+        self._require_session()
         validate_type("mult", mult, str)
         validate_type("force", force, bool)
         validate_type("duration", duration, (int, float))
@@ -189,15 +189,15 @@ class Sending(TRexClient):
         for _, profile in profiles:
             if profile.is_active and profile.transmission is not None:
                 profile.transmission.stop()
-        self._reap()
-        self._settle_groups()
+        self._record_results()
+        self._collect_group_counters()
         self._counters.begin(
             stream.get_pg_id() for _, profile in profiles for stream in profile.streams.values()
         )
         started: list[tuple[Port, Profile]] = []
         try:
             for port, profile in profiles:
-                self._launch(port, profile, multiplier, limit, keeps_time)
+                self._start_transmission(port, profile, multiplier, limit, keeps_schedule)
                 started.append((port, profile))
             for _, profile in started:
                 if profile.transmission is not None:
@@ -210,19 +210,19 @@ class Sending(TRexClient):
             raise TRexError(f"cannot start: {error}") from error
         for port, profile in started:
             if profile.transmission is not None:
-                self._note_state(port, profile.transmission, "has started")
+                self._log_state(port, profile.transmission, "has started")
         return RC_OK()
 
     def stop_stl(self, ports: Any = None, rx_delay_ms: int | None = None) -> None:
         """Stops the traffic of ports, and waits for frames in flight."""
-        self._need_session()
+        self._require_session()
         profiles = self._active_profiles() if ports is None else self._profiles(ports)
         for port, profile in profiles:
             if profile.is_active and profile.transmission is not None:
                 profile.transmission.stop()
                 profile.transmission.is_stopped = True
-                self._note_state(port, profile.transmission, "has stopped")
-        self._reap()
+                self._log_state(port, profile.transmission, "has stopped")
+        self._record_results()
 
     def wait_on_traffic_stl(
         self, ports: Any = None, timeout: float | None = None, rx_delay_ms: int | None = None
@@ -231,7 +231,7 @@ class Sending(TRexClient):
 
         Raises `TRexTimeoutError` after `timeout` seconds.
         """
-        self._need_session()
+        self._require_session()
         profiles = self._profiles(ports) if ports is not None else self._active_profiles()
         deadline = None if timeout is None else time.monotonic() + timeout
         for _, profile in profiles:
@@ -239,7 +239,7 @@ class Sending(TRexClient):
             while transmission is not None and not transmission.wait():
                 if timeout is not None and deadline is not None and time.monotonic() > deadline:
                     raise TRexTimeoutError(timeout)
-        self._reap()
+        self._record_results()
 
     def update_stl(
         self, ports: Any = None, mult: str = "1", total: bool = False, force: bool = False
@@ -248,7 +248,7 @@ class Sending(TRexClient):
 
         Raises for more than the line rate, unless `force`.
         """
-        self._need_session()
+        self._require_session()
         validate_type("force", force, bool)
         multiplier = Multiplier.parse(mult, allow_update=True)
         profiles = self._sending(ports)
@@ -259,8 +259,8 @@ class Sending(TRexClient):
             after = transmission.after(multiplier)
             if not force:
                 others = (it for it in port.active if it.transmission is not transmission)
-                load = load_of(transmission.streams, port.terms(), after)[2]
-                self._check_line(port, load + _load_of(others))
+                load = max_load(transmission.streams, port.terms(), after)[2]
+                self._check_line(port, load + _profiles_load(others))
             wanted.append((transmission, after))
         for transmission, after in wanted:
             transmission.update(after)
@@ -272,18 +272,18 @@ class Sending(TRexClient):
 
         Raises if one exceeds the line rate, unless `force`. Latency streams keep their rates.
         """
-        self._need_session()
+        self._require_session()
         validate_type("force", force, bool)
         multiplier = Multiplier.parse(mult)
         chosen, transmission, numbers = self._streams_of(port, stream_ids)
         for number in numbers if not force else ():
             alone = {number: transmission.streams[number]}
-            self._check_line(chosen, load_of(alone, chosen.terms(), multiplier)[2])
+            self._check_line(chosen, max_load(alone, chosen.terms(), multiplier)[2])
         transmission.update(multiplier, numbers)
 
     def pause(self, ports: Any = None) -> None:
         """Pauses the traffic of ports: only continuous streams without a duration."""
-        self._need_session()
+        self._require_session()
         sending = self._sending(ports)
         for port, transmission in sending:
             if transmission.is_paused:
@@ -291,27 +291,27 @@ class Sending(TRexClient):
             _check_pausable(port, transmission)
         for port, transmission in sending:
             transmission.pause()
-            self._note_state(port, transmission, "has paused")
+            self._log_state(port, transmission, "has paused")
 
     def resume(self, ports: Any = None) -> None:
         """Resumes paused traffic."""
-        self._need_session()
+        self._require_session()
         for port, transmission in self._sending(ports):
             if not transmission.is_paused:
                 raise TRexError(f"port {port.number} is not paused")
             transmission.resume()
-            self._note_state(port, transmission, "has resumed")
+            self._log_state(port, transmission, "has resumed")
 
     def pause_streams(self, port: int, stream_ids: Any) -> None:
         """Pauses streams of a port that sends only continuous streams without a duration."""
-        self._need_session()
+        self._require_session()
         chosen, transmission, numbers = self._streams_of(port, stream_ids)
         _check_pausable(chosen, transmission)
         transmission.pause(numbers)
 
     def resume_streams(self, port: int, stream_ids: Any) -> None:
         """Resumes streams of a port."""
-        self._need_session()
+        self._require_session()
         _, transmission, numbers = self._streams_of(port, stream_ids)
         transmission.resume(numbers)
 
@@ -341,11 +341,11 @@ class Sending(TRexClient):
         MAC addresses determine the sides, in an ERF file its interfaces. Late frames leave at once,
         so that the total time stays the sum of the gaps.
         """
-        self._need_session()
+        self._require_session()
         validate_type("pcap_filename", pcap_filename, str)
-        numbers = self._owned(ports)
+        numbers = self._acquired_ports(ports)
         if not force:
-            self._idle(numbers)
+            self._idle_ports(numbers)
         self.stop_stl(numbers)
         sides: dict[int, STLProfile] = {}
         by = "INTERFACE" if is_dual and erf_file.is_erf_at(pcap_filename) else "MAC"
@@ -368,12 +368,12 @@ class Sending(TRexClient):
             neighbour = number ^ 1
             if neighbour in numbers:
                 raise TRexError(f"is_dual: port {neighbour} is the other side of port {number}")
-            self._idle(neighbour)
+            self._idle_ports(neighbour)
             sides[number], sides[neighbour] = loaded
         for number, profile in sides.items():
             self.remove_all_streams(number)
             self.add_streams(profile, number)
-        return self._start(list(sides), force=force, duration=duration, keeps_time=True)
+        return self._start(list(sides), force=force, duration=duration, keeps_schedule=True)
 
     def push_remote(
         self,
@@ -412,28 +412,30 @@ class Sending(TRexClient):
         Bytes get the port's addresses, scapy packets only where they set none, and a `PacketBuffer`
         as its flags say.
         """
-        self._need_session()
+        self._require_session()
         packets = listify(pkts)
         if not packets:
             raise TRexArgumentError("pkts", pkts, "at least one packet")
-        numbers = self._owned(ports)
+        numbers = self._acquired_ports(ports)
         if not force:
-            self._idle(numbers)
+            self._idle_ports(numbers)
         self.stop_stl(numbers)
-        self._settle_groups()
+        self._collect_group_counters()
         for number in numbers:
             port = self.links[number]
             profile = Profile(_PUSHED)
             frames = [with_addresses(packet, port.source, port.destination) for packet in packets]
             profile.streams = dict(enumerate(_chain(frames, ipg_usec), start=1))
             port.profiles[_PUSHED] = profile
-            self._launch(port, profile, Multiplier.parse("1"), None, keeps_time=True)
+            self._start_transmission(
+                port, profile, Multiplier.parse("1"), None, keeps_schedule=True
+            )
         for number in numbers:
             port = self.links[number]
             profile = port.profiles[_PUSHED]
             while profile.transmission is not None and not profile.transmission.wait():
                 pass
-            self._reap()
+            self._record_results()
             port.retire(port.profiles.pop(_PUSHED))
         return RC_OK()
 
@@ -441,13 +443,13 @@ class Sending(TRexClient):
 
     def get_active_pgids(self) -> dict[str, list[int]]:
         """Returns the packet groups of started streams."""
-        self._need_session()
+        self._require_session()
         return self._counters.active_groups()
 
     def get_pgid_stats(self, pgid_list: Any = ()) -> dict[str, Any]:
         """Returns counters and delays of packet groups, by default of all."""
-        self._need_session()
-        self._reap()
+        self._require_session()
+        self._record_results()
         return {**self._counters.groups(listify(pgid_list) or None), "ver_id": {}}
 
     def clear_pgid_stats(
@@ -460,12 +462,12 @@ class Sending(TRexClient):
         self, ports: Any = None, read_delay: float = 0.3, send_pkts: int = 3
     ) -> dict[str, Any]:
         """Returns which ports are connected to each other."""
-        self._need_session()
+        self._require_session()
         numbers = self._numbers(ports, of_all=True)
         for number in numbers:
             if self.links[number].is_active:
                 raise TRexError(f"port {number} is sending; stop it first")
-        return cabling.connections([self.links[number] for number in numbers], send_pkts)
+        return port_map.connections([self.links[number] for number in numbers], send_pkts)
 
     # Internal methods.
 
@@ -498,7 +500,7 @@ class Sending(TRexClient):
                         "leaves it to the port: set_l2_mode() gives it one"
                     )
         try:
-            load = load_of(profile.streams, port.terms(), multiplier)[2]
+            load = max_load(profile.streams, port.terms(), multiplier)[2]
         except TRexError as error:
             raise TRexError(f"{name}: streams{error}") from error
         self._check_groups(port, profile)
@@ -513,7 +515,7 @@ class Sending(TRexClient):
             raise TRexError(
                 f"{name} ({port.interface}) has no carrier; connect it or pass force=True"
             )
-        self._check_line(port, load + _load_of(port.active))
+        self._check_line(port, load + _profiles_load(port.active))
 
     def _check_line(self, port: Port, load: float) -> None:
         """Raises if a load, in bits per second at layer 1, exceeds the port's line rate."""
@@ -537,16 +539,16 @@ class Sending(TRexClient):
                     "is sending: give the streams others"
                 )
 
-    def _launch(
+    def _start_transmission(
         self,
         port: Port,
         profile: Profile,
         multiplier: Multiplier,
         limit: float | None,
-        keeps_time: bool = False,
+        keeps_schedule: bool = False,
     ) -> None:
         receiver = self._receiver(port)
-        if receiver is not None and not self._is_sent_to(receiver):
+        if receiver is not None and not self._has_sender(receiver):
             receiver.begin_receiving()
         transmission = Transmission(
             profile.streams,
@@ -555,8 +557,8 @@ class Sending(TRexClient):
             port.interface,
             None if receiver is None else (receiver.number, receiver.interface),
             limit,
-            self._is_captured(port.number),
-            keeps_time,
+            self._captures_tx(port.number),
+            keeps_schedule,
         )
         port.begin(profile, transmission)
 
@@ -570,13 +572,13 @@ class Sending(TRexClient):
         number = others[0] if len(others) == 1 else port.number ^ 1
         other = self.links.get(number)
         # In service mode or with a capture, received frames go to the kernel.
-        is_heard = other is not None and (other.is_service or self._is_listened_at(number))
+        is_heard = other is not None and (other.is_service or self._captures_rx(number))
         return None if is_heard else other
 
-    def _is_sent_to(self, receiver: Port) -> bool:
+    def _has_sender(self, receiver: Port) -> bool:
         """Returns whether traffic to a port is running or has unrecorded results."""
         transmissions = [it for port in self.links.values() for it in port.transmissions()]
-        return any(it.receiver == receiver.number and not it.is_told for it in transmissions)
+        return any(it.receiver == receiver.number and not it.is_recorded for it in transmissions)
 
     def _idle_profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
         profiles = self._profiles(ports)
@@ -614,19 +616,19 @@ class Sending(TRexClient):
                 raise TRexArgumentError("stream_ids", number, f"numbers of streams: {known}")
         return chosen, transmission, numbers
 
-    def _reap(self) -> None:
+    def _record_results(self) -> None:
         for port in self.links.values():
             for transmission in port.transmissions():
-                if transmission.is_told or not transmission.is_done():
+                if transmission.is_recorded or not transmission.is_done():
                     continue
-                transmission.is_told = True
+                transmission.is_recorded = True
                 self._count_received(transmission)
                 for warning in _warnings(transmission):
                     self._note(f"port {port.number}: {warning}", "warning")
                 if not transmission.is_stopped:
-                    self._note_state(port, transmission, "job done")
+                    self._log_state(port, transmission, "job done")
 
-    def _note_state(self, port: Port, transmission: Transmission, what: str) -> None:
+    def _log_state(self, port: Port, transmission: Transmission, what: str) -> None:
         """Records the state of a profile in TRex's words, which scripts wait for."""
         profiles = (it for it in port.profiles.values() if it.transmission is transmission)
         for profile in profiles:
@@ -641,12 +643,12 @@ class Sending(TRexClient):
             return
         for port in report["ports"]:
             if port["rx"]:
-                receiver.note_received(port["rx"]["packets"], port["rx"]["bytes"])
-        if not self._is_sent_to(receiver):
+                receiver.record_received(port["rx"]["packets"], port["rx"]["bytes"])
+        if not self._has_sender(receiver):
             receiver.end_receiving()
 
 
-def _load_of(profiles: Iterable[Profile]) -> float:
+def _profiles_load(profiles: Iterable[Profile]) -> float:
     """Returns the maximum load of profiles in bits per second at layer 1."""
     transmissions = (profile.transmission for profile in profiles)
     return float(sum(it.load()[2] for it in transmissions if it is not None))
@@ -677,7 +679,7 @@ def _warnings(transmission: Transmission) -> Iterable[str]:
         yield f"the interface refused {failed:,} frames"
     errors = [flow["rate_error_ppm"] for flow in report["flows"]]
     slowest = min((error for error in errors if error is not None), default=0)
-    if transmission.is_steady and slowest < -_RATE_ERROR_PPM_MAX:
+    if transmission.has_initial_rates and slowest < -_RATE_ERROR_PPM_MAX:
         yield f"the rate was {-slowest / 1e4:.1f} % below the target"
 
 

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Protocol
 
 # Longest wait before Python checks for signals.
-_LOOK_S = 0.05
+_POLL_S = 0.05
 # Interval of progress callbacks.
-_TELL_S = 0.1
+_PROGRESS_S = 0.1
 
 
-class _Going(Protocol):
+class _Run(Protocol):
     def wait(self, timeout_s: float | None = None) -> bool: ...
     def stop(self) -> None: ...
 
 
-def wait_for_end(going: _Going, timeout: float | None, tell: Callable[[], object] | None) -> bool:
+def wait_for_end(going: _Run, timeout: float | None, tell: Callable[[], object] | None) -> bool:
     """Waits for the end of a run. Returns whether Ctrl-C stopped it.
 
     :param timeout: seconds; raises `TimeoutError` after that time
@@ -24,11 +24,11 @@ def wait_for_end(going: _Going, timeout: float | None, tell: Callable[[], object
     """
     waited = told = 0.0
     try:
-        while not going.wait(_LOOK_S):
-            waited += _LOOK_S
+        while not going.wait(_POLL_S):
+            waited += _POLL_S
             if timeout is not None and waited >= timeout:
                 raise TimeoutError(f"the run has not ended after {timeout} s")
-            if tell is not None and waited - told >= _TELL_S:
+            if tell is not None and waited - told >= _PROGRESS_S:
                 told = waited
                 tell()
     except KeyboardInterrupt:

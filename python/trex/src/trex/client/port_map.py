@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from trex.client.port import Port
-from trex.client.transmission import asked, how_to_send, native
+from trex.client.transmission import asked, native, send_options
 
 # For experiments (RFC 3692 section 2.1); hosts ignore it.
 _ETHER_TYPE = 0x88B5
@@ -50,7 +50,7 @@ def _heard(port: Port, ports: list[Port], send_pkts: int) -> int | None:
     }
     named = [{"name": str(it.number), "location": it.interface} for it in [port, *others]]
     plan = json.dumps({"ports": named, "flows": [flow]})
-    run = asked(native().Run, plan, "", {}, how_to_send())
+    run = asked(native().Run, plan, "", {}, send_options())
     while not run.wait(0.05):
         time.sleep(0)
     (report,) = json.loads(asked(run.result))["flows"]

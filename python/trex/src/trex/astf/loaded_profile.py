@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from trex.addresses import ip2int
-from trex.astf.counters import SECTIONS, Counts, counts_of
-from trex.astf.running import StatefulRun
+from trex.astf.counters import SECTIONS, Counts, total_counts
+from trex.astf.stateful_run import StatefulRun
 from trex.client.counters import Rates
 from trex.errors import TRexError
 
@@ -23,7 +23,7 @@ STATE_NAMES = (
 )
 
 
-class Asked(NamedTuple):
+class TargetLoad(NamedTuple):
     """Target rate and pool sizes of a profile."""
 
     flows_per_second: float
@@ -41,13 +41,13 @@ class Profile:
         self.run: StatefulRun | None = None
         self.base: dict[str, Counts] = {}
         #: Base of the sum of all profiles, which is cleared separately.
-        self.base_of_sum: dict[str, Counts] = {}
+        self.sum_base: dict[str, Counts] = {}
         self.rates = Rates()
         self._cps_and_pools: tuple[float, dict[str, int]] = (0.0, dict.fromkeys(SECTIONS, 0))
 
     def begin(self, run: StatefulRun) -> None:
         """Marks the profile as started and clears its counters."""
-        self.run, self.base, self.base_of_sum, self.rates = run, {}, {}, Rates()
+        self.run, self.base, self.sum_base, self.rates = run, {}, {}, Rates()
         self._cps_and_pools = self._read_cps_and_pools()
 
     @property
@@ -97,18 +97,18 @@ class Profile:
             ) from error
         return (client[0], server[0]), (client[1], server[1])
 
-    def asked(self) -> Asked:
+    def asked(self) -> TargetLoad:
         """Returns the target flows per second and the sizes of the pools on all ports."""
         run = self.run
         if run is None:
-            return Asked(0.0, 0, 0)
+            return TargetLoad(0.0, 0, 0)
         names = run.ports()
         pairs = {side: sum(it.startswith(f"{side}s") for it in names) for side in SECTIONS}
         cps, sizes = self._cps_and_pools
         # Each pair of ports has a share of the flows, and its own addresses.
         share = pairs["client"] / max(run.pairs, 1)
         clients, servers = (pairs[side] * sizes[side] for side in SECTIONS)
-        return Asked(cps * run.load * share, clients, servers)
+        return TargetLoad(cps * run.load * share, clients, servers)
 
     def _read_cps_and_pools(self) -> tuple[float, dict[str, int]]:
         """Returns the flows per second of the templates, and the sizes of each side's pools."""
@@ -132,7 +132,7 @@ class Profile:
         """Returns the counters of each section since the start."""
         ports = {} if self.run is None else self.run.ports()
         return {
-            side: counts_of(
+            side: total_counts(
                 (
                     {"side": side, **port["connections"]}
                     for name, port in ports.items()
@@ -151,15 +151,15 @@ class Profile:
             templates.setdefault((template["group"], template["side"]), []).append(template)
         is_over = not self.is_running
         return {
-            (group, side): counts_of(templates.get((group, side), []), is_over)
+            (group, side): total_counts(templates.get((group, side), []), is_over)
             for group in self.groups
             for side in SECTIONS
         }
 
 
-def sum_of(counts: Iterable[dict[str, Counts]]) -> dict[str, Counts]:
+def sum_counts(counts: Iterable[dict[str, Counts]]) -> dict[str, Counts]:
     """Returns the sums of counters by section."""
-    sums: dict[str, Counts] = {side: counts_of([], False) for side in SECTIONS}
+    sums: dict[str, Counts] = {side: total_counts([], False) for side in SECTIONS}
     for sections in counts:
         for side, values in sections.items():
             for name, value in values.items():

@@ -85,7 +85,7 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-class Words(_Parser):
+class LineParser(_Parser):
     """Argument parser of a command, with the name and docstring of its method."""
 
     def __init__(self, method: Any) -> None:

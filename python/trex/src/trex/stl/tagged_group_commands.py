@@ -6,7 +6,7 @@ from typing import Any
 
 from trex.arguments import validate_type
 from trex.client.session import Session
-from trex.client.tagged import UNKNOWN, UNTAGGED, TaggedGroups, TagTable
+from trex.client.tagged_groups import UNKNOWN, UNTAGGED, TaggedGroups, TagTable
 from trex.errors import TRexArgumentError, TRexError
 
 _NOT_ENABLED = "tagged packet groups are not enabled; call enable_tpg() first"
@@ -25,18 +25,18 @@ class TaggedGroupCommands(Session):
         :param tags: known tags, numbered from 0; see `STLTaggedPktGroupTagConf`
         :param rx_ports: receiving ports; default: all acquired ports
         """
-        self._need_session()
+        self._require_session()
         validate_type("num_tpgids", num_tpgids, int)
         if self._tagged is not None:
             raise TRexError("tagged packet groups are enabled already; call disable_tpg() first")
         table = TagTable(tags)
-        rx_ports = self._owned(rx_ports)
+        rx_ports = self._acquired_ports(rx_ports)
         acquired = self.get_acquired_ports()
         self._tagged = TaggedGroups(self.links, acquired, rx_ports, num_tpgids, table)
 
     def disable_tpg(self, username: str | None = None, surpress_log: bool = False) -> None:
         """Stops counting and deletes the groups."""
-        self._need_session()
+        self._require_session()
         if self._tagged is None or username not in (None, self._username):
             raise TRexError(_NOT_ENABLED)
         self._tagged = None
@@ -50,7 +50,7 @@ class TaggedGroupCommands(Session):
         self, username: str | None = None, port: int | None = None
     ) -> dict[str, Any]:
         """Returns whether groups are counted, and at which ports."""
-        self._need_session()
+        self._require_session()
         tagged = self._tagged_of(username, port)
         if tagged is None:
             data = {"acquired_ports": [], "rx_ports": [], "username": "-"}
@@ -71,7 +71,7 @@ class TaggedGroupCommands(Session):
 
         :param clear: reset the counters of the changed tags
         """
-        self._need_session()
+        self._require_session()
         if self._tagged is None:
             raise TRexError(_NOT_ENABLED)
         self._tagged.update(new_tags, clear)
@@ -84,7 +84,7 @@ class TaggedGroupCommands(Session):
         port: int | None = None,
     ) -> list[dict[str, Any] | None]:
         """Returns the tags from `min_tag` to before `max_tag`; None for removed ones."""
-        self._need_session()
+        self._require_session()
         tagged = self._tagged_of(username, port)
         if tagged is None:
             raise TRexError(_NOT_ENABLED)
@@ -144,7 +144,7 @@ class TaggedGroupCommands(Session):
             if any(tag not in range(len(tagged.table)) for tag in tags):
                 raise TRexArgumentError("tag_list", tags, f"0 to {len(tagged.table) - 1}")
         tagged.settle(tpgid)
-        tagged.clear_arrived(port, tpgid, [*tags, *extra])
+        tagged.clear_received(port, tpgid, [*tags, *extra])
 
     def get_tpg_tx_stats(self, port: int, tpgid: int) -> dict[str, Any]:
         """Returns the sent counters of a group at a port."""
@@ -170,11 +170,11 @@ class TaggedGroupCommands(Session):
         tagged.settle()
         tagged.clear_unknown(port)
 
-    def _settle_groups(self) -> None:
+    def _collect_group_counters(self) -> None:
         if self._tagged is not None:
             self._tagged.settle()
 
-    def _forget_groups(self) -> None:
+    def _discard_groups(self) -> None:
         self._tagged = None
 
     def _tagged_of(self, username: str | None, port: int | None) -> TaggedGroups | None:
@@ -188,7 +188,7 @@ class TaggedGroupCommands(Session):
 
     def _counting(self, port: int, tpgid: int) -> TaggedGroups:
         """Returns the groups for a sending port."""
-        self._need_session()
+        self._require_session()
         tagged = self._tagged_of(None, port)
         if tagged is None:
             raise TRexError(_NOT_ENABLED)

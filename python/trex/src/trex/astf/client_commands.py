@@ -1,4 +1,4 @@
-"""Switching and queries of single clients."""
+"""ClientCommands and queries of single clients."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, Union
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
 from trex.arguments import validate_type
-from trex.astf.tunnelling import Tunnelling
-from trex.client.answers import RC, RC_OK
+from trex.astf.tunnel_commands import TunnelCommands
+from trex.client.rc import RC, RC_OK
 from trex.errors import TRexArgumentError
 
 #: An IPv4 address as an integer or as text.
 Client = Union[int, str]
 
 # Maximum number of clients in a query.
-_ASKED_MAX = 1 << 20
+_CLIENTS_MAX = 1 << 20
 _LAST = 0xFFFFFFFF
 
 
-class Switching(Tunnelling):
+class ClientCommands(TunnelCommands):
     """Commands for single clients by IPv4 address.
 
     Over IPv6, as in TRex, it is the last 32 bits of an address.
@@ -58,7 +58,7 @@ class Switching(Tunnelling):
 
     def _switch(self, ranges: list[tuple[int, int]], is_enable: bool) -> RC:
         validate_type("is_enable", is_enable, bool)
-        self._need_session()
+        self._require_session()
         named = [(int2ip(first), int2ip(last)) for first, last in ranges]
         runs = self._running()
         if not runs:
@@ -68,7 +68,7 @@ class Switching(Tunnelling):
         return RC_OK({})
 
     def _told(self, numbers: list[int]) -> RC:
-        self._need_session()
+        self._require_session()
         addresses, has_tunnel = [int2ip(number) for number in numbers], self._tunnelled()
         found: dict[str, dict[str, Any]] = {str(it): {"Found": 0} for it in numbers}
         for run in self._running():
@@ -97,8 +97,8 @@ def _numbers(clients: Iterable[Client]) -> set[int]:
 
 
 def _check_count(count: int) -> None:
-    if count > _ASKED_MAX:
-        raise TRexArgumentError("clients", count, f"at most {_ASKED_MAX} at a time")
+    if count > _CLIENTS_MAX:
+        raise TRexArgumentError("clients", count, f"at most {_CLIENTS_MAX} at a time")
 
 
 def _range(start: Client, end: Client) -> tuple[int, int]:

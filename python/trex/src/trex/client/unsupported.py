@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from trex.errors import TRexAbsentError
 
 
-class Absent:
+class Unsupported:
     """An attribute that raises `TRexAbsentError` with the replacement to use."""
 
     def __init__(self, instead: str) -> None:

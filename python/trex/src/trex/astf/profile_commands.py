@@ -1,4 +1,4 @@
-"""Profiles by ID: load, remove and query."""
+"""ProfileCommands by ID: load, remove and query."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any, Union
 
 from trex.arguments import listify, validate_type
-from trex.astf.loaded import STATE_NAMES, Profile
+from trex.astf.loaded_profile import STATE_NAMES, Profile
 from trex.astf.profile import ASTFProfile, ASTFProfileLight
-from trex.astf.running import StatefulRun
+from trex.astf.stateful_run import StatefulRun
 from trex.client.session import Session
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.tunables import by_name
@@ -17,14 +17,14 @@ from trex.tunables import by_name
 DEFAULT_PROFILE_ID = "_"
 ALL_PROFILE_ID = "*"
 # Interval of checks for a state.
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _OR_LINE = ", or a list of the words of its command line, ['--size', '3']"
 
 #: Profile IDs, in a list or in a text.
 Pids = Union[str, list[str]]
 
 
-class Profiles(Session):
+class ProfileCommands(Session):
     """Commands for profiles, and the known profiles."""
 
     STATE_IDLE, STATE_ASTF_LOADED, STATE_ASTF_PARSE, STATE_ASTF_BUILD = range(4)
@@ -48,7 +48,7 @@ class Profiles(Session):
 
         `tunables` are keyword arguments of the profile, or a list of command-line arguments.
         """
-        self._need_session()
+        self._require_session()
         validate_type("pid_input", pid_input, str)
         if pid_input.split() != [pid_input] or pid_input == ALL_PROFILE_ID:
             raise TRexArgumentError("pid_input", pid_input, "one word, other than *")
@@ -76,18 +76,18 @@ class Profiles(Session):
 
     def clear_profile(self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
         """Removes profiles, except running ones."""
-        self._need_session()
+        self._require_session()
         for profile in self._chosen(pid_input):
             if profile.is_running:
                 self._note(f"profile {profile.pid} is running, and stays", "warning")
                 continue
-            self._reap()
+            self._record_results()
             del self._profiles_by_id[profile.pid]
         self._profiles_by_id.setdefault(DEFAULT_PROFILE_ID, Profile(DEFAULT_PROFILE_ID))
 
     def get_profiles(self, profiles_in_ports: bool = False) -> list[Any]:
         """Returns the IDs of all profiles, with `profiles_in_ports` also those of streams."""
-        self._need_session()
+        self._require_session()
         found: list[Any] = list(self._profiles_by_id)
         if profiles_in_ports:
             found.append({number: list(port.profiles) for number, port in self.links.items()})
@@ -115,18 +115,18 @@ class Profiles(Session):
         Raises `TRexTimeoutError` after `timeout` seconds, and `TRexError` for a state that never
         occurs.
         """
-        self._need_session()
+        self._require_session()
         profile = self._one(profile_id)
-        _check_lasting([wait_state])
+        _check_reachable([wait_state])
         deadline = None if timeout is None else time.monotonic() + timeout
         while profile.state != wait_state:
             if timeout is not None and deadline is not None and time.monotonic() > deadline:
                 raise TRexTimeoutError(timeout)
             if profile.run is not None and profile.is_running:
-                profile.run.wait(_LOOK_S)
+                profile.run.wait(_POLL_S)
             else:
                 # Only another thread can start it meanwhile.
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
 
     def wait_for_steady(self, profile_id: str | None = None) -> int:
         """Returns the state of a profile, or of all. Transient states never occur."""
@@ -137,7 +137,7 @@ class Profiles(Session):
 
         Commands are complete when they return.
         """
-        self._need_session()
+        self._require_session()
         if profile_id is not None:
             self._one(profile_id)
         raise TRexError(
@@ -147,15 +147,15 @@ class Profiles(Session):
 
     def check_states(self, ok_states: Iterable[int]) -> None:
         """Waits until `state` is one of these. Raises `TRexError` if none of them can occur."""
-        self._need_session()
-        wanted = _check_lasting(ok_states)
+        self._require_session()
+        wanted = _check_reachable(ok_states)
         while self.state not in wanted:
             runs = self._running()
             if runs:
-                runs[0].wait(_LOOK_S)
+                runs[0].wait(_POLL_S)
             else:
                 # Only another thread can load or start a profile meanwhile.
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
 
     def apply_port_states(self) -> int:
         """Returns the state of ports as TRex's number. It needs no update."""
@@ -177,7 +177,7 @@ class Profiles(Session):
         return chosen[0]
 
     def _chosen(self, pid_input: Pids, start: bool = False) -> list[Profile]:
-        names = names_of(pid_input)
+        names = parse_profile_ids(pid_input)
         if ALL_PROFILE_ID in names:
             if start:
                 raise TRexArgumentError("pid_input", pid_input, "identifiers to start, by name")
@@ -194,7 +194,7 @@ class Profiles(Session):
         return [it.run for it in profiles if it.is_running and it.run is not None]
 
 
-def names_of(pid_input: Pids) -> list[str]:
+def parse_profile_ids(pid_input: Pids) -> list[str]:
     """Returns the given profile IDs. Raises `TRexArgumentError` if there are none."""
     names = pid_input.split() if isinstance(pid_input, str) else pid_input
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -203,10 +203,14 @@ def names_of(pid_input: Pids) -> list[str]:
     return names
 
 
-def _check_lasting(states: Iterable[int]) -> set[int]:
+def _check_reachable(states: Iterable[int]) -> set[int]:
     """Returns the states. Raises `TRexError` if none of them can occur."""
     wanted = set(listify(states) if isinstance(states, int) else states)
-    lasting = {Profiles.STATE_IDLE, Profiles.STATE_ASTF_LOADED, Profiles.STATE_TX}
+    lasting = {
+        ProfileCommands.STATE_IDLE,
+        ProfileCommands.STATE_ASTF_LOADED,
+        ProfileCommands.STATE_TX,
+    }
     if not wanted & lasting:
         raise TRexError(
             f"states {sorted(wanted)}: no profile is ever in them: wait for STATE_IDLE, "

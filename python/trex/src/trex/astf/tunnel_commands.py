@@ -11,9 +11,9 @@ from trex.addresses import int2ip, ip2int
 from trex.arguments import validate_type
 from trex.astf import tunnels_topo
 from trex.astf.counters import SECTIONS
-from trex.astf.loaded import Profile
-from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
-from trex.astf.running import Tunnels
+from trex.astf.loaded_profile import Profile
+from trex.astf.profile_commands import DEFAULT_PROFILE_ID, ProfileCommands
+from trex.astf.stateful_run import Tunnels
 from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_number, check_type
 from trex.errors import TRexError
 from trex.tunables import by_name
@@ -59,7 +59,7 @@ class Tunnel:
         self.version = version
 
 
-class Tunnelling(Profiles):
+class TunnelCommands(ProfileCommands):
     """Commands for tunnels."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -73,9 +73,9 @@ class Tunnelling(Profiles):
     def tunnels_topo_load(self, topology: Any, tunables: Any = None) -> None:
         """Loads tunnels: a `TunnelsTopo`, or a file in Python (`get_topo()`), JSON or YAML.
 
-        Profiles that start later use them, if `activate_tunnel` has activated tunnels.
+        ProfileCommands that start later use them, if `activate_tunnel` has activated tunnels.
         """
-        self._need_session()
+        self._require_session()
         if not self.tunnels_topo.is_empty():
             raise TRexError("Tunnels topology is already loaded, clear it first")
         loaded = tunnels_topo.load(topology, by_name(tunables))
@@ -86,12 +86,12 @@ class Tunnelling(Profiles):
 
     def tunnels_topo_clear(self) -> None:
         """Removes the loaded tunnels."""
-        self._need_session()
+        self._require_session()
         self.tunnels_topo = TunnelsTopo(self)
 
     def tunnels_topo_show(self) -> None:
         """Prints the loaded tunnels."""
-        self._need_session()
+        self._require_session()
         if self.tunnels_topo.is_empty():
             print("there are no tunnels")
             return
@@ -105,7 +105,7 @@ class Tunnelling(Profiles):
         self, client_list: Mapping[int, Tunnel], tunnel_type: int
     ) -> None:
         """Sets the tunnels of clients, by address as an integer; also during a run."""
-        self._need_session()
+        self._require_session()
         check_type(tunnel_type)
         if not self._has_tunnels:
             raise TRexError("tunnels are off; call activate_tunnel() first")
@@ -122,7 +122,7 @@ class Tunnelling(Profiles):
 
     def is_tunnel_supported(self, tunnel_type: int = 1) -> dict[str, Any]:
         """Returns whether a type of tunnel is supported: only GTP-U, 1."""
-        self._need_session()
+        self._require_session()
         try:
             check_type(tunnel_type)
         except TRexError as error:
@@ -137,7 +137,7 @@ class Tunnelling(Profiles):
         With `loopback`, servers use the tunnels too, in the other direction, for two ports on one
         cable. Deactivation removes the records of single clients.
         """
-        self._need_session()
+        self._require_session()
         check_type(tunnel_type)
         validate_type("activate", activate, bool)
         validate_type("loopback", loopback, bool)
@@ -152,7 +152,7 @@ class Tunnelling(Profiles):
         self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> dict[str, dict[str, int]]:
         """Returns the counters of tunnels since the start of a profile or the last clear."""
-        self._need_session()
+        self._require_session()
         found: dict[str, dict[str, int]] = {side: {} for side in SECTIONS}
         for pid, counts in self._dynamic(pid_input, is_sum).items():
             base = self._dynamic_base.get(pid, {})
@@ -183,7 +183,7 @@ class Tunnelling(Profiles):
         self, pid_input: str | None = None, clear_all: bool = False
     ) -> None:
         """Clears the counters of a profile or of all."""
-        self._need_session()
+        self._require_session()
         counts = self._dynamic(pid_input or DEFAULT_PROFILE_ID, clear_all or pid_input is None)
         self._dynamic_base.update(counts)
 

@@ -11,7 +11,7 @@ from trex.client.session import Session
 from trex.errors import TRexArgumentError, TRexError
 
 
-class Capturing(Session):
+class CaptureCommands(Session):
     """Captures by ID."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -38,13 +38,13 @@ class Capturing(Session):
         :param bpf_filter: tcpdump expression
         :returns: ID and start time of the capture
         """
-        self._need_session()
+        self._require_session()
         validate_type("limit", limit, int)
         if endpoint:
             raise TRexError(
                 "endpoint: not supported; fetch the capture, or write it with stop_capture()"
             )
-        rx, tx = (self._owned([] if it is None else it) for it in (rx_ports, tx_ports))
+        rx, tx = (self._acquired_ports([] if it is None else it) for it in (rx_ports, tx_ports))
         if not rx and not tx:
             raise TRexError("start_capture: expected at least one port in tx_ports or rx_ports")
         self._check_capture(rx, tx)
@@ -110,16 +110,16 @@ class Capturing(Session):
                     f"{what} sends past the kernel's taps; stop it and start it after the capture"
                 )
 
-    def _is_captured(self, port: int) -> bool:
+    def _captures_tx(self, port: int) -> bool:
         """Returns whether a capture takes the sent frames of a port."""
         return any(port in capture.tx_ports for capture in self._captures.values())
 
-    def _is_listened_at(self, port: int) -> bool:
+    def _captures_rx(self, port: int) -> bool:
         """Returns whether a capture takes the received frames of a port."""
         return any(port in capture.rx_ports for capture in self._captures.values())
 
     def _capture(self, number: int) -> Capture:
-        self._need_session()
+        self._require_session()
         if number not in self._captures:
             known = ", ".join(map(str, self._captures)) or "none"
             raise TRexArgumentError("capture_id", number, known)

@@ -15,7 +15,7 @@ from trex.errors import TRexArgumentError, TRexError
 _IPV4_MASK = 0xFFFFFFFF
 
 
-class Delays(Session):
+class LatencyCommands(Session):
     """Commands for latency traffic."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -40,7 +40,7 @@ class Delays(Session):
         :param dual_ipv4: address offset for each further pair of ports
         :param port_ipv4_offset_s: the offset for odd ports, if it differs
         """
-        self._need_session()
+        self._require_session()
         bits("ports_mask", ports_mask)
         rate = latency_rate("mult", mult)
         offsets = (dual_ipv4, port_ipv4_offset_s or dual_ipv4)
@@ -48,14 +48,14 @@ class Delays(Session):
 
     def update_latency(self, mult: float = 1) -> None:
         """Changes the rate, in packets per second of each port."""
-        self._need_session()
+        self._require_session()
         if self._latency is None or not self._latency.is_active:
             raise TRexError("no latency traffic is running; call start_latency() first")
         self._latency.set_rate(latency_rate("mult", mult))
 
     def stop_latency(self) -> None:
         """Stops latency traffic. The measurements remain."""
-        self._need_session()
+        self._require_session()
         if self._latency is not None:
             self._latency.stop()
 
@@ -65,7 +65,7 @@ class Delays(Session):
         `hist` has one-way delays in microseconds, from the send call to the kernel's receive
         timestamp. `stats` has counters and `m_jitter` (RFC 3550).
         """
-        self._need_session()
+        self._require_session()
         return {} if self._latency is None else self._latency.told()
 
     # Internal methods.
@@ -81,7 +81,7 @@ class Delays(Session):
         check_latency_addresses(addresses, offsets)
         ends: list[LatencyPort] = []
         sending = self._check_latency(mask)
-        for number in self._owned(sorted({end for it in sending for end in (it, it ^ 1)})):
+        for number in self._acquired_ports(sorted({end for it in sending for end in (it, it ^ 1)})):
             port = self.links[number]
             own, other = (
                 socket.inet_aton(
@@ -113,8 +113,8 @@ class Delays(Session):
             raise TRexError(f"ports_mask {mask:#x} has no bit of a port that has another: {paired}")
         return found
 
-    def _reap(self) -> None:
-        super()._reap()
+    def _record_results(self) -> None:
+        super()._record_results()
         if self._latency is not None and self._latency.failure is not None:
             self._note(f"latency traffic has ended: {self._latency.failure}", "warning")
             self._latency.failure = None

@@ -21,7 +21,7 @@ _VLANS = range(1, 4095)
 _COUNTERS = ("pkts", "bytes", "seq_err", "seq_err_too_big", "seq_err_too_small", "dup", "ooo")
 _ZERO: tuple[int, ...] = (0,) * len(_COUNTERS)
 # Counters of frames with an unknown tag. Their order is not defined.
-_OF_UNKNOWN = _COUNTERS[:2]
+_UNKNOWN_COUNTERS = _COUNTERS[:2]
 
 
 class TagTable:
@@ -134,7 +134,7 @@ class TaggedGroups:
         """Returns the received counters of a group at a port by tag."""
         counts = self._arrived.get((port, group), {}).get(tag, _ZERO)
         named = dict(zip(_COUNTERS, counts))
-        return {name: named[name] for name in _OF_UNKNOWN} if tag == UNKNOWN else named
+        return {name: named[name] for name in _UNKNOWN_COUNTERS} if tag == UNKNOWN else named
 
     def sections(
         self, port: int, group: int, tags: tuple[int, int], most: int
@@ -154,7 +154,7 @@ class TaggedGroups:
             first = behind
         return found, first
 
-    def clear_arrived(self, port: int, group: int, tags: Iterable[int | str]) -> None:
+    def clear_received(self, port: int, group: int, tags: Iterable[int | str]) -> None:
         """Clears received counters of a group at a port."""
         counts = self._arrived.get((port, group), {})
         for tag in tags:

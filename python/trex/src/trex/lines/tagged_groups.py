@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from trex.errors import TRexError
+from trex.lines.parser import HELP, LineParser, command
 from trex.lines.tables import table
-from trex.lines.words import HELP, Words, command
 from trex.stl.tags import STLTaggedPktGroupTagConf
 
 _STATUS = {
@@ -36,7 +36,7 @@ class TaggedLines:
     @command("tpg_enable")
     def tpg_enable(self: Any, line: str) -> None:
         """Starts to count groups by the tags in a file."""
-        words = Words(self.tpg_enable)
+        words = LineParser(self.tpg_enable)
         words.add_argument(
             "-p",
             "--ports",
@@ -63,13 +63,13 @@ class TaggedLines:
     @command("tpg_disable")
     def tpg_disable(self: Any, line: str) -> None:
         """Stops counting groups and deletes their counters."""
-        if Words(self.tpg_disable).of(line) is not None:
+        if LineParser(self.tpg_disable).of(line) is not None:
             self.disable_tpg()
 
     @command("tpg_status")
     def show_tpg_status(self: Any, line: str) -> None:
         """Prints whether groups are counted, and at which ports."""
-        words = Words(self.show_tpg_status)
+        words = LineParser(self.show_tpg_status)
         _add_owner(words)
         given = words.of(line)
         if given is None:
@@ -83,7 +83,7 @@ class TaggedLines:
     @command("tpg_update")
     def tpg_update(self: Any, line: str) -> None:
         """Changes a tag."""
-        words = Words(self.tpg_update)
+        words = LineParser(self.tpg_update)
         words.add_argument(
             "--type",
             dest="kind",
@@ -112,7 +112,7 @@ class TaggedLines:
     @command("tpg_tags")
     def show_tpg_tags(self: Any, line: str) -> None:
         """Prints the tags by number."""
-        words = Words(self.show_tpg_tags)
+        words = LineParser(self.show_tpg_tags)
         _add_owner(words)
         _add_tags(words)
         given = words.of(line)
@@ -129,7 +129,7 @@ class TaggedLines:
     @command("tpg_stats")
     def show_tpg_stats(self: Any, line: str) -> None:
         """Prints the received counters of a group at a port, by tag."""
-        words = Words(self.show_tpg_stats)
+        words = LineParser(self.show_tpg_stats)
         _add_group(words)
         _add_tags(words, is_required=True)
         _add_extra(words)
@@ -150,7 +150,7 @@ class TaggedLines:
     @command("tpg_clear_stats")
     def tpg_clear_stats(self: Any, line: str) -> None:
         """Resets the received counters of a group."""
-        words = Words(self.tpg_clear_stats)
+        words = LineParser(self.tpg_clear_stats)
         _add_group(words)
         _add_tags(words)
         words.add_argument(
@@ -166,7 +166,7 @@ class TaggedLines:
     @command("tpg_tx_stats")
     def show_tpg_tx_stats(self: Any, line: str) -> None:
         """Prints the sent counters of a group at a port."""
-        words = Words(self.show_tpg_tx_stats)
+        words = LineParser(self.show_tpg_tx_stats)
         _add_group(words)
         given = words.of(line)
         if given is None:
@@ -179,7 +179,7 @@ class TaggedLines:
     @command("tpg_clear_tx_stats")
     def tpg_clear_tx_stats(self: Any, line: str) -> None:
         """Resets the sent counters of a group."""
-        words = Words(self.tpg_clear_tx_stats)
+        words = LineParser(self.tpg_clear_tx_stats)
         _add_group(words)
         given = words.of(line)
         if given is not None:
@@ -188,7 +188,7 @@ class TaggedLines:
     @command("tpg_show_unknown_tags")
     def show_tpg_unknown_stats(self: Any, line: str) -> None:
         """Prints the unknown tags that a port received."""
-        words = Words(self.show_tpg_unknown_stats)
+        words = LineParser(self.show_tpg_unknown_stats)
         words.add_port()
         given = words.of(line)
         if given is None:
@@ -201,29 +201,29 @@ class TaggedLines:
     @command("tpg_clear_unknown_tags")
     def tpg_clear_unknown_stats(self: Any, line: str) -> None:
         """Clears the unknown tags."""
-        words = Words(self.tpg_clear_unknown_stats)
+        words = LineParser(self.tpg_clear_unknown_stats)
         words.add_port()
         given = words.of(line)
         if given is not None:
             self.clear_tpg_unknown_tags(given.port)
 
 
-def _add_owner(words: Words) -> None:
+def _add_owner(words: LineParser) -> None:
     words.add_argument("-u", "--username", help="owner of the groups; default: this session")
     words.add_port(is_required=False)
 
 
-def _add_group(words: Words) -> None:
+def _add_group(words: LineParser) -> None:
     words.add_port()
     words.add_argument("--tpgid", type=int, required=True, help="group ID")
 
 
-def _add_tags(words: Words, is_required: bool = False) -> None:
+def _add_tags(words: LineParser, is_required: bool = False) -> None:
     words.add_argument("--min-tag", type=int, default=0, help="first tag number")
     words.add_argument("--max-tag", type=int, required=is_required, help="last tag number + 1")
 
 
-def _add_extra(words: Words) -> None:
+def _add_extra(words: LineParser) -> None:
     words.add_argument("--unknown", action="store_true", help="include unknown tags")
     words.add_argument("--untagged", action="store_true", help="include untagged frames")
 

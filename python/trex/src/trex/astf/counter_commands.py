@@ -7,24 +7,24 @@ from typing import Any
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
 from trex.arguments import listify, seconds, validate_type
-from trex.astf.counters import SECTIONS, errors_of, section_of
+from trex.astf.counters import SECTIONS, errors_of, section_counters
 from trex.astf.errors import ASTFErrorBadTG
 from trex.astf.flow_info import flows_of
-from trex.astf.loaded import sum_of
-from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
+from trex.astf.loaded_profile import sum_counts
+from trex.astf.profile_commands import DEFAULT_PROFILE_ID, ProfileCommands
 from trex.client.counters import Rates
 from trex.errors import TRexArgumentError
 
 _IPV4_MASK = 0xFFFFFFFF
 
 
-class Counting(Profiles):
+class CounterCommands(ProfileCommands):
     """Commands for counters of profiles."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._rates_of_sum = Rates()
-        self._rates_of_all = Rates()
+        self._sum_rates = Rates()
+        self._global_rates = Rates()
 
     def get_traffic_stats(
         self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
@@ -35,21 +35,21 @@ class Counting(Profiles):
         `client` and `server` have TRex's names. `skip_zero` omits zeros. `is_sum` adds all
         profiles.
         """
-        self._need_session()
-        self._reap()
+        self._require_session()
+        self._record_results()
         if is_sum:
             profiles = list(self._profiles_by_id.values())
-            base, rates = sum_of(it.base_of_sum for it in profiles), self._rates_of_sum
+            base, rates = sum_counts(it.sum_base for it in profiles), self._sum_rates
         else:
             profiles = [self._one(pid_input)]
             base, rates = profiles[0].base, profiles[0].rates
-        counts = sum_of(profile.counts() for profile in profiles)
+        counts = sum_counts(profile.counts() for profile in profiles)
         runs = [profile.run for profile in profiles if profile.run is not None]
         going = [profile.run for profile in profiles if profile.is_running and profile.run]
         # The sum includes profiles that have ended, so that it has no common start.
         since = None if is_sum else min((run.started for run in going), default=None)
         found = {
-            side: section_of(
+            side: section_counters(
                 counts[side],
                 base.get(side, {}),
                 rates if going else None,
@@ -69,10 +69,10 @@ class Counting(Profiles):
         self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> None:
         """Clears the counters."""
-        self._need_session()
+        self._require_session()
         if is_sum:
             for profile in self._profiles_by_id.values():
-                profile.base_of_sum = profile.counts()
+                profile.sum_base = profile.counts()
             return
         for profile in self._chosen(pid_input):
             profile.base = profile.counts()
@@ -81,9 +81,9 @@ class Counting(Profiles):
         """Returns whether `get_traffic_stats` reports errors, and the errors by section."""
         return errors_of(stats)
 
-    def _flows_of_all(self) -> dict[str, float]:
+    def _global_flows(self) -> dict[str, float]:
         """Returns the global counters of flows of all profiles, and their target rates."""
-        counts = sum_of(it.counts() for it in self._profiles_by_id.values())["client"]
+        counts = sum_counts(it.counts() for it in self._profiles_by_id.values())["client"]
         going = [it for it in self._profiles_by_id.values() if it.is_running]
         asked = [it.asked() for it in going]
         begun = counts["tcps_connattempt"] + counts["udps_connects"]
@@ -91,7 +91,7 @@ class Counting(Profiles):
             "active_flows": counts["m_active_flows"],
             "active_sockets": counts["m_active_flows"],
             "open_flows": begun,
-            "tx_cps": self._rates_of_all.of("begun", begun) if going else 0.0,
+            "tx_cps": self._global_rates.of("begun", begun) if going else 0.0,
             "tx_expected_cps": sum(it.flows_per_second for it in asked),
             "total_clients": sum(it.clients for it in asked),
             "total_servers": sum(it.servers for it in asked),
@@ -100,13 +100,13 @@ class Counting(Profiles):
 
     def _begin_rates(self) -> None:
         """Restarts the rates of all profiles, because none was running before."""
-        self._rates_of_sum, self._rates_of_all = Rates(), Rates()
+        self._sum_rates, self._global_rates = Rates(), Rates()
         self.get_traffic_stats(is_sum=True)
-        self._flows_of_all()
+        self._global_flows()
 
     def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
         """Returns the template groups of a profile."""
-        self._need_session()
+        self._require_session()
         return list(self._one(pid_input).groups)
 
     def get_traffic_tg_stats(
@@ -116,7 +116,7 @@ class Counting(Profiles):
 
         Raises `ASTFErrorBadTG` for an unknown group.
         """
-        self._need_session()
+        self._require_session()
         validate_type("tg_names", tg_names, (list, str))
         profile = self._one(pid_input)
         names = listify(tg_names)
@@ -135,7 +135,9 @@ class Counting(Profiles):
         elapsed = 0.0 if profile.run is None else profile.run.elapsed()
         for name in names:
             found[name] = {
-                side: section_of(counts[name, side], {}, rates, (name, side), since, skip_zero)
+                side: section_counters(
+                    counts[name, side], {}, rates, (name, side), since, skip_zero
+                )
                 for side in SECTIONS
             }
             for section in found[name].values():
@@ -155,7 +157,7 @@ class Counting(Profiles):
         The result has the last sample of each flow, or all samples within `duration` seconds. With
         `index`, it has all samples from that number on, and `next_index` for the next call.
         """
-        self._need_session()
+        self._require_session()
         seconds("duration", duration)
         validate_type("index", index, (int, type(None)))
         run, first = self._one(profile_id).run, index or 0
@@ -183,7 +185,7 @@ class Counting(Profiles):
 
         A port has one thread, core 0, with all addresses; `seq_split` has no effect.
         """
-        self._need_session()
+        self._require_session()
         numbers = []
         for name, address in (("start_ip", start_ip), ("end_ip", end_ip), ("dual_ip", dual_ip)):
             if not is_valid_ipv4(address):

@@ -39,9 +39,9 @@ def commands_of(
     :param udp_mtu: truncates datagrams to this length, including the Ethernet header
     """
     if conversation.stream:
-        commands = _of_connection(conversation, side)
+        commands = _tcp_commands(conversation, side)
     else:
-        commands = _of_datagrams(conversation, side, udp_mtu)
+        commands = _udp_commands(conversation, side, udp_mtu)
     if s_delay is not None and side == "s":
         commands = _with_server_delay(commands, s_delay)
     if not conversation.stream:
@@ -51,7 +51,7 @@ def commands_of(
     return commands
 
 
-def _of_connection(conversation: Conversation, side: Side) -> list[ASTFCmd]:
+def _tcp_commands(conversation: Conversation, side: Side) -> list[ASTFCmd]:
     commands: list[ASTFCmd] = []
     if side == "s" and conversation.messages[0].side == "s":
         # A server that sends first must wait for the connection.
@@ -66,7 +66,7 @@ def _of_connection(conversation: Conversation, side: Side) -> list[ASTFCmd]:
     return commands
 
 
-def _of_datagrams(conversation: Conversation, side: Side, udp_mtu: int | None) -> list[ASTFCmd]:
+def _udp_commands(conversation: Conversation, side: Side, udp_mtu: int | None) -> list[ASTFCmd]:
     if udp_mtu is not None and udp_mtu <= _HEADERS_LEN:
         raise ASTFError(
             f"udp_mtu is {udp_mtu}, which leaves no payload behind {_HEADERS_LEN} bytes of headers"
