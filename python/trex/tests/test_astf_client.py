@@ -229,7 +229,7 @@ def test_duration_follows_the_engine_clock(client):
     client.load_profile(profile(template(cps=100)))
     before = time.monotonic()
     client.start()
-    run = client._one("_").run
+    run = client._single_profile("_").run
     for _ in range(3):
         told = run._run.progress()["elapsed_s"]
         found = client.get_traffic_stats()["client"]["m_traffic_duration"]
@@ -835,7 +835,7 @@ def test_topology_sets_the_next_hop_of_clients(hosts):
     own, gateway, other = "02:11:00:00:00:01", "02:22:00:00:00:07", "02:33:00:00:00:03"
     with ASTFClient() as client:
         first, second = client.links[0], client.links[1]
-        second.hosts.put(gateway, tags_of([7]), ["1.1.1.7"])
+        second.hosts.add(gateway, tags_of([7]), ["1.1.1.7"])
         topology = ASTFTopology()
         topology.add_vif("0.1", own, src_ipv4="1.1.1.9", vlan=7)
         topology.add_gw("0.1", "16.0.0.1", "16.0.0.2", "1.1.1.7")

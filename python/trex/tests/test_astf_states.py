@@ -11,7 +11,7 @@ from test_astf_client import client, profile, template  # noqa: F401
 from wirestorm_lab import ip
 
 from trex.astf.api import ASTFClient, ASTFErrorBadTG, TRexError
-from trex.tunables import keywords_of
+from trex.tunables import parse_tunables
 
 pytestmark = pytest.mark.usefixtures("lab")
 FOREVER_US = 60_000_000
@@ -207,7 +207,7 @@ def test_client_keeps_the_error_of_a_failed_run(loaded):
 
 
 def test_booleans_of_older_tunables():
-    assert keywords_of(["fast=on,slow=False,name=one,size=0x10"]) == {
+    assert parse_tunables(["fast=on,slow=False,name=one,size=0x10"]) == {
         "fast": True,
         "slow": False,
         "name": "one",

@@ -157,15 +157,15 @@ def test_what_is_no_multiplier_is_refused(text):
 def test_a_multiplier_can_change_what_is_now():
     load = (1000.0, 512_000.0, 672_000.0)
 
-    def after(text, factor=1.0):
-        found = Multiplier.parse(text, allow_update=True).after(load, factor)
+    def applied(text, factor=1.0):
+        found = Multiplier.parse(text, allow_update=True).apply_to(load, factor)
         return found.value, found.unit
 
-    assert after("+50%") == (1500.0, "pps")
-    assert after("-1kbps") == (511_000.0, "bps")
-    assert after("+1kbpsl1") == (673_000.0, "bpsl1")
-    assert after("-0.5", factor=2.0) == (1.5, "")
-    assert after("7kpps") == (7000.0, "pps")
+    assert applied("+50%") == (1500.0, "pps")
+    assert applied("-1kbps") == (511_000.0, "bps")
+    assert applied("+1kbpsl1") == (673_000.0, "bpsl1")
+    assert applied("-0.5", factor=2.0) == (1.5, "")
+    assert applied("7kpps") == (7000.0, "pps")
     assert Multiplier.parse("10kpps").shared(4).value == 2500
     assert Multiplier.parse("50%").shared(2).value == 25
     assert Multiplier.parse("3").shared(2).value == 3
@@ -200,7 +200,7 @@ def test_capture_ends_while_frames_arrive(monkeypatch):
         def __exit__(self, *exception):
             pass
 
-        def receive(self, is_it, timeout_s):
+        def receive(self, predicate, timeout_s):
             time.sleep(0.001)
             return bytes(60)
 
@@ -210,4 +210,4 @@ def test_capture_ends_while_frames_arrive(monkeypatch):
     ending.start()
     ending.join(20)
     assert not ending.is_alive()
-    assert len(capture.take()) == 10 and capture.status()["state"] == "STOPPED"
+    assert len(capture.pop_frames()) == 10 and capture.status()["state"] == "STOPPED"

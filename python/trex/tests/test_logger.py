@@ -81,10 +81,10 @@ def test_clients_log_events(lab, capsys):
     client.set_verbose("info")
     client.disconnect()
     assert logger.said == [("disconnected", True)]
-    client._note("too slow", "warning")
+    client._log_event("too slow", "warning")
     client.set_verbose("warning")
-    client._note("too slow again", "warning")
-    client._note("nothing")
+    client._log_event("too slow again", "warning")
+    client._log_event("nothing")
     assert logger.said[1:] == [("too slow", True), ("too slow again", True)]
     assert capsys.readouterr().out == ""
     assert isinstance(STLClient().logger, ScreenLogger)

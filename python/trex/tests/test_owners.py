@@ -96,7 +96,7 @@ def test_start_conflict_names_this_process(client, profile):
     first.reset()
     first.load_profile(profile)
     first.start()
-    run = first._one("_").run
+    run = first._single_profile("_").run
     first.release()
     try:
         second.connect()

@@ -182,7 +182,7 @@ class Listening(Service):
     def __init__(self, port, sends=(), expects=0, fails=False):
         super().__init__()
         self.port, self.sends, self.expects, self.fails = port, sends, expects, fails
-        self.heard, self.times = [], []
+        self.frames, self.times = [], []
         self.is_running = threading.Event()
 
     def get_filter_type(self):
@@ -197,10 +197,10 @@ class Listening(Service):
             told = yield pipe.async_tx_pkt(packet)
             self.times.append(told["ts"])
         yield pipe.async_wait(0.1)
-        while len(self.heard) < self.expects:
+        while len(self.frames) < self.expects:
             frames = yield pipe.async_wait_for_pkt(time_sec=LIMIT_S, limit=2)
             assert 1 <= len(frames) <= 2
-            self.heard += frames
+            self.frames += frames
 
 
 def test_services_of_a_script(client, context):
@@ -217,10 +217,10 @@ def test_services_of_a_script(client, context):
     assert first.is_running.wait(LIMIT_S) and second.is_running.wait(LIMIT_S)
     context.run(sending, pps=10_000)
     there.join(LIMIT_S)
-    assert [one["pkt"] for one in first.heard] == [bytes(it) for it in frames[:5]]
-    assert [one["pkt"] for one in second.heard] == [bytes(frames[5])]
-    assert began < sending.times[0] <= first.heard[0]["ts"] < began + LIMIT_S
-    assert sending.times == sorted(sending.times) and sending.heard == []
+    assert [one["pkt"] for one in first.frames] == [bytes(it) for it in frames[:5]]
+    assert [one["pkt"] for one in second.frames] == [bytes(frames[5])]
+    assert began < sending.times[0] <= first.frames[0]["ts"] < began + LIMIT_S
+    assert sending.times == sorted(sending.times) and sending.frames == []
 
 
 def test_packet_without_addresses_gets_the_ports(client, context):

@@ -25,20 +25,20 @@ def verify_exclusive_arg(args_list: Iterable[object]) -> None:
         raise TRexError(f"exactly one of these arguments has to be given, not {len(given)}")
 
 
-def positive(name: str, value: float) -> None:
+def check_positive(name: str, value: float) -> None:
     """Raises `TRexArgumentError` unless the value is above zero."""
     if not value > 0:
         raise TRexArgumentError(name, value, "anything above 0")
 
 
-def seconds(name: str, value: Any) -> None:
+def check_seconds(name: str, value: Any) -> None:
     """Raises unless the value is a number of seconds in the supported range."""
     validate_type(name, value, (int, float))
     if not -_SECONDS_MAX <= value <= _SECONDS_MAX:
         raise TRexArgumentError(name, value, f"seconds, up to {_SECONDS_MAX:,}")
 
 
-def bits(name: str, value: Any) -> None:
+def check_bits(name: str, value: Any) -> None:
     """Raises unless the value is a 32-bit mask."""
     validate_type(name, value, int)
     if not 0 <= value < 1 << 32:

@@ -45,31 +45,33 @@ def registered(path: str) -> Iterator[Any]:
             raise TRexError("the profile has no function register()")
         yield module.register()
     except TRexError as error:
-        raise TRexError(f"{_place(error, path)}: {error}") from error
+        raise TRexError(f"{_location(error, path)}: {error}") from error
     except SystemExit as error:
-        said = error.code if isinstance(error.code, str) else f"sys.exit({error.code})"
-        raise TRexError(f"{_place(error, path)}: it exits the process: {said}") from error
+        reason = error.code if isinstance(error.code, str) else f"sys.exit({error.code})"
+        raise TRexError(f"{_location(error, path)}: it exits the process: {reason}") from error
     except Exception as error:
-        raise TRexError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
+        raise TRexError(f"{_location(error, path)}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(folder)
         sys.dont_write_bytecode = writes_bytecode
 
 
-def function_of(described: Any, name: str, mode: str) -> Callable[..., Any]:
+def find_function(registered_object: Any, name: str, mode: str) -> Callable[..., Any]:
     """Returns the function of a registered object for a mode. Raises if it does not exist."""
-    function = getattr(described, name, None)
+    function = getattr(registered_object, name, None)
     if function is None:
         others = (
-            "stateless ones get_streams()" if mode == "stateful" else "stateful ones get_profile()"
+            "stateless ones have get_streams()"
+            if mode == "stateful"
+            else "stateful ones have get_profile()"
         )
         raise TRexError(
-            f"the object of register() has no {name}() as {mode} profiles have; {others}"
+            f"the object of register() has no {name}(), which {mode} profiles have; {others}"
         )
     return function
 
 
-def _place(error: BaseException, path: str) -> str:
+def _location(error: BaseException, path: str) -> str:
     """Returns the path, with the last line of the file in the error's traceback."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"

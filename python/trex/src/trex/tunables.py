@@ -16,19 +16,19 @@ _SWITCHES = {
 }
 
 
-def keywords_of(words: list[str]) -> dict[str, Any]:
+def parse_tunables(options: list[str]) -> dict[str, Any]:
     """Converts the words behind `-t` of a command line to the arguments that load a profile.
 
     The older form (`size=100,pps=10`) becomes keyword arguments, the newer one (`--size 100`)
     remains a command line. Exits with a message for any other form.
     """
-    if not words:
+    if not options:
         return {}
-    if words[0].startswith("-") or "=" not in words[0]:
-        return {"tunables": words}
+    if options[0].startswith("-") or "=" not in options[0]:
+        return {"tunables": options}
     # As TRex, accepts the flag in front of each tunable.
-    words = [word for word in words if word not in ("-t", "--tunables")]
-    pairs = [pair for word in words for pair in word.split(",") if pair]
+    options = [word for word in options if word not in ("-t", "--tunables")]
+    pairs = [pair for word in options for pair in word.split(",") if pair]
     tunables = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -41,7 +41,7 @@ def keywords_of(words: list[str]) -> dict[str, Any]:
     return tunables
 
 
-def by_name(tunables: Any, hint: str = "") -> dict[str, Any]:
+def check_tunables(tunables: Any, hint: str = "") -> dict[str, Any]:
     """Checks tunables of a script; None becomes an empty dictionary.
 
     Raises `TRexArgumentError` if they are not a mapping. `hint` describes other valid values for

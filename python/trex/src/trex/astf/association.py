@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trex.astf.arguments import ipv4_address, one_or_more, optional, within
+from trex.astf.arguments import check_ipv4, check_list, check_optional, check_range
 from trex.astf.errors import ASTFError
 
 _L7_MAP_KEYS = ("offset", "mask", "value")
@@ -29,17 +29,17 @@ class ASTFAssociationRule:
             `{"offset": [...], "value": [...], "mask": [...]}`
         :param assoc_id: number that identifies programs with an add-on
         """
-        where = type(self).__name__
-        within(where, "port", port, 0, 65535)
+        context = type(self).__name__
+        check_range(context, "port", port, 0, 65535)
         self.fields: dict[str, Any] = {"port": port}
         for name, address in (("ip_start", ip_start), ("ip_end", ip_end)):
             if address is not None:
-                ipv4_address(where, name, address)
+                check_ipv4(context, name, address)
                 self.fields[name] = address
         if l7_map is not None:
-            self.fields["l7_map"] = _l7_map(where, l7_map)
+            self.fields["l7_map"] = _l7_map(context, l7_map)
         if assoc_id is not None:
-            optional(where, "assoc_id", assoc_id, int)
+            check_optional(context, "assoc_id", assoc_id, int)
             self.fields["assoc_id"] = assoc_id
 
     @property
@@ -59,9 +59,9 @@ class ASTFAssociation:
         self, rules: ASTFAssociationRule | list[ASTFAssociationRule] | None = None
     ) -> None:
         """:param rules: one or several rules; port 80 if None"""
-        where = type(self).__name__
+        context = type(self).__name__
         given = ASTFAssociationRule() if rules is None else rules
-        self.rules = one_or_more(where, "rules", given, ASTFAssociationRule)
+        self.rules = check_list(context, "rules", given, ASTFAssociationRule)
 
     @property
     def port(self) -> int:
@@ -77,34 +77,34 @@ class ASTFAssociation:
         return [rule.to_json() for rule in self.rules]
 
 
-def _l7_map(where: str, given: Any) -> dict[str, Any]:
+def _l7_map(context: str, given: Any) -> dict[str, Any]:
     if isinstance(given, (list, tuple)):
         given = {"offset": list(given)}
     if not isinstance(given, dict):
         raise ASTFError(
-            f"argument 'l7_map' of {where} is {given!r}, neither a list of offsets nor a dict"
+            f"argument 'l7_map' of {context} is {given!r}, neither a list of offsets nor a dict"
         )
     unknown = sorted(set(given) - set(_L7_MAP_KEYS))
     if unknown or "offset" not in given:
         raise ASTFError(
-            f"l7_map of {where} has {', '.join(map(str, given)) or 'nothing'}: 'offset' is "
+            f"l7_map of {context} has {', '.join(map(str, given)) or 'nothing'}: 'offset' is "
             "needed, 'mask' and 'value' are possible"
         )
     for key, numbers in given.items():
         name = f"l7_map[{key!r}]"
         if not isinstance(numbers, (list, tuple)):
-            raise ASTFError(f"{name} of {where} is {numbers!r}, not a list of numbers")
+            raise ASTFError(f"{name} of {context} is {numbers!r}, not a list of numbers")
         for number in numbers:
-            within(where, name, number, 0, 255)
+            check_range(context, name, number, 0, 255)
     offsets = given["offset"]
     if not 1 <= len(offsets) <= _L7_MAP_LEN_MAX or list(offsets) != sorted(set(offsets)):
         raise ASTFError(
-            f"l7_map['offset'] of {where} is {offsets}, not 1 to {_L7_MAP_LEN_MAX} offsets that "
+            f"l7_map['offset'] of {context} is {offsets}, not 1 to {_L7_MAP_LEN_MAX} offsets that "
             "rise"
         )
     if "value" in given and len(given["value"]) != len(offsets):
         raise ASTFError(
-            f"l7_map of {where} has {len(offsets)} offsets and {len(given['value'])} values: each "
-            "offset needs one"
+            f"l7_map of {context} has {len(offsets)} offsets and {len(given['value'])} values: "
+            "each offset needs one"
         )
     return {key: list(numbers) for key, numbers in given.items()}

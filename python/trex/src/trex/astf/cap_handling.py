@@ -193,12 +193,12 @@ class CPcapFixTime:
         print(f"RTT is {self.rtt * 1000:g} msec")
         if self.rtt < _ROUND_TRIP_MIN_S:
             raise ASTFError(f"the round trip takes {self.rtt * 1000:g} ms, which is below 10")
-        client = _ends(self.pcap_data[0][1])
+        client = _endpoints(self.pcap_data[0][1])
         for number, (at, frame) in enumerate(self.pcap_data, start=1):
-            ends = _ends(frame)
-            if ends != client and ends != client[::-1]:
+            endpoints = _endpoints(frame)
+            if endpoints != client and endpoints != client[::-1]:
                 raise ASTFError(f"packet {number} is of another connection than packet 1")
-            later = self.rtt / 4 if ends == client else -self.rtt / 4
+            later = self.rtt / 4 if endpoints == client else -self.rtt / 4
             self.pkts.append(CPktWithTime(at + later, frame))
         self.pkts.sort(key=lambda it: it.ts)
         _write(out_file_name, self.pkts)
@@ -241,7 +241,7 @@ def _with_data(packet: Any, data: bytes) -> bytes:
     return bytes(packet)
 
 
-def _ends(frame: bytes) -> tuple[tuple[str, int], tuple[str, int]]:
+def _endpoints(frame: bytes) -> tuple[tuple[str, int], tuple[str, int]]:
     """Returns source and destination of a segment."""
     packet = Ether(frame)
     if TCP not in packet:

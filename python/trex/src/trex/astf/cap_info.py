@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from trex.astf.arguments import group_name, not_negative, optional, required, within
+from trex.astf.arguments import (
+    check_group_name,
+    check_not_negative,
+    check_optional,
+    check_range,
+    check_required,
+)
 from trex.astf.association import ASTFAssociation, ASTFAssociationRule
 from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
 from trex.astf.conversation import Conversation
@@ -50,25 +56,25 @@ class ASTFCapInfo:
         :param s_delay: delay before each answer of the server; the profile's if None
         :param udp_mtu: truncates datagrams to this length; the profile's if None
         """
-        where = type(self).__name__
-        required(where, "file", file, str)
-        not_negative(where, "cps", cps)
-        optional(where, "assoc", assoc, ASTFAssociation, ASTFAssociationRule)
-        optional(where, "ip_gen", ip_gen, ASTFIPGen)
-        not_negative(where, "l7_percent", l7_percent)
-        optional(where, "s_glob_info", s_glob_info, ASTFGlobalInfoPerTemplate)
-        optional(where, "c_glob_info", c_glob_info, ASTFGlobalInfoPerTemplate)
-        optional(where, "limit", limit, int)
-        optional(where, "cont", cont, bool)
-        group_name(where, tg_name)
-        optional(where, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
-        optional(where, "udp_mtu", udp_mtu, int)
+        context = type(self).__name__
+        check_required(context, "file", file, str)
+        check_not_negative(context, "cps", cps)
+        check_optional(context, "assoc", assoc, ASTFAssociation, ASTFAssociationRule)
+        check_optional(context, "ip_gen", ip_gen, ASTFIPGen)
+        check_not_negative(context, "l7_percent", l7_percent)
+        check_optional(context, "s_glob_info", s_glob_info, ASTFGlobalInfoPerTemplate)
+        check_optional(context, "c_glob_info", c_glob_info, ASTFGlobalInfoPerTemplate)
+        check_optional(context, "limit", limit, int)
+        check_optional(context, "cont", cont, bool)
+        check_group_name(context, tg_name)
+        check_optional(context, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
+        check_optional(context, "udp_mtu", udp_mtu, int)
         if cps is not None and l7_percent is not None:
-            raise ASTFErrorBadParamCombination(where, "cps", "l7_percent")
+            raise ASTFErrorBadParamCombination(context, "cps", "l7_percent")
         if assoc is not None and port is not None:
-            raise ASTFErrorBadParamCombination(where, "port", "assoc")
+            raise ASTFErrorBadParamCombination(context, "port", "assoc")
         if port is not None:
-            within(where, "port", port, 0, 65535)
+            check_range(context, "port", port, 0, 65535)
             assoc = ASTFAssociationRule(port=port)
         if isinstance(assoc, ASTFAssociationRule):
             assoc = ASTFAssociation(assoc)

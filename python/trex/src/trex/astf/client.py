@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from trex.addresses import int2ip, int2mac
-from trex.arguments import bits, seconds, validate_type
+from trex.arguments import check_bits, check_seconds, validate_type
 from trex.astf.client_commands import ClientCommands
 from trex.astf.console import Console
 from trex.astf.counter_commands import CounterCommands
@@ -27,7 +27,7 @@ from trex.client.unsupported import Unsupported
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.stl.stream_commands import StreamCommands
 from trex.stl.tagged_group_commands import TaggedGroupCommands
-from trex.tunables import by_name
+from trex.tunables import check_tunables
 
 _PORTS_MAX = 32
 # Default and minimum interval of samples of single flows.
@@ -100,7 +100,7 @@ class ASTFClient(
 
     def acquire(self, force: bool = False) -> None:
         """Acquires all ports; with `force` also from other clients of this process."""
-        self._take(None, force)
+        self._acquire_ports(None, force)
 
     def release(self, force: bool = False) -> None:
         """Releases all ports."""
@@ -149,7 +149,7 @@ class ASTFClient(
         `tunables` are keyword arguments of a Python file's `get_topo()`.
         """
         self._require_session()
-        self.topo_mngr.load(topology, **by_name(tunables))
+        self.topo_mngr.load(topology, **check_tunables(tunables))
 
     def topo_clear(self) -> None:
         """Removes the topology. Traffic that starts later uses the next hops of the ports."""
@@ -191,9 +191,9 @@ class ASTFClient(
         their flows, whatever its source.
         """
         self._require_session()
-        going = [it.pid for it in self._profiles_by_id.values() if it.is_running]
-        if going:
-            raise TRexError(f"profile {going[0]} is running; stop it first")
+        running = [it.pid for it in self._profiles_by_id.values() if it.is_running]
+        if running:
+            raise TRexError(f"profile {running[0]} is running; stop it first")
         self._ignored = ignored(mac_list, ip_list, is_str)
 
     # Start and stop.
@@ -235,12 +235,12 @@ class ASTFClient(
             ("t_duration", t_duration),
             ("dump_interval", dump_interval),
         ):
-            seconds(name, value)
+            check_seconds(name, value)
         if dump_interval and dump_interval < _INTERVAL_S_MIN:
             raise TRexArgumentError("dump_interval", dump_interval, f"{_INTERVAL_S_MIN} or more")
         validate_type("ipv6", ipv6, bool)
-        bits("client_mask", client_mask)
-        profiles = self._chosen(pid_input, start=True)
+        check_bits("client_mask", client_mask)
+        profiles = self._select_profiles(pid_input, start=True)
         ports = self._stateful_ports()
         for profile in profiles:
             if profile.document is None:
@@ -257,7 +257,9 @@ class ASTFClient(
         for profile in profiles:
             self._check_conflicts(profile)
             limit, drain_timeout = times(duration, nc, t_duration)
-            before = {number: port.look()["counters"] for number, port in self.links.items()}
+            before = {
+                number: port.read_properties()["counters"] for number, port in self.links.items()
+            }
             try:
                 run = StatefulRun(
                     str(profile.document),
@@ -284,8 +286,8 @@ class ASTFClient(
             if e_duration > 0:
                 arguments = (run, e_duration)
                 threading.Thread(target=stop_if_unestablished, args=arguments, daemon=True).start()
-            self._note(f"profile {profile.pid} has started")
-            self._note("Moved to state: Transmitting")
+            self._log_event(f"profile {profile.pid} has started")
+            self._log_event("Moved to state: Transmitting")
             if is_first:
                 self._begin_rates()
             if latency_pps > 0 and profile is profiles[0]:
@@ -297,11 +299,11 @@ class ASTFClient(
     ) -> None:
         """Stops profiles at once and drops open flows; `is_remove` also removes the profiles."""
         self._require_session()
-        profiles = self._chosen(pid_input)
+        profiles = self._select_profiles(pid_input)
         for profile in profiles:
             if profile.is_running and profile.run is not None:
                 profile.run.stop()
-                self._note(f"profile {profile.pid} has stopped")
+                self._log_event(f"profile {profile.pid} has stopped")
         for profile in profiles:
             while (block or is_remove) and profile.run is not None and not profile.run.wait():
                 pass
@@ -313,7 +315,7 @@ class ASTFClient(
         """Changes the multiplier of profiles; `*` selects all that run."""
         self._require_session()
         multiplier(mult)
-        profiles = self._chosen(pid_input)
+        profiles = self._select_profiles(pid_input)
         if ALL_PROFILE_ID in parse_profile_ids(pid_input):
             profiles = [it for it in profiles if it.is_running]
             if not profiles:
@@ -330,7 +332,7 @@ class ASTFClient(
         """
         self._require_session()
         deadline = None if timeout is None else time.monotonic() + timeout
-        for profile in self._chosen(ALL_PROFILE_ID if profile_id is None else profile_id):
+        for profile in self._select_profiles(ALL_PROFILE_ID if profile_id is None else profile_id):
             while profile.run is not None and not profile.run.wait():
                 if timeout is not None and deadline is not None and time.monotonic() > deadline:
                     raise TRexTimeoutError(timeout)
@@ -367,7 +369,7 @@ class ASTFClient(
     ) -> None:
         """Clears the counters."""
         self._require_session()
-        profiles = self._chosen(pid_input)
+        profiles = self._select_profiles(pid_input)
         self._counters.clear(self._numbers(ports, of_all=True))
         if clear_traffic:
             for profile in profiles:
@@ -390,7 +392,7 @@ class ASTFClient(
         return found
 
     def _stateful_port(self, port: Port) -> dict[str, Any]:
-        if port.source != port.facts["mac"]:
+        if port.source != port.properties["mac"]:
             raise TRexError(
                 f"port {port.number}: stateful profiles require the interface's own address: ip "
                 "link set {port.interface} address {port.source}"
@@ -421,9 +423,9 @@ class ASTFClient(
                         f"profile {other.pid} is running, and profile {DEFAULT_PROFILE_ID} has the "
                         "ports to itself: start both with a pid_input of their own"
                     )
-            both = sorted(profile.servers() & other.servers())
-            if both:
-                kind, port = both[0]
+            shared = sorted(profile.servers() & other.servers())
+            if shared:
+                kind, port = shared[0]
                 raise TRexError(
                     f"profiles {other.pid} and {profile.pid} both have a server at {kind} port "
                     f"{port}: give one another port"
@@ -441,19 +443,19 @@ class ASTFClient(
                 continue
             run.is_recorded = True
             for number, port in self.links.items():
-                counted = run.port(number)
-                if counted is not None and port.stateful.get(profile.pid) is run:
-                    port.record_received(counted["rx"]["packets"], counted["rx"]["bytes"])
+                report = run.port(number)
+                if report is not None and port.stateful.get(profile.pid) is run:
+                    port.record_received(report["rx"]["packets"], report["rx"]["bytes"])
                     port.end_receiving()
             if result["errors"]:
                 self.last_error = "; ".join(dict.fromkeys(result["errors"]))
                 self.last_profile_error[profile.pid] = self.last_error
             for warning in _warnings(result):
-                self._note(f"profile {profile.pid}: {warning}", "warning")
-            self._note(f"profile {profile.pid} has ended")
+                self._log_event(f"profile {profile.pid}: {warning}", "warning")
+            self._log_event(f"profile {profile.pid} has ended")
             if not any(it.is_running for it in self._profiles_by_id.values()):
                 # TRex's wording, which scripts search for.
-                self._note("Moved to state: Loaded")
+                self._log_event("Moved to state: Loaded")
                 # A deleted interface has no rates.
                 with suppress(TRexError):
                     self._counters.end()

@@ -46,7 +46,7 @@ class ClientCommands(TunnelCommands):
         client its `state` (`Active` or `Inactive`) and its `tunnel_type` if it has a tunnel.
         `timeout` has no effect, because the answer is immediate.
         """
-        return self._told(sorted(_numbers(client_list)))
+        return self._query(sorted(_numbers(client_list)))
 
     def get_clients_info_range(
         self, client_start: Client, client_end: Client, timeout: float = 10
@@ -54,20 +54,20 @@ class ClientCommands(TunnelCommands):
         """Like `get_clients_info`, for a range of addresses."""
         first, last = _range(client_start, client_end)
         _check_count(last - first + 1)
-        return self._told(list(range(first, last + 1)))
+        return self._query(list(range(first, last + 1)))
 
     def _switch(self, ranges: list[tuple[int, int]], is_enable: bool) -> RC:
         validate_type("is_enable", is_enable, bool)
         self._require_session()
-        named = [(int2ip(first), int2ip(last)) for first, last in ranges]
+        ranges_text = [(int2ip(first), int2ip(last)) for first, last in ranges]
         runs = self._running()
         if not runs:
-            self._note("no profile is running: there are no clients to switch", "warning")
+            self._log_event("no profile is running: there are no clients to switch", "warning")
         for run in runs:
-            run.switch_clients(named, is_enable)
+            run.switch_clients(ranges_text, is_enable)
         return RC_OK({})
 
-    def _told(self, numbers: list[int]) -> RC:
+    def _query(self, numbers: list[int]) -> RC:
         self._require_session()
         addresses, has_tunnel = [int2ip(number) for number in numbers], self._tunnelled()
         found: dict[str, dict[str, Any]] = {str(it): {"Found": 0} for it in numbers}

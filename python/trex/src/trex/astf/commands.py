@@ -1,7 +1,7 @@
 """Commands of programs, as objects that scripts can create.
 
-A command refers to variables, labels, buffers and template groups by name. A `Place` converts the
-names to the numbers of the document.
+A command refers to variables, labels, buffers and template groups by name. A `ProgramPosition`
+converts the names to the numbers of the document.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Union
 Buffer = Union[str, dict[str, Any]]
 
 
-class Place(Protocol):
+class ProgramPosition(Protocol):
     """Position of a command in its program, which resolves names."""
 
     def buffer(self, buffer: Buffer) -> int:
@@ -46,7 +46,7 @@ class ASTFCmd:
         """Returns the fields with their names."""
         return dict(self.fields)
 
-    def at(self, place: Place) -> dict[str, Any]:
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
         """Returns the command in the format of documents."""
         return self.to_json()
 
@@ -64,8 +64,8 @@ class _Sending(ASTFCmd):
             if fill is not None:
                 self.buf["fill"] = _base64(fill.encode() if isinstance(fill, str) else fill)
 
-    def at(self, place: Place) -> dict[str, Any]:
-        return {**self.fields, "buf_index": place.buffer(self.buf)}
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
+        return {**self.fields, "buf_index": position.buffer(self.buf)}
 
 
 class ASTFCmdSend(_Sending):
@@ -173,8 +173,8 @@ class ASTFCmdSetValBase(ASTFCmd):
     def __init__(self, id_val: int | str, **fields: Any) -> None:
         super().__init__(id=id_val, **fields)
 
-    def at(self, place: Place) -> dict[str, Any]:
-        return {**self.fields, "id": place.variable(self.fields["id"])}
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
+        return {**self.fields, "id": position.variable(self.fields["id"])}
 
 
 class ASTFCmdSetVal(ASTFCmdSetValBase):
@@ -201,8 +201,8 @@ class ASTFCmdSetTickValBase(ASTFCmd):
     def __init__(self, id_val: int | str, **fields: Any) -> None:
         super().__init__(id=id_val, **fields)
 
-    def at(self, place: Place) -> dict[str, Any]:
-        return {**self.fields, "id": place.tick_variable(self.fields["id"])}
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
+        return {**self.fields, "id": position.tick_variable(self.fields["id"])}
 
 
 class ASTFCmdSetTickVar(ASTFCmdSetTickValBase):
@@ -244,8 +244,8 @@ class ASTFCmdAddTickStats(ASTFCmdAddStatsBase):
     def __init__(self, id_val: int, tick_var: int | str) -> None:
         super().__init__(id_val, var_id=tick_var)
 
-    def at(self, place: Place) -> dict[str, Any]:
-        return {**self.fields, "var_id": place.tick_variable(self.fields["var_id"])}
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
+        return {**self.fields, "var_id": position.tick_variable(self.fields["var_id"])}
 
 
 class ASTFCmdJMPBase(ASTFCmd):
@@ -255,11 +255,11 @@ class ASTFCmdJMPBase(ASTFCmd):
         super().__init__(id=id_val, offset=offset, **fields)
         self.label = label
 
-    def at(self, place: Place) -> dict[str, Any]:
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
         return {
             **self.fields,
-            "id": place.variable(self.fields["id"]),
-            "offset": place.offset(self.label),
+            "id": position.variable(self.fields["id"]),
+            "offset": position.offset(self.label),
         }
 
 
@@ -277,11 +277,11 @@ class ASTFCmdJMPDP(ASTFCmdJMPBase):
     def __init__(self, id_val: int | str, offset: int, label: str, duration: float) -> None:
         super().__init__(id_val, offset, label, duration=duration)
 
-    def at(self, place: Place) -> dict[str, Any]:
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
         return {
             **self.fields,
-            "id": place.tick_variable(self.fields["id"]),
-            "offset": place.offset(self.label),
+            "id": position.tick_variable(self.fields["id"]),
+            "offset": position.offset(self.label),
         }
 
 
@@ -299,10 +299,10 @@ class ASTFCmdJMPCMP(ASTFCmdJMPBase):
         if self._always:
             del self.fields["id"]
 
-    def at(self, place: Place) -> dict[str, Any]:
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
         if self._always:
-            return {**self.fields, "offset": place.offset(self.label)}
-        return super().at(place)
+            return {**self.fields, "offset": position.offset(self.label)}
+        return super().at(position)
 
 
 class ASTFCmdSetTemplate(ASTFCmd):
@@ -313,8 +313,8 @@ class ASTFCmdSetTemplate(ASTFCmd):
     def __init__(self, id_val: str) -> None:
         super().__init__(tg_id=id_val)
 
-    def at(self, place: Place) -> dict[str, Any]:
-        return {**self.fields, "tg_id": place.group(self.fields["tg_id"])}
+    def at(self, position: ProgramPosition) -> dict[str, Any]:
+        return {**self.fields, "tg_id": position.group(self.fields["tg_id"])}
 
 
 class ASTFCmdExecTemplate(ASTFCmd):

@@ -29,86 +29,88 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("acquire")
     def acquire_line(self: Any, line: str) -> bool:
         """Acquires all ports."""
-        words = LineParser(self.acquire_line)
-        words.add_argument(
+        parser = LineParser(self.acquire_line)
+        parser.add_argument(
             "--force",
             action="store_true",
             help="acquire ports of other clients of this process",
         )
-        given = words.of(line)
-        if given is not None:
-            self.acquire(force=given.force)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.acquire(force=args.force)
         return True
 
     @command("release")
     def release_line(self: Any, line: str) -> None:
         """Releases all ports, which clients and servers share."""
-        words = LineParser(self.release_line)
-        words.add_ports()
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.release_line)
+        parser.add_ports()
+        args = parser.parse_line(line)
+        if args is None:
             return
-        mine = self.get_acquired_ports()
-        if not set(ports_of(self, given)) & set(mine):
-            raise TRexError(f"release: none of these ports is acquired; acquired: {mine or 'none'}")
+        acquired = self.get_acquired_ports()
+        if not set(ports_of(self, args)) & set(acquired):
+            raise TRexError(
+                f"release: none of these ports is acquired; acquired: {acquired or 'none'}"
+            )
         self.release()
 
     @command("reset")
     def reset_line(self: Any, line: str) -> bool:
         """Acquires all ports, stops all traffic, and clears profiles and counters."""
-        words = LineParser(self.reset_line)
-        words.add_argument(
+        parser = LineParser(self.reset_line)
+        parser.add_argument(
             "-r", "--restart", action="store_true", help="set the interfaces down and up"
         )
-        given = words.of(line)
-        if given is not None:
-            self.reset(restart=given.restart)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.reset(restart=args.restart)
         return True
 
     @command("start")
     def start_line(self: Any, line: str) -> bool:
         """Loads a profile and starts it."""
-        words = LineParser(self.start_line)
-        words.add_argument("-f", dest="file", required=True, help="a profile in Python or JSON")
-        words.add_argument(
+        parser = LineParser(self.start_line)
+        parser.add_argument("-f", dest="file", required=True, help="a profile in Python or JSON")
+        parser.add_argument(
             "-m",
             dest="mult",
             type=float,
             default=1,
             help="multiplier of the flows per second",
         )
-        words.add_argument(
+        parser.add_argument(
             "-d",
             dest="duration",
             type=seconds,
             default=-1.0,
             help="time in which flows start: 100, 10m, 1h; default: endless",
         )
-        words.add_argument(
+        parser.add_argument(
             "--e_duration",
             type=seconds,
             default=0.0,
             help="stop if no flow is established in this time",
         )
-        words.add_argument(
+        parser.add_argument(
             "--t_duration", type=seconds, default=0.0, help="longest wait for the end of flows"
         )
-        words.add_argument(
+        parser.add_argument(
             "--dump_interval",
             type=seconds,
             default=0.0,
             help="interval of samples of single flows",
         )
-        words.add_argument("--nc", action="store_true", help="drop open flows at the end")
-        words.add_argument(
+        parser.add_argument("--nc", action="store_true", help="drop open flows at the end")
+        parser.add_argument(
             "-l",
             dest="latency_pps",
             type=int,
             default=0,
             help="latency traffic in packets per second",
         )
-        words.add_argument("--ipv6", action="store_true", help="over IPv6")
-        which = words.add_mutually_exclusive_group()
+        parser.add_argument("--ipv6", action="store_true", help="over IPv6")
+        which = parser.add_mutually_exclusive_group()
         which.add_argument(
             "--clients",
             type=int,
@@ -117,72 +119,74 @@ class Console(PortLines, StreamLines, TaggedLines):
             help="ports whose clients open flows; default: all",
         )
         which.add_argument("--servers-only", action="store_true", help="run no clients")
-        words.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="profile ID")
-        words.add_tunables()
-        given = words.of(line)
-        if given is None:
+        parser.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="profile ID")
+        parser.add_tunables()
+        args = parser.parse_line(line)
+        if args is None:
             return True
-        mask = self._client_mask(given.clients)
-        self.load_profile(given.file, tunables(given.tunables), pid_input=given.pid)
-        if any(word in given.tunables for word in HELP):
+        mask = self._client_mask(args.clients)
+        self.load_profile(args.file, tunables(args.tunables), pid_input=args.pid)
+        if any(word in args.tunables for word in HELP):
             # The profile has only printed its help.
             return True
         self.start(
-            given.mult,
-            given.duration,
-            given.nc,
+            args.mult,
+            args.duration,
+            args.nc,
             False,
-            given.latency_pps,
-            given.ipv6,
-            pid_input=given.pid,
-            client_mask=0 if given.servers_only else mask,
-            e_duration=given.e_duration,
-            t_duration=given.t_duration,
-            dump_interval=given.dump_interval,
+            args.latency_pps,
+            args.ipv6,
+            pid_input=args.pid,
+            client_mask=0 if args.servers_only else mask,
+            e_duration=args.e_duration,
+            t_duration=args.t_duration,
+            dump_interval=args.dump_interval,
         )
         return True
 
     @command("stop")
     def stop_line(self: Any, line: str) -> None:
         """Stops profiles."""
-        words = LineParser(self.stop_line)
-        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profile IDs")
-        words.add_argument("--remove", action="store_true", help="remove the profiles afterwards")
-        given = words.of(line)
-        if given is not None:
-            self.stop(False, given.pid, given.remove)
+        parser = LineParser(self.stop_line)
+        parser.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profile IDs")
+        parser.add_argument("--remove", action="store_true", help="remove the profiles afterwards")
+        args = parser.parse_line(line)
+        if args is not None:
+            self.stop(False, args.pid, args.remove)
 
     @command("update")
     def update_line(self: Any, line: str) -> None:
         """Changes the multiplier of profiles."""
-        words = LineParser(self.update_line)
-        words.add_argument(
+        parser = LineParser(self.update_line)
+        parser.add_argument(
             "-m",
             dest="mult",
             type=float,
             default=1,
             help="multiplier of the flows per second",
         )
-        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profile IDs")
-        given = words.of(line)
-        if given is not None:
-            self.update(given.mult, given.pid)
+        parser.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profile IDs")
+        args = parser.parse_line(line)
+        if args is not None:
+            self.update(args.mult, args.pid)
 
     @command("service")
     def service_line(self: Any, line: str) -> bool:
         """Switches service mode of all ports on, or off with --off."""
-        words = LineParser(self.service_line)
-        add_modes(words)
-        given = words.of(line)
-        if given is not None:
-            self.set_service_mode(None, *mode_of(given))
+        parser = LineParser(self.service_line)
+        add_modes(parser)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.set_service_mode(None, *mode_of(args))
         return True
 
     @command("latency")
     def latency_line(self: Any, line: str) -> bool:
         """Latency traffic: start, stop, update, show, hist, counters."""
-        words = LineParser(self.latency_line)
-        start, _, update, *_ = words.commands("start", "stop", "update", "show", "hist", "counters")
+        parser = LineParser(self.latency_line)
+        start, _, update, *_ = parser.commands(
+            "start", "stop", "update", "show", "hist", "counters"
+        )
         for sub in (start, update):
             sub.add_argument(
                 "-m", dest="mult", type=float, default=1, help="packets per second of each port"
@@ -209,26 +213,26 @@ class Console(PortLines, StreamLines, TaggedLines):
             default=[],
             help="sending ports; default: all",
         )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return True
-        if given.command == "start":
-            chosen = given.ports or list(self.links)
+        if args.command == "start":
+            chosen = args.ports or list(self.links)
             mask = sum(1 << number for number in set(chosen))
-            self.start_latency(given.mult, given.src_ipv4, given.dst_ipv4, mask, given.dual_ipv4)
-        elif given.command == "stop":
+            self.start_latency(args.mult, args.src_ipv4, args.dst_ipv4, mask, args.dual_ipv4)
+        elif args.command == "stop":
             self.stop_latency()
-        elif given.command == "update":
-            self.update_latency(given.mult)
+        elif args.command == "update":
+            self.update_latency(args.mult)
         else:
-            self._print_latency(given.command or "show")
+            self._print_latency(args.command or "show")
         return True
 
     @command("topo")
     def topo_line(self: Any, line: str) -> bool:
         """Topology: load, resolve, show, clear, save."""
-        words = LineParser(self.topo_line)
-        load, resolve, show, _, save = words.commands("load", "resolve", "show", "clear", "save")
+        parser = LineParser(self.topo_line)
+        load, resolve, show, _, save = parser.commands("load", "resolve", "show", "clear", "save")
         for sub in (load, save):
             sub.add_argument(
                 "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
@@ -243,26 +247,26 @@ class Console(PortLines, StreamLines, TaggedLines):
                 nargs="+",
                 help="port numbers; default: all",
             )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return True
-        if given.command == "load":
-            self.topo_load(given.file, tunables(given.tunables.split()))
-        elif given.command == "resolve":
-            self.topo_resolve(given.ports)
-        elif given.command == "clear":
+        if args.command == "load":
+            self.topo_load(args.file, tunables(args.tunables.split()))
+        elif args.command == "resolve":
+            self.topo_resolve(args.ports)
+        elif args.command == "clear":
             self.topo_clear()
-        elif given.command == "save":
-            self.topo_save(given.file)
+        elif args.command == "save":
+            self.topo_save(args.file)
         else:
-            self.topo_show(getattr(given, "ports", None))
-        return given.command in ("resolve", "clear", "save")
+            self.topo_show(getattr(args, "ports", None))
+        return args.command in ("resolve", "clear", "save")
 
     @command("tunnels_topo")
     def tunnels_topo_line(self: Any, line: str) -> bool:
         """Tunnels: load, show, clear."""
-        words = LineParser(self.tunnels_topo_line)
-        load, show, _ = words.commands("load", "show", "clear")
+        parser = LineParser(self.tunnels_topo_line)
+        load, show, _ = parser.commands("load", "show", "clear")
         show.add_argument(
             "-p",
             "--port",
@@ -275,70 +279,70 @@ class Console(PortLines, StreamLines, TaggedLines):
             "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
         )
         load.add_argument("-t", dest="tunables", default="", help="arguments of get_topo()")
-        given = words.of(line)
-        if given is not None and given.command == "load":
-            self.tunnels_topo_load(given.file, tunables(given.tunables.split()))
-        elif given is not None and given.command == "clear":
+        args = parser.parse_line(line)
+        if args is not None and args.command == "load":
+            self.tunnels_topo_load(args.file, tunables(args.tunables.split()))
+        elif args is not None and args.command == "clear":
             self.tunnels_topo_clear()
-        elif given is not None:
+        elif args is not None:
             self.tunnels_topo_show()
         return True
 
     @command("tunnel")
     def activate_tunnel_line(self: Any, line: str) -> None:
         """Switches tunnels on or off."""
-        words = LineParser(self.activate_tunnel_line)
-        words.add_argument(
+        parser = LineParser(self.activate_tunnel_line)
+        parser.add_argument(
             "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
         )
-        words.add_argument("--off", action="store_true", help="switch tunnels off")
-        words.add_argument(
+        parser.add_argument("--off", action="store_true", help="switch tunnels off")
+        parser.add_argument(
             "--loopback", action="store_true", help="the servers' ports are the other endpoints"
         )
-        given = words.of(line)
-        if given is not None:
-            self.activate_tunnel(given.type, not given.off, given.loopback)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.activate_tunnel(args.type, not args.off, args.loopback)
 
     @command("update_tunnel")
     def update_clients_tunnel(self: Any, line: str) -> None:
         """Sets the tunnels of a range of clients, with ascending TEIDs."""
-        words = LineParser(self.update_clients_tunnel)
+        parser = LineParser(self.update_clients_tunnel)
         for name, told in (("--c_start", "first client"), ("--c_end", "last client")):
-            words.add_argument(name, type=ipv4, required=True, help=told)
-        words.add_argument(
+            parser.add_argument(name, type=ipv4, required=True, help=told)
+        parser.add_argument(
             "--teid",
             type=int,
             required=True,
             help="TEID of the first client; it increments for each next client",
         )
-        words.add_argument("--sport", type=int, required=True, help="UDP source port")
-        words.add_argument("--src_ip", required=True, help="source address of the tunnel")
-        words.add_argument("--dst_ip", required=True, help="destination address of the tunnel")
-        words.add_argument("--ipv6", action="store_true", help="the addresses are IPv6")
-        words.add_argument(
+        parser.add_argument("--sport", type=int, required=True, help="UDP source port")
+        parser.add_argument("--src_ip", required=True, help="source address of the tunnel")
+        parser.add_argument("--dst_ip", required=True, help="destination address of the tunnel")
+        parser.add_argument("--ipv6", action="store_true", help="the addresses are IPv6")
+        parser.add_argument(
             "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
         )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return
-        first, last = ip2int(given.c_start), ip2int(given.c_end)
+        first, last = ip2int(args.c_start), ip2int(args.c_end)
         if first > last:
-            raise TRexError(f"--c_end {given.c_end}: expected {given.c_start} or an address behind")
+            raise TRexError(f"--c_end {args.c_end}: expected {args.c_start} or an address behind")
         if last - first >= RECORDS_MAX:
             raise TRexError(
-                f"--c_end {given.c_end}: {last - first + 1:,} clients, expected {RECORDS_MAX:,} at "
+                f"--c_end {args.c_end}: {last - first + 1:,} clients, expected {RECORDS_MAX:,} at "
                 "most"
             )
-        ends, version = (given.src_ip, given.dst_ip, given.sport), 6 if given.ipv6 else 4
+        ends, version = (args.src_ip, args.dst_ip, args.sport), 6 if args.ipv6 else 4
         clients = range(first, last + 1)
-        records = {it: Tunnel(*ends, given.teid + it - first, version) for it in clients}
-        self.update_tunnel_client_record(records, given.type)
+        records = {it: Tunnel(*ends, args.teid + it - first, version) for it in clients}
+        self.update_tunnel_client_record(records, args.type)
 
     @command("black_list")
     def black_list_line(self: Any, line: str) -> bool:
         """Addresses that get no resets: set, remove, show, clear, get, upload."""
-        words = LineParser(self.black_list_line)
-        added, removed, clear, *_ = words.commands(
+        parser = LineParser(self.black_list_line)
+        added, removed, clear, *_ = parser.commands(
             "set", "remove", "clear", "show", "get", "upload"
         )
         for sub in (added, removed):
@@ -349,16 +353,16 @@ class Console(PortLines, StreamLines, TaggedLines):
             sub.add_argument(
                 "--upload", action="store_true", help="no effect; the list applies at once"
             )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return True
-        if given.command in ("set", "remove"):
-            if not given.macs and not given.ipv4:
+        if args.command in ("set", "remove"):
+            if not args.macs and not args.ipv4:
                 raise TRexError("black_list: give --macs or --ipv4")
-            self._change_ignored(given.command == "set", given.macs, given.ipv4)
-        elif given.command == "clear":
+            self._change_ignored(args.command == "set", args.macs, args.ipv4)
+        elif args.command == "clear":
             self.set_ignored_macs_ips()
-        elif given.command in (None, "show"):
+        elif args.command in (None, "show"):
             for name, addresses in self.get_ignored_macs_ips().items():
                 print(f"{name}: {', '.join(addresses) or 'none'}")
         return True
@@ -366,36 +370,36 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("template_group")
     def template_group_line(self: Any, line: str) -> None:
         """Template groups: names, stats."""
-        words = LineParser(self.template_group_line)
-        names, stats = words.commands("names", "stats")
+        parser = LineParser(self.template_group_line)
+        names, stats = parser.commands("names", "stats")
         names.add_argument("--start", type=int, default=0, help="first group to show, from 0")
         names.add_argument("--amount", type=int, default=50, help="number of groups to show")
         stats.add_argument("--name", required=True, help="name of the group")
         for sub in (names, stats):
             sub.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="profile ID")
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return
-        if given.command == "names":
-            found = self.get_tg_names(given.pid)[given.start :][: given.amount]
-            print(f"profile {given.pid}: {', '.join(found) or 'no template groups'}")
-        elif given.command == "stats":
-            counted = self.get_traffic_tg_stats(given.name, pid_input=given.pid)
-            print(sides(counted[given.name]))
+        if args.command == "names":
+            found = self.get_tg_names(args.pid)[args.start :][: args.amount]
+            print(f"profile {args.pid}: {', '.join(found) or 'no template groups'}")
+        elif args.command == "stats":
+            counted = self.get_traffic_tg_stats(args.name, pid_input=args.pid)
+            print(sides(counted[args.name]))
         else:
-            words.print_help()
+            parser.print_help()
 
     @command("profiles")
     def profiles_line(self: Any, line: str) -> None:
         """Prints the state of each profile, and the profiles of streams on ports."""
-        words = LineParser(self.profiles_line)
-        words.add_ports()
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.profiles_line)
+        parser.add_ports()
+        args = parser.parse_line(line)
+        if args is None:
             return
         for pid, state in sorted(self.get_profiles_state().items()):
             print(f"{pid:<20} {state}")
-        for number in self._numbers(ports_of(self, given)):
+        for number in self._numbers(ports_of(self, args)):
             for name, profile in self.links[number].profiles.items():
                 doing = "active" if profile.is_active else f"{len(profile.streams)} streams"
                 print(f"{f'port {number}.{name}':<20} {doing}")
@@ -403,11 +407,11 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
         """Clears the counters."""
-        words = LineParser(self.clear_stats_line)
-        words.add_ports()
-        given = words.of(line)
-        if given is not None:
-            self.clear_stats(ports_of(self, given), pid_input=ALL_PROFILE_ID)
+        parser = LineParser(self.clear_stats_line)
+        parser.add_ports()
+        args = parser.parse_line(line)
+        if args is not None:
+            self.clear_stats(ports_of(self, args), pid_input=ALL_PROFILE_ID)
             self.clear_dynamic_traffic_stats(clear_all=True)
 
     @command("stats")
@@ -415,18 +419,18 @@ class Console(PortLines, StreamLines, TaggedLines):
         """Prints counters of all ports and each port; -g, -a and --za (flows), -l, --lh, --lc
         (latency).
         """
-        words = LineParser(self.show_stats_line)
-        words.add_argument(
+        parser = LineParser(self.show_stats_line)
+        parser.add_argument(
             "--port",
             dest="ports",
             type=int,
             nargs="+",
             help="port numbers; default: all",
         )
-        words.add_argument(
+        parser.add_argument(
             "--pid", help="profile ID for counters of flows; default: the sum of all"
         )
-        which = words.add_mutually_exclusive_group()
+        which = parser.add_mutually_exclusive_group()
         for flags, what, told in (
             (["-a"], "flows", "counters of flows"),
             (["--za", "--az"], "all flows", "counters of flows, including zeros"),
@@ -436,16 +440,16 @@ class Console(PortLines, StreamLines, TaggedLines):
             *OF_PORTS,
         ):
             which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return
-        if given.what in ("flows", "all flows"):
-            is_sum, pid = given.pid is None, given.pid or DEFAULT_PROFILE_ID
-            print(sides(self.get_traffic_stats(given.what == "flows", pid, is_sum)))
-        elif given.what in ("show", "hist", "counters"):
-            self._print_latency(given.what)
+        if args.what in ("flows", "all flows"):
+            is_sum, pid = args.pid is None, args.pid or DEFAULT_PROFILE_ID
+            print(sides(self.get_traffic_stats(args.what == "flows", pid, is_sum)))
+        elif args.what in ("show", "hist", "counters"):
+            self._print_latency(args.what)
         else:
-            print_ports(self, given.what, given.ports)
+            print_ports(self, args.what, args.ports)
 
     @command("start_stl")
     def start_stl_line(self: Any, line: str) -> None:
@@ -480,14 +484,14 @@ class Console(PortLines, StreamLines, TaggedLines):
     def _change_ignored(self: Any, is_added: bool, macs: list[str], ips: list[str]) -> None:
         lists = self.get_ignored_macs_ips()
         changed = []
-        for name, given in (("macs", macs), ("ips", ips)):
-            missing = [address for address in given if address not in lists[name]]
+        for name, args in (("macs", macs), ("ips", ips)):
+            missing = [address for address in args if address not in lists[name]]
             if missing and not is_added:
                 raise TRexError(f"black_list: {missing[0]} is not listed")
             changed.append(
                 [*lists[name], *missing]
                 if is_added
-                else [address for address in lists[name] if address not in given]
+                else [address for address in lists[name] if address not in args]
             )
         self.set_ignored_macs_ips(*changed)
 

@@ -108,7 +108,7 @@ class Segment:
     flags: int = 0
     window: int = 0
 
-    def ends(self, with_ports: bool) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
+    def endpoints(self, with_ports: bool) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
         """Returns source and destination; with ports 0 if they do not matter."""
         return (
             (self.source, self.source_port if with_ports else 0),
@@ -153,11 +153,11 @@ class ConversationReader:
             raise ASTFError("the conversation is in both TCP and UDP: keep one of them")
         # For a host that talks to itself, the ports distinguish client and server.
         with_ports = self.stream or first.source == first.destination
-        client, server = first.ends(with_ports)
-        ends = segment.ends(with_ports)
-        if ends == (client, server):
+        client, server = first.endpoints(with_ports)
+        endpoints = segment.endpoints(with_ports)
+        if endpoints == (client, server):
             return "c"
-        if ends == (server, client):
+        if endpoints == (server, client):
             return "s"
         raise ASTFError("it is of another conversation than packet 1: keep one in the capture")
 
@@ -190,8 +190,8 @@ class ConversationReader:
 
 def _turns(messages: list[Message]) -> Iterator[Message]:
     """Yields the merged messages of each turn."""
-    said = (message for message in messages if message.payload)
-    for side, turn in groupby(said, key=lambda message: message.side):
+    with_payload = (message for message in messages if message.payload)
+    for side, turn in groupby(with_payload, key=lambda message: message.side):
         parts = list(turn)
         yield Message(side, b"".join(part.payload for part in parts), parts[0].gap_sec)
 

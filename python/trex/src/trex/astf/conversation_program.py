@@ -30,7 +30,7 @@ _KEEPALIVE_FROM_SERVER_DELAY_USEC = 900_000
 _HEADERS_LEN = 14 + 20 + 8
 
 
-def commands_of(
+def program_commands(
     conversation: Conversation, side: Side, s_delay: Delay | None, udp_mtu: int | None
 ) -> list[ASTFCmd]:
     """Returns the commands of a side.
@@ -45,9 +45,9 @@ def commands_of(
     if s_delay is not None and side == "s":
         commands = _with_server_delay(commands, s_delay)
     if not conversation.stream:
-        longest = max((_usec(command) for command in commands), default=0)
-        if longest >= _KEEPALIVE_FROM_SERVER_DELAY_USEC:
-            commands.insert(0, ASTFCmdKeepaliveMsg(int(longest / 1000 * 1.5)))
+        delay_max = max((_usec(command) for command in commands), default=0)
+        if delay_max >= _KEEPALIVE_FROM_SERVER_DELAY_USEC:
+            commands.insert(0, ASTFCmdKeepaliveMsg(int(delay_max / 1000 * 1.5)))
     return commands
 
 
@@ -73,41 +73,41 @@ def _udp_commands(conversation: Conversation, side: Side, udp_mtu: int | None) -
         )
     payload_len_max = None if udp_mtu is None else udp_mtu - _HEADERS_LEN
     commands: list[ASTFCmd] = []
-    received = waited_for = longest = 0
+    received = awaited = delay_max = 0
     last_side: Side | None = None
     for message in conversation.messages:
         if message.side != side:
             received += 1
         else:
-            if received > waited_for:
+            if received > awaited:
                 commands.append(ASTFCmdRecvMsg(received))
-                waited_for = received
+                awaited = received
             elif last_side == side:
                 usec = min(int(message.gap_sec * 1_000_000), _DELAY_USEC_MAX)
                 if usec > _DELAY_USEC_MIN:
                     commands.append(ASTFCmdDelay(usec))
-                    longest = max(longest, usec)
+                    delay_max = max(delay_max, usec)
             commands.append(ASTFCmdTxPkt(message.payload[:payload_len_max]))
         last_side = message.side
-    if received > waited_for:
+    if received > awaited:
         commands.append(ASTFCmdRecvMsg(received))
-    if longest > _KEEPALIVE_FROM_USEC:
+    if delay_max > _KEEPALIVE_FROM_USEC:
         # TRex's value in milliseconds: twice the number of the delay's microseconds, so never too
         # short.
-        commands.insert(0, ASTFCmdKeepaliveMsg(longest * 2))
+        commands.insert(0, ASTFCmdKeepaliveMsg(delay_max * 2))
     return commands
 
 
 def _with_server_delay(commands: list[ASTFCmd], s_delay: Delay) -> list[ASTFCmd]:
     """Inserts the delay before each first answer to received data."""
     delayed: list[ASTFCmd] = []
-    is_asked = False
+    has_request = False
     for command in commands:
         if isinstance(command, (ASTFCmdRecv, ASTFCmdRecvMsg)):
-            is_asked = True
-        elif is_asked and isinstance(command, (ASTFCmdSend, ASTFCmdTxPkt)):
+            has_request = True
+        elif has_request and isinstance(command, (ASTFCmdSend, ASTFCmdTxPkt)):
             delayed.append(s_delay)
-            is_asked = False
+            has_request = False
         delayed.append(command)
     return delayed
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
-from trex.arguments import listify, seconds, validate_type
+from trex.arguments import check_seconds, listify, validate_type
 from trex.astf.counters import SECTIONS, errors_of, section_counters
 from trex.astf.errors import ASTFErrorBadTG
 from trex.astf.flow_info import flows_of
@@ -41,18 +41,18 @@ class CounterCommands(ProfileCommands):
             profiles = list(self._profiles_by_id.values())
             base, rates = sum_counts(it.sum_base for it in profiles), self._sum_rates
         else:
-            profiles = [self._one(pid_input)]
+            profiles = [self._single_profile(pid_input)]
             base, rates = profiles[0].base, profiles[0].rates
         counts = sum_counts(profile.counts() for profile in profiles)
         runs = [profile.run for profile in profiles if profile.run is not None]
-        going = [profile.run for profile in profiles if profile.is_running and profile.run]
+        running = [profile.run for profile in profiles if profile.is_running and profile.run]
         # The sum includes profiles that have ended, so that it has no common start.
-        since = None if is_sum else min((run.started for run in going), default=None)
+        since = None if is_sum else min((run.started for run in running), default=None)
         found = {
             side: section_counters(
                 counts[side],
                 base.get(side, {}),
-                rates if going else None,
+                rates if running else None,
                 side,
                 since,
                 skip_zero,
@@ -74,7 +74,7 @@ class CounterCommands(ProfileCommands):
             for profile in self._profiles_by_id.values():
                 profile.sum_base = profile.counts()
             return
-        for profile in self._chosen(pid_input):
+        for profile in self._select_profiles(pid_input):
             profile.base = profile.counts()
 
     def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
@@ -84,17 +84,17 @@ class CounterCommands(ProfileCommands):
     def _global_flows(self) -> dict[str, float]:
         """Returns the global counters of flows of all profiles, and their target rates."""
         counts = sum_counts(it.counts() for it in self._profiles_by_id.values())["client"]
-        going = [it for it in self._profiles_by_id.values() if it.is_running]
-        asked = [it.asked() for it in going]
+        running = [it for it in self._profiles_by_id.values() if it.is_running]
+        targets = [it.target_load() for it in running]
         begun = counts["tcps_connattempt"] + counts["udps_connects"]
         return {
             "active_flows": counts["m_active_flows"],
             "active_sockets": counts["m_active_flows"],
             "open_flows": begun,
-            "tx_cps": self._global_rates.of("begun", begun) if going else 0.0,
-            "tx_expected_cps": sum(it.flows_per_second for it in asked),
-            "total_clients": sum(it.clients for it in asked),
-            "total_servers": sum(it.servers for it in asked),
+            "tx_cps": self._global_rates.rate("begun", begun) if running else 0.0,
+            "tx_expected_cps": sum(it.flows_per_second for it in targets),
+            "total_clients": sum(it.clients for it in targets),
+            "total_servers": sum(it.servers for it in targets),
             "total_alloc_error": counts["err_c_tuple_err"],
         }
 
@@ -107,7 +107,7 @@ class CounterCommands(ProfileCommands):
     def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
         """Returns the template groups of a profile."""
         self._require_session()
-        return list(self._one(pid_input).groups)
+        return list(self._single_profile(pid_input).groups)
 
     def get_traffic_tg_stats(
         self, tg_names: Any, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID
@@ -118,7 +118,7 @@ class CounterCommands(ProfileCommands):
         """
         self._require_session()
         validate_type("tg_names", tg_names, (list, str))
-        profile = self._one(pid_input)
+        profile = self._single_profile(pid_input)
         names = listify(tg_names)
         known = ", ".join(profile.groups) or "none"
         if not names:
@@ -158,9 +158,9 @@ class CounterCommands(ProfileCommands):
         `index`, it has all samples from that number on, and `next_index` for the next call.
         """
         self._require_session()
-        seconds("duration", duration)
+        check_seconds("duration", duration)
         validate_type("index", index, (int, type(None)))
-        run, first = self._one(profile_id).run, index or 0
+        run, first = self._single_profile(profile_id).run, index or 0
         if run is None:
             return {} if index is None else {"next_index": first}
         least = int(run.elapsed() / run.interval) if index is None else first
@@ -169,11 +169,11 @@ class CounterCommands(ProfileCommands):
             pass
         seen = list(flows_of(run.ports(with_templates=True).values(), run.interval))
         found: dict[str, Any] = {}
-        for ends, number, info in seen:
+        for endpoints, number, info in seen:
             if index is None and not duration:
-                found[ends] = [info]
+                found[endpoints] = [info]
             elif number >= least:
-                found.setdefault(ends, []).append(info)
+                found.setdefault(endpoints, []).append(info)
         if index is not None:
             found["next_index"] = max((number + 1 for _, number, _ in seen), default=first)
         return found

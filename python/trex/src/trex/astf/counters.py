@@ -253,7 +253,7 @@ def _rates(counts: Counts, rates: Rates | None, key: Any, since: float | None) -
     now = time.monotonic()
 
     def rate(what: str, *names: str) -> float:
-        return rates.of((key, what), sum(counts[name] for name in names), since, now)
+        return rates.rate((key, what), sum(counts[name] for name in names), since, now)
 
     sent = ("tcps_sndbyte_ok", "tcps_sndrexmitbyte", "udps_sndbyte")
     acked = rate("acked", "tcps_rcvackbyte", "udps_sndbyte")

@@ -71,7 +71,7 @@ class Document:
     def _program(self, side: str, program: ASTFProgram) -> int:
         commands = []
         for position, command in enumerate(program.commands):
-            place = _Place(position, program, self.groups, self.buffers)
+            place = _CommandPosition(position, program, self.groups, self.buffers)
             try:
                 commands.append(command.at(place))
             except ASTFError as error:
@@ -103,7 +103,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _CommandPosition:
     """Position of a command in its program."""
 
     position: int

@@ -8,7 +8,7 @@ import io
 import sys
 
 from trex.errors import TRexError
-from trex.tunables import keywords_of
+from trex.tunables import parse_tunables
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
         from trex.astf.profile import ASTFProfile
 
         try:
-            profile = ASTFProfile.load(options.profile, **keywords_of(options.tunables))
+            profile = ASTFProfile.load(options.profile, **parse_tunables(options.tunables))
             if profile is None:
                 return 0
             with contextlib.redirect_stdout(text):

@@ -57,7 +57,7 @@ class LatencyPort:
         self.number, self.sends = number, sends
         self.socket = PacketSocket(interface)
         self.socket.filter_icmp()
-        self.socket.stamp()
+        self.socket.enable_timestamps()
         source, destination = (bytes.fromhex(mac.replace(":", "")) for mac in macs)
         tags = b"".join(struct.pack("!HH", _ETHERTYPE_VLAN, tag) for tag in vlan)
         self._ethernet = destination + source + tags + struct.pack("!H", _ETHERTYPE_IPV4)
@@ -92,9 +92,9 @@ class LatencyPort:
         length = len(self._ethernet) + _IPV4.size + _ECHO.size + _PAYLOAD.size
         return packets, packets * length, self.stats["m_tx_pkt_err"]
 
-    def take(self, session: int, peer: int) -> None:
+    def record_received(self, session: int, peer: int) -> None:
         """Records the received packets."""
-        for at_ns, frame in self.socket.stamped():
+        for at_ns, frame in self.socket.received_with_time():
             # VLAN tags precede the EtherType.
             start = _HEADERS_LENGTH
             while frame[start - _IPV4.size - _ECHO.size - 2 :][:2] == b"\x81\x00":
@@ -102,13 +102,13 @@ class LatencyPort:
             payload = frame[start : start + _PAYLOAD.size]
             if len(payload) < _PAYLOAD.size or payload[:4] != _MARK:
                 continue
-            _, of, sender, number, sent_ns = _PAYLOAD.unpack(payload)
-            if of != session or sender != peer:
-                self.stats["m_no_id"] += of == session
+            _, packet_session, sender, number, sent_ns = _PAYLOAD.unpack(payload)
+            if packet_session != session or sender != peer:
+                self.stats["m_no_id"] += packet_session == session
                 continue
-            self._note(number, at_ns, (at_ns - sent_ns) / 1e3)
+            self._record(number, at_ns, (at_ns - sent_ns) / 1e3)
 
-    def _note(self, number: int, at_ns: int, delay_us: float) -> None:
+    def _record(self, number: int, at_ns: int, delay_us: float) -> None:
         # A clock step can make a delay negative.
         delay_us = max(delay_us, 0.0)
         self.stats["m_pkt_ok"] += 1
@@ -134,7 +134,7 @@ class LatencyPort:
             key = int(delay_us) // scale * scale
             self._buckets[key] = self._buckets.get(key, 0) + 1
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Returns the measurements in TRex's format, times in microseconds."""
         count = self.stats["m_pkt_ok"]
         return {
@@ -166,7 +166,7 @@ class LatencyTraffic:
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self.set_rate(pps)
-        self._thread = threading.Thread(target=self._work, name="latency", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="latency", daemon=True)
         self._thread.start()
 
     @property
@@ -183,12 +183,12 @@ class LatencyTraffic:
         self._ended.set()
         self._thread.join()
 
-    def told(self) -> dict[int, dict[str, Any]]:
+    def report(self) -> dict[int, dict[str, Any]]:
         """Returns the counters and measurements of each port."""
         with self._lock:
-            return {number: port.told() for number, port in self._ports.items()}
+            return {number: port.report() for number, port in self._ports.items()}
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         try:
             due = time.monotonic_ns()
             while not self._ended.is_set() and not self._is_over():
@@ -201,8 +201,8 @@ class LatencyTraffic:
                             if port.sends:
                                 port.send(self._session)
                         due += self._interval_ns
-                self._take(min((due - time.monotonic_ns()) / 1e9, _POLL_S))
-            self._take(_POLL_S, is_last=True)
+                self._receive(min((due - time.monotonic_ns()) / 1e9, _POLL_S))
+            self._receive(_POLL_S, is_last=True)
         except TRexError as error:
             # Earlier measurements remain valid.
             self.failure = str(error)
@@ -210,7 +210,7 @@ class LatencyTraffic:
             for port in self._ports.values():
                 port.socket.close()
 
-    def _take(self, timeout_s: float, is_last: bool = False) -> None:
+    def _receive(self, timeout_s: float, is_last: bool = False) -> None:
         """Receives packets for a time, at the end as long as packets arrive."""
         sockets = {port.socket.fileno(): port for port in self._ports.values()}
         deadline = time.monotonic() + (_LAST_S_MAX if is_last else max(timeout_s, 0.0))
@@ -220,7 +220,7 @@ class LatencyTraffic:
             with self._lock:
                 for found in ready:
                     port = sockets[found]
-                    port.take(self._session, port.number ^ 1)
+                    port.record_received(self._session, port.number ^ 1)
             if (is_last and not ready) or time.monotonic() >= deadline:
                 return
 

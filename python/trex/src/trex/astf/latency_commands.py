@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
-from trex.arguments import bits, validate_type
+from trex.arguments import check_bits, validate_type
 from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
 from trex.client.session import Session
 from trex.errors import TRexArgumentError, TRexError
@@ -41,7 +41,7 @@ class LatencyCommands(Session):
         :param port_ipv4_offset_s: the offset for odd ports, if it differs
         """
         self._require_session()
-        bits("ports_mask", ports_mask)
+        check_bits("ports_mask", ports_mask)
         rate = latency_rate("mult", mult)
         offsets = (dual_ipv4, port_ipv4_offset_s or dual_ipv4)
         self._start_latency(rate, (src_ipv4, dst_ipv4), offsets, ports_mask, None)
@@ -66,7 +66,7 @@ class LatencyCommands(Session):
         timestamp. `stats` has counters and `m_jitter` (RFC 3550).
         """
         self._require_session()
-        return {} if self._latency is None else self._latency.told()
+        return {} if self._latency is None else self._latency.report()
 
     # Internal methods.
 
@@ -116,7 +116,7 @@ class LatencyCommands(Session):
     def _record_results(self) -> None:
         super()._record_results()
         if self._latency is not None and self._latency.failure is not None:
-            self._note(f"latency traffic has ended: {self._latency.failure}", "warning")
+            self._log_event(f"latency traffic has ended: {self._latency.failure}", "warning")
             self._latency.failure = None
 
 

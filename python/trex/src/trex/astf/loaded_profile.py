@@ -97,7 +97,7 @@ class Profile:
             ) from error
         return (client[0], server[0]), (client[1], server[1])
 
-    def asked(self) -> TargetLoad:
+    def target_load(self) -> TargetLoad:
         """Returns the target flows per second and the sizes of the pools on all ports."""
         run = self.run
         if run is None:

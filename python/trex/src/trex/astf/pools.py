@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from trex.addresses import ip2int
-from trex.astf.arguments import ipv4_address, ipv4_range, required
+from trex.astf.arguments import check_ipv4, check_ipv4_range, check_required
 from trex.astf.errors import ASTFError
 
 _DISTRIBUTIONS = ("seq", "rand")
@@ -25,11 +25,13 @@ class ASTFIPGenDist:
         :param distribution: `seq` (round robin) or `rand`
         :param per_core_distribution: `seq` gives each core consecutive addresses; or `default`
         """
-        where = type(self).__name__
-        self.ip_start, self.ip_end = ipv4_range(where, "ip_range", ip_range)
-        _one_of(where, "distribution", distribution, _DISTRIBUTIONS)
+        context = type(self).__name__
+        self.ip_start, self.ip_end = check_ipv4_range(context, "ip_range", ip_range)
+        _check_choice(context, "distribution", distribution, _DISTRIBUTIONS)
         if per_core_distribution:
-            _one_of(where, "per_core_distribution", per_core_distribution, _PER_CORE_DISTRIBUTIONS)
+            _check_choice(
+                context, "per_core_distribution", per_core_distribution, _PER_CORE_DISTRIBUTIONS
+            )
         self.distribution = distribution
         self.per_core_distribution = per_core_distribution
         # `c` for clients or `s` for servers, set by an `ASTFIPGen`.
@@ -60,10 +62,10 @@ class ASTFIPGenGlobal:
         """:param ip_offset: offset of clients and servers, as an address
         :param ip_offset_server: offset of servers, if it differs
         """
-        where = type(self).__name__
-        ipv4_address(where, "ip_offset", ip_offset)
+        context = type(self).__name__
+        check_ipv4(context, "ip_offset", ip_offset)
         if ip_offset_server is not None:
-            ipv4_address(where, "ip_offset_server", ip_offset_server)
+            check_ipv4(context, "ip_offset_server", ip_offset_server)
         self.ip_offset = ip_offset
         self.ip_offset_server = ip_offset_server or ip_offset
 
@@ -81,17 +83,17 @@ class ASTFIPGen:
         :param dist_server: range of servers
         :param glob: offsets between pairs of ports; default 1.0.0.0
         """
-        where = type(self).__name__
-        required(where, "dist_client", dist_client, ASTFIPGenDist)
-        required(where, "dist_server", dist_server, ASTFIPGenDist)
+        context = type(self).__name__
+        check_required(context, "dist_client", dist_client, ASTFIPGenDist)
+        check_required(context, "dist_server", dist_server, ASTFIPGenDist)
         if glob is None:
             glob = ASTFIPGenGlobal()
-        required(where, "glob", glob, ASTFIPGenGlobal)
+        check_required(context, "glob", glob, ASTFIPGenGlobal)
         if dist_client.direction == "s":
-            raise ASTFError(f"dist_client of {where} is a pool of servers already: make another")
+            raise ASTFError(f"dist_client of {context} is a pool of servers already: make another")
         dist_client.direction = "c"
         if dist_server.direction == "c":
-            raise ASTFError(f"dist_server of {where} is a pool of clients already: make another")
+            raise ASTFError(f"dist_server of {context} is a pool of clients already: make another")
         dist_server.direction = "s"
         self.dist_client = dist_client
         self.dist_server = dist_server
@@ -106,7 +108,7 @@ class ASTFIPGen:
         return {**self.dist_server.to_json(), "dir": "s", "ip_offset": self.glob.ip_offset_server}
 
 
-def _one_of(where: str, name: str, value: object, allowed: tuple[str, ...]) -> None:
+def _check_choice(context: str, name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         expected = " or ".join(map(repr, allowed))
-        raise ASTFError(f"argument '{name}' of {where} is {value!r}, not {expected}")
+        raise ASTFError(f"argument '{name}' of {context} is {value!r}, not {expected}")

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, Union
 
-from trex.astf.arguments import one_or_more, optional, required
+from trex.astf.arguments import check_list, check_optional, check_required
 from trex.astf.cap_info import ASTFCapInfo
 from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
 from trex.astf.conversation import Conversation, read_conversation
@@ -18,7 +18,7 @@ from trex.astf.pools import ASTFIPGen
 from trex.astf.templates import ASTFTemplate
 from trex.errors import TRexError
 from trex.files import reading
-from trex.loader import function_of, registered
+from trex.loader import find_function, registered
 from trex.tunables import call_with_tunables, defaults_of
 
 
@@ -44,23 +44,23 @@ class ASTFProfile:
         :param udp_mtu: truncates the captures' datagrams to this length, including the Ethernet
             header
         """
-        where = type(self).__name__
-        required(where, "default_ip_gen", default_ip_gen, ASTFIPGen)
-        optional(where, "default_c_glob_info", default_c_glob_info, ASTFGlobalInfo)
-        optional(where, "default_s_glob_info", default_s_glob_info, ASTFGlobalInfo)
-        optional(where, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
-        optional(where, "udp_mtu", udp_mtu, int)
+        context = type(self).__name__
+        check_required(context, "default_ip_gen", default_ip_gen, ASTFIPGen)
+        check_optional(context, "default_c_glob_info", default_c_glob_info, ASTFGlobalInfo)
+        check_optional(context, "default_s_glob_info", default_s_glob_info, ASTFGlobalInfo)
+        check_optional(context, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
+        check_optional(context, "udp_mtu", udp_mtu, int)
         if templates is None and cap_list is None:
-            raise ASTFErrorBadParamCombination(where, "templates", "cap_list", are_missing=True)
+            raise ASTFErrorBadParamCombination(context, "templates", "cap_list", are_missing=True)
         self.default_ip_gen = default_ip_gen
         self.default_c_glob_info = default_c_glob_info
         self.default_s_glob_info = default_s_glob_info
         self.templates: list[ASTFTemplate] = []
         self.meta: dict[str, Any] | None = None
         if templates is not None:
-            self.templates += one_or_more(where, "templates", templates, ASTFTemplate)
+            self.templates += check_list(context, "templates", templates, ASTFTemplate)
         if cap_list is not None:
-            captures = one_or_more(where, "cap_list", cap_list, ASTFCapInfo)
+            captures = check_list(context, "cap_list", cap_list, ASTFCapInfo)
             conversations = [read_conversation(capture.file) for capture in captures]
             self.templates += [
                 capture.template(conversation, cps, default_ip_gen, s_delay, udp_mtu)
@@ -90,7 +90,7 @@ class ASTFProfile:
         also become a command line. Returns None if the profile only printed its help.
         """
         with registered(python_file) as described:
-            get_profile = function_of(described, "get_profile", "stateful")
+            get_profile = find_function(described, "get_profile", "stateful")
             profile = call_with_tunables(get_profile, kwargs, "get_profile", "an ASTFProfile")
             if profile is None:
                 return None

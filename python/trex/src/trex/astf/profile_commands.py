@@ -12,7 +12,7 @@ from trex.astf.profile import ASTFProfile, ASTFProfileLight
 from trex.astf.stateful_run import StatefulRun
 from trex.client.session import Session
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
-from trex.tunables import by_name
+from trex.tunables import check_tunables
 
 DEFAULT_PROFILE_ID = "_"
 ALL_PROFILE_ID = "*"
@@ -60,7 +60,7 @@ class ProfileCommands(Session):
         elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
             validate_type("profile", profile, str)
             line = isinstance(tunables, (list, tuple))
-            named = {"tunables": list(tunables)} if line else by_name(tunables, _OR_LINE)
+            named = {"tunables": list(tunables)} if line else check_tunables(tunables, _OR_LINE)
             try:
                 profile = ASTFProfile.load(profile, **named)
             except Exception as error:
@@ -72,14 +72,14 @@ class ProfileCommands(Session):
         loaded = self._profiles_by_id.setdefault(pid_input, Profile(pid_input))
         loaded.document = profile.to_json_str()
         loaded.groups = list(document.get("tg_names") or [])
-        self._note(f"profile {pid_input} is loaded")
+        self._log_event(f"profile {pid_input} is loaded")
 
     def clear_profile(self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
         """Removes profiles, except running ones."""
         self._require_session()
-        for profile in self._chosen(pid_input):
+        for profile in self._select_profiles(pid_input):
             if profile.is_running:
-                self._note(f"profile {profile.pid} is running, and stays", "warning")
+                self._log_event(f"profile {profile.pid} is running, and stays", "warning")
                 continue
             self._record_results()
             del self._profiles_by_id[profile.pid]
@@ -116,7 +116,7 @@ class ProfileCommands(Session):
         occurs.
         """
         self._require_session()
-        profile = self._one(profile_id)
+        profile = self._single_profile(profile_id)
         _check_reachable([wait_state])
         deadline = None if timeout is None else time.monotonic() + timeout
         while profile.state != wait_state:
@@ -130,7 +130,7 @@ class ProfileCommands(Session):
 
     def wait_for_steady(self, profile_id: str | None = None) -> int:
         """Returns the state of a profile, or of all. Transient states never occur."""
-        return self.state if profile_id is None else self._one(profile_id).state
+        return self.state if profile_id is None else self._single_profile(profile_id).state
 
     def wait_for_transient(self, profile_id: str | None = None) -> int:
         """Raises `TRexError` instead of waiting for ever, because transient states never occur.
@@ -139,7 +139,7 @@ class ProfileCommands(Session):
         """
         self._require_session()
         if profile_id is not None:
-            self._one(profile_id)
+            self._single_profile(profile_id)
         raise TRexError(
             "no profile is ever between two states: wait_for_profile_state() waits for one of "
             "them, and wait_on_traffic() for the end"
@@ -148,8 +148,8 @@ class ProfileCommands(Session):
     def check_states(self, ok_states: Iterable[int]) -> None:
         """Waits until `state` is one of these. Raises `TRexError` if none of them can occur."""
         self._require_session()
-        wanted = _check_reachable(ok_states)
-        while self.state not in wanted:
+        states_wanted = _check_reachable(ok_states)
+        while self.state not in states_wanted:
             runs = self._running()
             if runs:
                 runs[0].wait(_POLL_S)
@@ -165,18 +165,18 @@ class ProfileCommands(Session):
         self, pid_input: Pids = DEFAULT_PROFILE_ID, start: bool = False
     ) -> list[str]:
         """Returns the given profile IDs, from a list or a text; `*` selects all."""
-        return [profile.pid for profile in self._chosen(pid_input, start)]
+        return [profile.pid for profile in self._select_profiles(pid_input, start)]
 
     # Internal methods.
 
-    def _one(self, pid_input: Pids) -> Profile:
+    def _single_profile(self, pid_input: Pids) -> Profile:
         """Returns the given profile. Raises unless it is exactly one."""
-        chosen = self._chosen(pid_input)
+        chosen = self._select_profiles(pid_input)
         if len(chosen) != 1:
             raise TRexArgumentError("pid_input", pid_input, "the identifier of one profile")
         return chosen[0]
 
-    def _chosen(self, pid_input: Pids, start: bool = False) -> list[Profile]:
+    def _select_profiles(self, pid_input: Pids, start: bool = False) -> list[Profile]:
         names = parse_profile_ids(pid_input)
         if ALL_PROFILE_ID in names:
             if start:
@@ -205,15 +205,15 @@ def parse_profile_ids(pid_input: Pids) -> list[str]:
 
 def _check_reachable(states: Iterable[int]) -> set[int]:
     """Returns the states. Raises `TRexError` if none of them can occur."""
-    wanted = set(listify(states) if isinstance(states, int) else states)
-    lasting = {
+    states_wanted = set(listify(states) if isinstance(states, int) else states)
+    stable = {
         ProfileCommands.STATE_IDLE,
         ProfileCommands.STATE_ASTF_LOADED,
         ProfileCommands.STATE_TX,
     }
-    if not wanted & lasting:
+    if not states_wanted & stable:
         raise TRexError(
-            f"states {sorted(wanted)}: no profile is ever in them: wait for STATE_IDLE, "
+            f"states {sorted(states_wanted)}: no profile is ever in them: wait for STATE_IDLE, "
             "STATE_ASTF_LOADED or STATE_TX"
         )
-    return wanted
+    return states_wanted

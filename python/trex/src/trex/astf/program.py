@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trex.astf.arguments import not_negative, one_or_more, optional, required
+from trex.astf.arguments import check_list, check_not_negative, check_optional, check_required
 from trex.astf.commands import (
     ASTFCmd,
     ASTFCmdAddStatsVal,
@@ -32,7 +32,7 @@ from trex.astf.commands import (
     ASTFCmdTxPkt,
 )
 from trex.astf.conversation import Conversation, Side, read_conversation
-from trex.astf.conversation_program import Delay, commands_of
+from trex.astf.conversation_program import Delay, program_commands
 from trex.astf.errors import ASTFError
 
 _COMPARISONS = ("lt", "gt", "eq", "ge", "le", "ne")
@@ -61,13 +61,13 @@ class ASTFProgram:
             header
         :param addon: `latency` for measured datagrams
         """
-        where = type(self).__name__
-        optional(where, "file", file, str)
-        optional(where, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
-        optional(where, "udp_mtu", udp_mtu, int)
-        optional(where, "addon", addon, str)
+        context = type(self).__name__
+        check_optional(context, "file", file, str)
+        check_optional(context, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
+        check_optional(context, "udp_mtu", udp_mtu, int)
+        check_optional(context, "addon", addon, str)
         if side not in ("c", "s"):
-            raise ASTFError(f"argument 'side' of {where} is {side!r}, not 'c' or 's'")
+            raise ASTFError(f"argument 'side' of {context} is {side!r}, not 'c' or 's'")
         self.stream = stream
         self.addon = addon
         self.commands: list[ASTFCmd] = []
@@ -81,7 +81,7 @@ class ASTFProgram:
         if file is not None:
             self._import(read_conversation(file), side, s_delay, udp_mtu)
         elif commands is not None:
-            self._extend(one_or_more(where, "commands", commands, ASTFCmd))
+            self._extend(check_list(context, "commands", commands, ASTFCmd))
 
     @classmethod
     def imported(
@@ -105,7 +105,7 @@ class ASTFProgram:
     ) -> None:
         self.stream = conversation.stream
         self._payload_len = conversation.payload_len
-        self._extend(commands_of(conversation, side, s_delay, udp_mtu))
+        self._extend(program_commands(conversation, side, s_delay, udp_mtu))
 
     def _extend(self, commands: list[ASTFCmd]) -> None:
         for command in commands:
@@ -161,12 +161,12 @@ class ASTFProgram:
 
     def send_chunk(self, l7_buf: str | bytes, chunk_size: int, delay_usec: int) -> None:
         """Sends in chunks of `chunk_size` bytes, each followed by a delay in microseconds."""
-        where = self._where("send_chunk")
-        data = _bytes(where, "l7_buf", l7_buf)
-        required(where, "chunk_size", chunk_size, int)
-        required(where, "delay_usec", delay_usec, int)
+        context = self._context("send_chunk")
+        data = _bytes(context, "l7_buf", l7_buf)
+        check_required(context, "chunk_size", chunk_size, int)
+        check_required(context, "delay_usec", delay_usec, int)
         if chunk_size < 1:
-            raise ASTFError(f"argument 'chunk_size' of {where} is {chunk_size}, not 1 or more")
+            raise ASTFError(f"argument 'chunk_size' of {context} is {chunk_size}, not 1 or more")
         for start in range(0, len(data), chunk_size):
             self.send(data[start : start + chunk_size])
             if delay_usec:
@@ -181,7 +181,7 @@ class ASTFProgram:
 
     def set_send_blocking(self, block: bool) -> None:
         """Sets whether `send` waits for acknowledgements, or only for space in the send buffer."""
-        required(self._where("set_send_blocking"), "block", block, bool)
+        check_required(self._context("set_send_blocking"), "block", block, bool)
         self._add(ASTFCmdTxMode(0 if block else 1))
 
     def reset(self) -> None:
@@ -207,9 +207,9 @@ class ASTFProgram:
 
     def set_keepalive_msg(self, msec: int, rx_mode: bool = False) -> None:
         """Ends the flow after `msec` without datagrams; `rx_mode`: without received ones."""
-        where = self._where("set_keepalive_msg")
-        required(where, "msec", msec, int)
-        required(where, "rx_mode", rx_mode, bool)
+        context = self._context("set_keepalive_msg")
+        check_required(context, "msec", msec, int)
+        check_required(context, "rx_mode", rx_mode, bool)
         self._add(ASTFCmdKeepaliveMsg(msec, rx_mode))
 
     def close_msg(self) -> None:
@@ -220,64 +220,64 @@ class ASTFProgram:
 
     def delay(self, usec: float) -> None:
         """Waits for `usec` microseconds."""
-        where = self._where("delay")
-        required(where, "usec", usec, int, float)
-        not_negative(where, "usec", usec)
+        context = self._context("delay")
+        check_required(context, "usec", usec, int, float)
+        check_not_negative(context, "usec", usec)
         self._add(ASTFCmdDelay(usec))
 
     def delay_rand(self, min_usec: float, max_usec: float) -> None:
         """Waits for a uniformly distributed random time between two bounds in microseconds."""
-        where = self._where("delay_rand")
-        required(where, "min_usec", min_usec, int, float)
-        required(where, "max_usec", max_usec, int, float)
-        not_negative(where, "min_usec", min_usec)
+        context = self._context("delay_rand")
+        check_required(context, "min_usec", min_usec, int, float)
+        check_required(context, "max_usec", max_usec, int, float)
+        check_not_negative(context, "min_usec", min_usec)
         if min_usec > max_usec:
-            raise ASTFError(f"min_usec of {where} is {min_usec}, above max_usec, {max_usec}")
+            raise ASTFError(f"min_usec of {context} is {min_usec}, above max_usec, {max_usec}")
         self._add(ASTFCmdDelayRnd(min_usec, max_usec))
 
     def set_var(self, var_id: str, val: int) -> None:
         """Sets a variable of the flow, and creates it if necessary."""
-        where = self._where("set_var")
-        required(where, "var_id", var_id, str)
-        required(where, "val", val, int)
+        context = self._context("set_var")
+        check_required(context, "var_id", var_id, str)
+        check_required(context, "val", val, int)
         self.vars.setdefault(var_id, len(self.vars))
         self._add(ASTFCmdSetVal(var_id, val))
 
     def add_var(self, var_id: str, val: int) -> None:
         """Adds to a variable of `set_var`."""
-        where = self._where("add_var")
-        required(where, "var_id", var_id, str)
-        required(where, "val", val, int)
+        context = self._context("add_var")
+        check_required(context, "var_id", var_id, str)
+        check_required(context, "val", val, int)
         self._add(ASTFCmdAddVal(var_id, val))
 
     def set_tick_var(self, var_id: str) -> None:
         """Sets a time variable to the current time."""
-        required(self._where("set_tick_var"), "var_id", var_id, str)
+        check_required(self._context("set_tick_var"), "var_id", var_id, str)
         self.tick_vars.setdefault(var_id, len(self.tick_vars))
         self._add(ASTFCmdSetTickVar(var_id))
 
     def add_tick_var(self, var_id: str, duration: float) -> None:
         """Adds seconds to a time variable."""
-        where = self._where("add_tick_var")
-        required(where, "var_id", var_id, str)
-        required(where, "duration", duration, int, float)
+        context = self._context("add_tick_var")
+        check_required(context, "var_id", var_id, str)
+        check_required(context, "duration", duration, int, float)
         self._add(ASTFCmdAddTickVar(var_id, duration))
 
     def add_stats(self, stats_id: int | str, val: int) -> None:
         """Adds to a user counter, `A` to `D` or 0 to 3."""
-        where = self._where("add_stats")
-        required(where, "val", val, int)
-        self._add(ASTFCmdAddStatsVal(_counter(where, stats_id), val))
+        context = self._context("add_stats")
+        check_required(context, "val", val, int)
+        self._add(ASTFCmdAddStatsVal(_counter(context, stats_id), val))
 
     def add_tick_stats(self, stats_id: int | str, var_id: str) -> None:
         """Adds the time since a time variable to a user counter."""
-        where = self._where("add_tick_stats")
-        required(where, "var_id", var_id, str)
-        self._add(ASTFCmdAddTickStats(_counter(where, stats_id), var_id))
+        context = self._context("add_tick_stats")
+        check_required(context, "var_id", var_id, str)
+        self._add(ASTFCmdAddTickStats(_counter(context, stats_id), var_id))
 
     def set_label(self, label: str) -> None:
         """Sets a label at the next command, for jumps."""
-        required(self._where("set_label"), "label", label, str)
+        check_required(self._context("set_label"), "label", label, str)
         if label in self.labels:
             raise ASTFError(
                 f"label {label!r} stands before command {self.labels[label]} already: a label "
@@ -287,29 +287,29 @@ class ASTFProgram:
 
     def jmp_nz(self, var_id: str, label: str) -> None:
         """Decrements a variable, and jumps unless it becomes 0."""
-        where = self._where("jmp_nz")
-        required(where, "var_id", var_id, str)
-        required(where, "label", label, str)
+        context = self._context("jmp_nz")
+        check_required(context, "var_id", var_id, str)
+        check_required(context, "label", label, str)
         self._add(ASTFCmdJMPNZ(var_id, 0, label))
 
     def jmp_dp(self, var_id: str, label: str, duration: float) -> None:
         """Jumps while less than `duration` seconds have passed since a time variable."""
-        where = self._where("jmp_dp")
-        required(where, "var_id", var_id, str)
-        required(where, "label", label, str)
-        required(where, "duration", duration, int, float)
+        context = self._context("jmp_dp")
+        check_required(context, "var_id", var_id, str)
+        check_required(context, "label", label, str)
+        check_required(context, "duration", duration, int, float)
         self._add(ASTFCmdJMPDP(var_id, 0, label, float(duration)))
 
     def jmp_cmp(self, var_id: str, label: str, cmp_op: str, cmp_val: int) -> None:
         """Jumps if a variable is `lt`, `gt`, `eq`, `ge`, `le` or `ne` a value."""
-        where = self._where("jmp_cmp")
-        required(where, "var_id", var_id, str)
-        required(where, "label", label, str)
-        required(where, "cmp_op", cmp_op, str)
-        required(where, "cmp_val", cmp_val, int)
+        context = self._context("jmp_cmp")
+        check_required(context, "var_id", var_id, str)
+        check_required(context, "label", label, str)
+        check_required(context, "cmp_op", cmp_op, str)
+        check_required(context, "cmp_val", cmp_val, int)
         if var_id and cmp_op not in _COMPARISONS:
             expected = ", ".join(_COMPARISONS)
-            raise ASTFError(f"cmp_op of {where} is {cmp_op!r}, which is none of {expected}")
+            raise ASTFError(f"cmp_op of {context} is {cmp_op!r}, which is none of {expected}")
         self._add(ASTFCmdJMPCMP(var_id, 0, label, cmp_op, cmp_val))
 
     def jmp(self, label: str) -> None:
@@ -342,52 +342,52 @@ class ASTFProgram:
 
     def set_next_template(self, tg_id: str) -> None:
         """Selects the template group for `exec_template`."""
-        required(self._where("set_next_template"), "tg_id", tg_id, str)
+        check_required(self._context("set_next_template"), "tg_id", tg_id, str)
         self._add(ASTFCmdSetTemplate(tg_id))
 
     def exec_template(self) -> None:
         """Opens a flow of the selected group from the same client, and waits for its end."""
         self._add(ASTFCmdExecTemplate())
 
-    def _where(self, method: str) -> str:
+    def _context(self, method: str) -> str:
         return f"{type(self).__name__}.{method}"
 
     def _sent(
         self, method: str, buf: str | bytes, size: int, fill: str | bytes | None
     ) -> tuple[bytes, int, bytes | None]:
-        where = self._where(method)
-        optional(where, "size", size, int)
-        filled = None if fill is None else _bytes(where, "fill", fill)
-        return _bytes(where, "buf", buf), size or 0, filled
+        context = self._context(method)
+        check_optional(context, "size", size, int)
+        filled = None if fill is None else _bytes(context, "fill", fill)
+        return _bytes(context, "buf", buf), size or 0, filled
 
     def _count(self, method: str, name: str, count: int, clear: bool) -> None:
-        where = self._where(method)
-        required(where, name, count, int)
-        not_negative(where, name, count)
-        optional(where, "clear", clear, int, bool)
+        context = self._context(method)
+        check_required(context, name, count, int)
+        check_not_negative(context, name, count)
+        check_optional(context, "clear", clear, int, bool)
         self.total_rcv_bytes += count
 
 
-def _bytes(where: str, name: str, value: Any) -> bytes:
+def _bytes(context: str, name: str, value: Any) -> bytes:
     """Returns bytes, or ASCII text as bytes."""
-    required(where, name, value, bytes, str)
+    check_required(context, name, value, bytes, str)
     if isinstance(value, bytes):
         return value
     try:
         return value.encode("ascii")
     except UnicodeEncodeError as error:
         raise ASTFError(
-            f"argument '{name}' of {where} has {value[error.start]!r} at {error.start}, which is "
+            f"argument '{name}' of {context} has {value[error.start]!r} at {error.start}, which is "
             "not ASCII: give it as bytes"
         ) from error
 
 
-def _counter(where: str, stats_id: int | str) -> int:
+def _counter(context: str, stats_id: int | str) -> int:
     """Returns the number of a user counter."""
-    required(where, "stats_id", stats_id, int, str)
+    check_required(context, "stats_id", stats_id, int, str)
     number = stats_id
     if isinstance(number, str):
         number = _COUNTERS.find(number.upper()) if len(number) == 1 else -1
     if not 0 <= number < len(_COUNTERS):
-        raise ASTFError(f"argument 'stats_id' of {where} is {stats_id!r}, not A to D or 0 to 3")
+        raise ASTFError(f"argument 'stats_id' of {context} is {stats_id!r}, not A to D or 0 to 3")
     return number

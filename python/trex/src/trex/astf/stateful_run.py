@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from trex.arguments import validate_type
-from trex.client.transmission import asked, native
+from trex.client.transmission import call_engine, native
 from trex.errors import TRexArgumentError
 
 # Longest wait before Python checks for signals.
@@ -66,10 +66,10 @@ class StatefulRun:
         self.mult, self.interval = mult, interval
         #: Current multiplier of the profile's flows per second, and the number of port pairs.
         self.load, self.pairs = mult, (len(ports) + 1) // 2
-        self.is_visible, self.is_beside_others = is_visible or beside_others, beside_others
+        self.is_visible, self.shares_ports = is_visible or beside_others, beside_others
         #: Whether its result was recorded.
         self.is_recorded = False
-        how = {
+        options = {
             "duration": _time(duration),
             "drain_timeout": _time(drain_timeout),
             # With 0, the user wants open flows to be dropped, so that no note is necessary.
@@ -89,18 +89,20 @@ class StatefulRun:
             "verify_checksums": False,
         }
         off = list(clients_off)
-        self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, off, how)
+        self._run = call_engine(
+            native().trex_emulate, document, ports, ipv6, client_mask, off, options
+        )
         self._run.wait_started()
         if self._run.wait(0):
             # Raises the error if the run did not begin.
-            asked(self._run.result)
+            call_engine(self._run.result)
         #: Start of the flows, by the clock of `time.monotonic`.
         self.started = time.monotonic()
         self._has_begun = False
         self._update_start_time()
         self._result: dict[str, Any] | None = None
         #: Cached reports: their time, whether they have templates, and their content.
-        self._told: tuple[float, bool, dict[str, Any]] = (0.0, False, {})
+        self._cached_reports: tuple[float, bool, dict[str, Any]] = (0.0, False, {})
 
     def is_done(self) -> bool:
         """Returns whether the run is over."""
@@ -125,20 +127,20 @@ class StatefulRun:
             raise TRexArgumentError(
                 "mult", mult, f"near the {self.mult:g} that it was started with"
             )
-        asked(self._run.set_load, f"{factor:.9f}")
+        call_engine(self._run.set_load, f"{factor:.9f}")
         self.load = mult
 
     def switch_clients(self, ranges: list[tuple[str, str]], is_on: bool) -> None:
         """Switches clients, by first and last addresses, on or off."""
-        asked(self._run.switch_clients, ranges, is_on)
+        call_engine(self._run.switch_clients, ranges, is_on)
 
     def change_tunnels(self, tunnels: list[Tunnels]) -> None:
         """Replaces tunnels of clients."""
-        asked(self._run.change_tunnels, tunnels)
+        call_engine(self._run.change_tunnels, tunnels)
 
     def clients(self, addresses: list[str]) -> list[bool | None]:
         """Returns for each address whether its client is on; None if it is not a client."""
-        found: list[bool | None] = asked(self._run.clients, addresses)
+        found: list[bool | None] = call_engine(self._run.clients, addresses)
         return found
 
     def elapsed(self) -> float:
@@ -156,11 +158,11 @@ class StatefulRun:
         The progress stays 0 while the engine resolves neighbours.
         """
         progress = self._run.progress()
-        told = progress["elapsed_s"] if progress else 0.0
+        elapsed_s = progress["elapsed_s"] if progress else 0.0
         # An old progress value makes the start too late, never too early.
-        since = time.monotonic() - told
+        since = time.monotonic() - elapsed_s
         self.started = min(self.started, since) if self._has_begun else since
-        self._has_begun = told > 0
+        self._has_begun = elapsed_s > 0
 
     def is_established(self) -> bool:
         """Returns whether a client connection was established. UDP flows count from their start."""
@@ -171,7 +173,7 @@ class StatefulRun:
     def result(self) -> dict[str, Any] | None:
         """Returns the engine's report; None before the end."""
         if self._result is None and self._run.wait(0):
-            self._result = json.loads(asked(self._run.result))
+            self._result = json.loads(call_engine(self._run.result))
         return self._result
 
     def ports(self, with_templates: bool = False) -> dict[str, Any]:
@@ -183,17 +185,17 @@ class StatefulRun:
         if result is not None:
             return {port["name"]: port for port in result["ports"]}
         now = time.monotonic()
-        told_at, had_templates, ports = self._told
-        if now - told_at > _FRESH_S or with_templates > had_templates:
-            told = self._run.reports("templates" if with_templates else "port")
-            if told is None:
+        cached_at, had_templates, ports = self._cached_reports
+        if now - cached_at > _FRESH_S or with_templates > had_templates:
+            elapsed_s = self._run.reports("templates" if with_templates else "port")
+            if elapsed_s is None:
                 # The run has ended meanwhile. Waits for its result, because the cached reports are
                 # older.
                 while not self.wait():
                     pass
                 return self.ports(with_templates)
-            ports = {port["name"]: port for port in json.loads(told)}
-            self._told = (time.monotonic(), with_templates, ports)
+            ports = {port["name"]: port for port in json.loads(elapsed_s)}
+            self._cached_reports = (time.monotonic(), with_templates, ports)
         return ports
 
     def port(self, number: int) -> Mapping[str, Any] | None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from trex.astf.arguments import group_name, not_negative, optional, required, within
+from trex.astf.arguments import (
+    check_group_name,
+    check_not_negative,
+    check_optional,
+    check_range,
+    check_required,
+)
 from trex.astf.association import ASTFAssociation, ASTFAssociationRule
 from trex.astf.errors import ASTFError
 from trex.astf.global_info import ASTFGlobalInfoPerTemplate
@@ -71,18 +77,18 @@ class ASTFTCPClientTemplate:
         :param cont: `limit` concurrent flows instead
         :param core_base: core of the first flow, if there are fewer flows than cores
         """
-        where = type(self).__name__
-        required(where, "ip_gen", ip_gen, ASTFIPGen)
-        optional(where, "cluster", cluster, ASTFCluster)
-        required(where, "program", program, ASTFProgram)
-        within(where, "port", port, 0, 65535)
-        not_negative(where, "cps", cps)
-        optional(where, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
-        optional(where, "limit", limit, int)
-        not_negative(where, "limit", limit)
-        optional(where, "cont", cont, bool)
-        optional(where, "core_base", core_base, int)
-        not_negative(where, "core_base", core_base)
+        context = type(self).__name__
+        check_required(context, "ip_gen", ip_gen, ASTFIPGen)
+        check_optional(context, "cluster", cluster, ASTFCluster)
+        check_required(context, "program", program, ASTFProgram)
+        check_range(context, "port", port, 0, 65535)
+        check_not_negative(context, "cps", cps)
+        check_optional(context, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
+        check_optional(context, "limit", limit, int)
+        check_not_negative(context, "limit", limit)
+        check_optional(context, "cont", cont, bool)
+        check_optional(context, "core_base", core_base, int)
+        check_not_negative(context, "core_base", core_base)
         self.ip_gen = ip_gen
         self.cluster = cluster or ASTFCluster()
         self.program = cast(ASTFProgram, program)
@@ -126,10 +132,10 @@ class ASTFTCPServerTemplate:
         :param assoc: rules for its flows; port 80 if None
         :param glob_info: tunables of these servers
         """
-        where = type(self).__name__
-        required(where, "program", program, ASTFProgram)
-        optional(where, "assoc", assoc, ASTFAssociation, ASTFAssociationRule)
-        optional(where, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
+        context = type(self).__name__
+        check_required(context, "program", program, ASTFProgram)
+        check_optional(context, "assoc", assoc, ASTFAssociation, ASTFAssociationRule)
+        check_optional(context, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
         self.program = cast(ASTFProgram, program)
         self.assoc = assoc if isinstance(assoc, ASTFAssociation) else ASTFAssociation(assoc)
         self.glob_info = glob_info
@@ -159,10 +165,10 @@ class ASTFTemplate:
         :param server_template: the servers
         :param tg_name: template group, for counters and for programs that execute it
         """
-        where = type(self).__name__
-        required(where, "client_template", client_template, ASTFTCPClientTemplate)
-        required(where, "server_template", server_template, ASTFTCPServerTemplate)
-        group_name(where, tg_name)
+        context = type(self).__name__
+        check_required(context, "client_template", client_template, ASTFTCPClientTemplate)
+        check_required(context, "server_template", server_template, ASTFTCPServerTemplate)
+        check_group_name(context, tg_name)
         client = cast(ASTFTCPClientTemplate, client_template)
         server = cast(ASTFTCPServerTemplate, server_template)
         if client.is_stream() != server.is_stream():

@@ -37,19 +37,19 @@ class TopoVIF:
         :param vlan: VLAN ID of the frames; none if 0 or None
         """
         self.trex_port, self.sub_if = _numbers(port_id)
-        where = f"virtual interface {port_id}"
+        context = f"virtual interface {port_id}"
         if not self.sub_if:
-            raise TRexError(f"{where}: its number is 1 or more, as in 0.1")
+            raise TRexError(f"{context}: its number is 1 or more, as in 0.1")
         validate_type("src_mac", src_mac, str)
         if not is_valid_mac(src_mac):
-            raise TRexError(f"{where}: src_mac {src_mac!r} is no MAC address")
+            raise TRexError(f"{context}: src_mac {src_mac!r} is no MAC address")
         if src_ipv4 and not is_valid_ipv4(src_ipv4):
-            raise TRexError(f"{where}: src_ipv4 {src_ipv4!r} is no IPv4 address")
+            raise TRexError(f"{context}: src_ipv4 {src_ipv4!r} is no IPv4 address")
         if src_ipv6 and not is_valid_ipv6(src_ipv6):
-            raise TRexError(f"{where}: src_ipv6 {src_ipv6!r} is no IPv6 address")
+            raise TRexError(f"{context}: src_ipv6 {src_ipv6!r} is no IPv6 address")
         validate_type("vlan", vlan, (int, type(None)))
         if not 0 <= (vlan or 0) <= _VLAN_MAX:
-            raise TRexError(f"{where}: vlan {vlan} is not from 1 to {_VLAN_MAX}")
+            raise TRexError(f"{context}: vlan {vlan} is not from 1 to {_VLAN_MAX}")
         self.port_id, self.src_mac = port_id, src_mac
         self.src_ipv4, self.src_ipv6, self.vlan = src_ipv4, src_ipv6, vlan or 0
 
@@ -77,17 +77,17 @@ class TopoGW:
         :param dst_mac: resolved MAC address, if it is known
         """
         self.trex_port, self.sub_if = _numbers(port_id)
-        where = f"gateway of port {port_id}"
+        context = f"gateway of port {port_id}"
         if self.trex_port % 2:
-            raise TRexError(f"{where}: clients are on even ports")
+            raise TRexError(f"{context}: clients are on even ports")
         for name, address in (("src_start", src_start), ("src_end", src_end)):
             if not is_valid_ipv4(address):
-                raise TRexError(f"{where}: {name} {address!r} is no IPv4 address")
+                raise TRexError(f"{context}: {name} {address!r} is no IPv4 address")
         validate_type("dst", dst, str)
         if not (is_valid_ipv4(dst) or is_valid_ipv6(dst) or is_valid_mac(dst)):
-            raise TRexError(f"{where}: dst {dst!r} is no address of IP or Ethernet")
+            raise TRexError(f"{context}: dst {dst!r} is no address of IP or Ethernet")
         if dst_mac and is_valid_mac(dst) and dst_mac != dst:
-            raise TRexError(f"{where}: dst is {dst}, and dst_mac another one: {dst_mac}")
+            raise TRexError(f"{context}: dst is {dst}, and dst_mac another one: {dst_mac}")
         self.port_id, self.src_start, self.src_end, self.dst = port_id, src_start, src_end, dst
         self.dst_mac: str | None = dst if is_valid_mac(dst) else dst_mac or None
 

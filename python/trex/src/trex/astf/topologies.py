@@ -59,7 +59,7 @@ class ASTFTopologyManager:
     def clear(self) -> None:
         """Removes the topology. Traffic that starts later uses the next hops of the ports."""
         if self._is_resolved:
-            self._answer(False)
+            self._set_hosts(False)
         self._topology, self._is_resolved = ASTFTopology(), False
 
     def resolve(self, ports: Any = None) -> None:
@@ -68,14 +68,14 @@ class ASTFTopologyManager:
         Traffic that starts after all are resolved uses the topology. Raises if a gateway does not
         answer.
         """
-        silent: list[str] = []
+        failed: list[str] = []
         for number in self._numbers(ports):
-            silent += self._ask(number)
-        if silent:
-            raise TRexError(f"gateways do not answer: {', '.join(silent[:5])}")
+            failed += self._resolve_gateways(number)
+        if failed:
+            raise TRexError(f"gateways do not answer: {', '.join(failed[:5])}")
         self._is_resolved = all(gw.dst_mac for gw in self._topology.gws)
         if self._is_resolved:
-            self._answer(True)
+            self._set_hosts(True)
 
     def show(self, ports: Any = None) -> None:
         """Prints the topology."""
@@ -96,13 +96,13 @@ class ASTFTopologyManager:
 
     def save(self, filename: str) -> None:
         """Writes the topology to a new file: Python, JSON or YAML by its suffix."""
-        forms = {".py": self.to_code, ".json": lambda: self.to_json(False), ".yaml": self.to_yaml}
-        form = next((make for suffix, make in forms.items() if filename.endswith(suffix)), None)
-        if form is None:
-            raise TRexError(f"topo_save: '{filename}' ends in none of {', '.join(forms)}")
+        writers = {".py": self.to_code, ".json": lambda: self.to_json(False), ".yaml": self.to_yaml}
+        write = next((make for suffix, make in writers.items() if filename.endswith(suffix)), None)
+        if write is None:
+            raise TRexError(f"topo_save: '{filename}' ends in none of {', '.join(writers)}")
         try:
             with open(filename, "x") as file:
-                file.write(form())
+                file.write(write())
         except FileExistsError:
             raise TRexError(f"topo_save: '{filename}' exists already; remove it first") from None
         except OSError as error:
@@ -137,7 +137,7 @@ class ASTFTopologyManager:
         if not self._is_resolved:
             return []
         found = []
-        for gw, vif in self._of(port.number):
+        for gw, vif in self._gateways(port.number):
             vlans = port.vlan if vif is None else [vif.vlan] if vif.vlan else []
             found.append(
                 {
@@ -157,7 +157,7 @@ class ASTFTopologyManager:
                 raise TRexError(f"there is no port {number}")
         return chosen
 
-    def _of(self, number: int) -> Iterable[tuple[TopoGW, TopoVIF | None]]:
+    def _gateways(self, number: int) -> Iterable[tuple[TopoGW, TopoVIF | None]]:
         return (it for it in self._topology.by_gateway() if it[0].trex_port == number)
 
     def _check_source(self, gw: TopoGW, vif: TopoVIF | None) -> None:
@@ -170,31 +170,31 @@ class ASTFTopologyManager:
         else:
             family, has_address = "IPv6", port.has_own_ipv6 if vif is None else bool(vif.src_ipv6)
         if not has_address:
-            who = f"port {port.number}" if vif is None else f"virtual interface {vif.port_id}"
-            raise TRexError(f"gateway {gw.dst}: {who} has no {family} address for its requests")
+            owner = f"port {port.number}" if vif is None else f"virtual interface {vif.port_id}"
+            raise TRexError(f"gateway {gw.dst}: {owner} has no {family} address for its requests")
 
-    def _ask(self, number: int) -> list[str]:
+    def _resolve_gateways(self, number: int) -> list[str]:
         """Resolves the gateways of a port. Returns those that do not answer."""
         port = self._client.links[number]
-        asked: dict[tuple[str, int], tuple[ServiceARP, list[TopoGW]]] = {}
-        for gw, vif in self._of(number):
+        requests: dict[tuple[str, int], tuple[ServiceARP, list[TopoGW]]] = {}
+        for gw, vif in self._gateways(number):
             if gw.dst_mac:
                 continue
             if is_valid_ipv6(gw.dst):
                 raise TRexError(f"gateway {gw.dst}: ARP resolves gateways; use an IPv4 address")
             key = (gw.dst, gw.sub_if)
-            if key not in asked:
-                asked[key] = (self._question(port, gw, vif), [])
-            asked[key][1].append(gw)
-        if asked:
-            run_services(port, [service for service, _ in asked.values()])
-        for service, gateways in asked.values():
+            if key not in requests:
+                requests[key] = (self._arp_request(port, gw, vif), [])
+            requests[key][1].append(gw)
+        if requests:
+            run_services(port, [service for service, _ in requests.values()])
+        for service, gateways in requests.values():
             record = service.get_record()
             for gw in gateways:
                 gw.dst_mac = record.dst_mac if record else None
-        return [dst for (dst, _), (service, _) in asked.items() if not service.get_record()]
+        return [dst for (dst, _), (service, _) in requests.items() if not service.get_record()]
 
-    def _question(self, port: Port, gw: TopoGW, vif: TopoVIF | None) -> ServiceARP:
+    def _arp_request(self, port: Port, gw: TopoGW, vif: TopoVIF | None) -> ServiceARP:
         mac = port.source if vif is None else vif.src_mac
         vlans = port.vlan if vif is None else [vif.vlan] if vif.vlan else []
         context = ServiceCtx(self._client, port.number)
@@ -202,7 +202,7 @@ class ASTFTopologyManager:
             context, gw.dst, _arp_source(vif, port), vlans, mac, timeout_sec=_ANSWER_S
         )
 
-    def _answer(self, is_there: bool) -> None:
+    def _set_hosts(self, enabled: bool) -> None:
         """Starts or stops the answers of virtual interfaces for their addresses."""
         for vif in self._topology.vifs:
             port, tags = self._client.links.get(vif.trex_port), tags_of([vif.vlan] * bool(vif.vlan))
@@ -210,8 +210,8 @@ class ASTFTopologyManager:
             is_port = port is not None and (vif.src_mac, tags) == (port.source, tags_of(port.vlan))
             if port is None or not vif.src_ipv4 or is_port:
                 continue
-            if is_there:
-                port.hosts.put(vif.src_mac, tags, [vif.src_ipv4])
+            if enabled:
+                port.hosts.add(vif.src_mac, tags, [vif.src_ipv4])
             else:
                 port.hosts.remove(vif.src_mac, tags)
 

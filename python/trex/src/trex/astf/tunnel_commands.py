@@ -16,7 +16,7 @@ from trex.astf.profile_commands import DEFAULT_PROFILE_ID, ProfileCommands
 from trex.astf.stateful_run import Tunnels
 from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_number, check_type
 from trex.errors import TRexError
-from trex.tunables import by_name
+from trex.tunables import check_tunables
 
 #: Maximum number of records of single clients, equal to the engine's maximum of ranges.
 RECORDS_MAX = 1 << 20
@@ -78,7 +78,7 @@ class TunnelCommands(ProfileCommands):
         self._require_session()
         if not self.tunnels_topo.is_empty():
             raise TRexError("Tunnels topology is already loaded, clear it first")
-        loaded = tunnels_topo.load(topology, by_name(tunables))
+        loaded = tunnels_topo.load(topology, check_tunables(tunables))
         loaded.check()
         if loaded.is_empty():
             raise TRexError("Loaded topology is empty!")
@@ -255,10 +255,10 @@ def _number(client: Any) -> int:
 
 
 def _check(client: int, tunnel: Any) -> None:
-    where = f"the tunnel of {int2ip(client)}"
+    context = f"the tunnel of {int2ip(client)}"
     for name, most in (("teid", 0xFFFFFFFF), ("sport", 0xFFFF)):
-        check_number(where, name, getattr(tunnel, name, None), most)
-    check_ends(where, *(getattr(tunnel, name, None) for name in ("version", "sip", "dip")))
+        check_number(context, name, getattr(tunnel, name, None), most)
+    check_ends(context, *(getattr(tunnel, name, None) for name in ("version", "sip", "dip")))
 
 
 def _ranges(records: Mapping[int, Tunnel]) -> list[Tunnels]:

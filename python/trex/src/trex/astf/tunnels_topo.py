@@ -49,18 +49,18 @@ class TopoTunnelCtx:
         :param dst_ip: remote endpoint
         :param activate: whether the clients open flows from the start
         """
-        where = f"tunnels of {src_start} to {src_end}"
+        context = f"tunnels of {src_start} to {src_end}"
         for name, address in (("src_start", src_start), ("src_end", src_end)):
             if not is_valid_ipv4(address):
-                raise TRexError(f"{where}: {name} {address!r} is no IPv4 address")
+                raise TRexError(f"{context}: {name} {address!r} is no IPv4 address")
         if ip2int(src_start) > ip2int(src_end):
-            raise TRexError(f"{where}: src_start is above src_end")
+            raise TRexError(f"{context}: src_start is above src_end")
         numbers = {"initial_teid": initial_teid, "teid_jump": teid_jump, "sport": sport}
         for name, value in numbers.items():
-            check_number(where, name, value, _NUMBER_MAX[name])
+            check_number(context, name, value, _NUMBER_MAX[name])
         validate_type("activate", activate, bool)
         check_type(tunnel_type)
-        check_ends(where, version, src_ip, dst_ip)
+        check_ends(context, version, src_ip, dst_ip)
         self.src_start, self.src_end = src_start, src_end
         self.initial_teid, self.teid_jump, self.sport = initial_teid, teid_jump, sport
         self.version, self.tunnel_type = version, tunnel_type
@@ -175,20 +175,20 @@ def check_type(tunnel_type: Any) -> None:
         raise TRexError(f"Invalid Tunnel Type: {tunnel_type!r}, expected {GTPU}, which is GTP-U")
 
 
-def check_number(where: str, name: str, value: Any, most: int) -> None:
+def check_number(context: str, name: str, value: Any, most: int) -> None:
     """Raises `TRexError` unless the value is an integer from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise TRexError(f"{where}: {name} {value!r} is not a number from 0 to {most}")
+        raise TRexError(f"{context}: {name} {value!r} is not a number from 0 to {most}")
 
 
-def check_ends(where: str, version: Any, *ends: Any) -> None:
+def check_ends(context: str, version: Any, *ends: Any) -> None:
     """Raises `TRexError` unless the endpoints are addresses of the IP version."""
     if version not in (4, 6):
-        raise TRexError(f"{where}: version {version!r} is neither 4 nor 6")
+        raise TRexError(f"{context}: version {version!r} is neither 4 nor 6")
     is_valid = is_valid_ipv4 if version == 4 else is_valid_ipv6
     for end in ends:
         if not isinstance(end, str) or not is_valid(end):
-            raise TRexError(f"{where}: {end!r} is no IPv{version} address")
+            raise TRexError(f"{context}: {end!r} is no IPv{version} address")
 
 
 def load(topology: Any, tunables: Mapping[str, Any]) -> TunnelsTopo:

@@ -37,7 +37,7 @@ class Addressing(Session):
         (number,) = self._idle_ports(port)
         chosen = self.links[number]
         chosen.layer, chosen.destination = Layer(), dst_mac
-        chosen.answer()
+        chosen.update_host()
 
     def set_l3_mode(
         self, port: int, src_ipv4: str, dst_ipv4: str, vlan: int | list[int] | None = None
@@ -57,7 +57,7 @@ class Addressing(Session):
         if vlan is not None:
             self.set_vlan(port, vlan)
         self.links[number].layer = Layer(mode, src_ipv4, dst_ipv4)
-        self.links[number].answer()
+        self.links[number].update_host()
         self.resolve(port)
 
     def conf_ipv6(self, port: int, enabled: bool, src_ipv6: str | None = None) -> None:
@@ -73,7 +73,7 @@ class Addressing(Session):
         (number,) = self._acquired_ports(port)
         chosen = self.links[number]
         chosen.has_own_ipv6, chosen.own_ipv6 = enabled, (src_ipv6 or "") if enabled else ""
-        chosen.answer()
+        chosen.update_host()
 
     def set_vlan(self, ports: Any = None, vlan: int | list[int] | None = None) -> None:
         """Sets the VLAN, or outer and inner VLAN, of a port's ARP requests, answers and pings."""
@@ -81,7 +81,7 @@ class Addressing(Session):
         tags = VLAN(vlan)
         for number in self._idle_ports(ports):
             self.links[number].vlan = list(tags)
-            self.links[number].answer()
+            self.links[number].update_host()
 
     def clear_vlan(self, ports: Any = None) -> None:
         """Removes the VLANs."""
@@ -96,16 +96,16 @@ class Addressing(Session):
         """
         self._require_session()
         chosen = self.get_resolvable_ports() if ports is None else self._idle_ports(ports)
-        silent = []
+        failures = []
         for number in chosen:
             port = self.links[number]
             if port.layer.mode == "ethernet":
                 raise TRexError(f"port {number} has no next hop; set one with set_l3_mode()")
             failure = self._resolve(port, port.vlan if vlan is None else vlan, retries)
             if failure is not None:
-                silent.append(failure)
-        if silent:
-            raise TRexError("; ".join(silent))
+                failures.append(failure)
+        if failures:
+            raise TRexError("; ".join(failures))
 
     arp = resolve
 
@@ -148,7 +148,7 @@ class Addressing(Session):
             run_services(port, ping)
             record: Any = ping.get_record()
             records.append(record)
-            self._note(record["formatted_string"])
+            self._log_event(record["formatted_string"])
             if left:
                 time.sleep(max(interval_sec - (time.monotonic() - began), 0))
         return records
@@ -197,20 +197,20 @@ class Addressing(Session):
         (number,) = self._idle_ports(port)
         chosen = self.links[number]
         chosen.layer, chosen.destination = Layer("ipv4", source, destination, mac), mac
-        chosen.answer()
+        chosen.update_host()
 
     def _resolve(self, port: Port, vlan: Any, retries: int = 0) -> str | None:
         """Resolves the next hop of a port. Returns an error message, or None."""
         layer = port.layer
-        layer.resolved = self._asked(port, vlan, retries)
+        layer.resolved = self._resolve_mac(port, vlan, retries)
         if layer.resolved is None:
             how = "ARP" if layer.mode == "ipv4" else "neighbour discovery"
             return f"port {port.number}: no answer for {layer.destination} ({how})"
         port.destination = layer.resolved
-        self._note(f"port {port.number}: {layer.destination} is {layer.resolved}")
+        self._log_event(f"port {port.number}: {layer.destination} is {layer.resolved}")
         return None
 
-    def _asked(self, port: Port, vlan: Any, retries: int) -> str | None:
+    def _resolve_mac(self, port: Port, vlan: Any, retries: int) -> str | None:
         """Returns the Ethernet address of a port's next hop; None without an answer."""
         context, layer = ServiceCtx(self, port.number), port.layer
         if layer.mode == "ipv6":
@@ -225,11 +225,11 @@ class Addressing(Session):
             run_services(port, discovery)
             return discovery.get_record().dst_mac
         for _ in range(retries + 1):
-            question = ServiceARP(
+            request = ServiceARP(
                 context, layer.destination, layer.source, listify(vlan), timeout_sec=_ANSWER_S
             )
-            run_services(port, question)
-            record = question.get_record()
+            run_services(port, request)
+            record = request.get_record()
             if record:
                 return record.dst_mac
         return None

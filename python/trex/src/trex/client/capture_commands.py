@@ -55,7 +55,7 @@ class CaptureCommands(Session):
         arguments = (rx_interfaces, tx_interfaces, limit, mode, bpf_filter, snaplen)
         capture = Capture(number, *arguments)
         self._captures[number] = capture
-        return {"id": number, "ts": capture.since}
+        return {"id": number, "ts": capture.started}
 
     def stop_capture(self, capture_id: int, output: Any = None, endpoint_cb: Any = None) -> None:
         """Ends a capture and writes its frames to a list or a file.
@@ -66,7 +66,7 @@ class CaptureCommands(Session):
         capture = self._capture(capture_id)
         captures.check_output(output)
         capture.stop()
-        captures.write(capture.take(), output)
+        captures.write(capture.pop_frames(), output)
         del self._captures[capture_id]
 
     def fetch_capture_packets(
@@ -83,7 +83,7 @@ class CaptureCommands(Session):
         """
         capture = self._capture(capture_id)
         captures.check_output(output)
-        frames = capture.take(pkt_count)
+        frames = capture.pop_frames(pkt_count)
         if snaplen:
             frames = [{**frame, "binary": frame["binary"][:snaplen]} for frame in frames]
         captures.write(frames, output)
@@ -103,9 +103,9 @@ class CaptureCommands(Session):
             if self.needs_service_mode and not self.links[number].is_service:
                 raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
         for number in tx_ports:
-            hidden = [it for it in self.links[number].active if not it.is_visible]
-            if hidden:
-                what = hidden[0].named(number)
+            invisible = [it for it in self.links[number].active if not it.is_visible]
+            if invisible:
+                what = invisible[0].named(number)
                 raise TRexError(
                     f"{what} sends past the kernel's taps; stop it and start it after the capture"
                 )

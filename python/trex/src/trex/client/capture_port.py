@@ -26,7 +26,7 @@ class CapturePort:
         self._context = zmq.Context()
         self._messages = self._context.socket(zmq.PAIR)
         self._messages.setsockopt(zmq.LINGER, 0)
-        self._wake, self._woken = os.pipe()
+        self._wake_read, self._wake_write = os.pipe()
         self._thread: threading.Thread | None = None
         try:
             self.filter(bpf_filter)
@@ -47,29 +47,29 @@ class CapturePort:
     def stop(self) -> None:
         """Stops the forwarding and waits for its thread."""
         if self._thread is not None:
-            os.write(self._woken, b"\0")
+            os.write(self._wake_write, b"\0")
             self._thread.join()
-        os.close(self._wake)
-        os.close(self._woken)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
         self._messages.close()
         self._context.term()
         self._port.close()
 
     def _run(self) -> None:
         poller = self._zmq.Poller()
-        for source in (self._messages, self._port.fileno(), self._wake):
+        for source in (self._messages, self._port.fileno(), self._wake_read):
             poller.register(source, self._zmq.POLLIN)
-        while self._wake not in (ready := dict(poller.poll())):
+        while self._wake_read not in (ready := dict(poller.poll())):
             try:
                 if self._port.fileno() in ready:
-                    self._hand_on()
+                    self._forward()
                 if self._messages in ready:
                     self._send()
             except TRexError:
                 # The interface went down, or rejects a frame of this length.
                 continue
 
-    def _hand_on(self) -> None:
+    def _forward(self) -> None:
         for frame in self._port.received():
             try:
                 self._messages.send(frame, self._zmq.NOBLOCK)

@@ -37,7 +37,7 @@ class Capture:
         if mode not in _MODES:
             raise TRexArgumentError("mode", mode, ", ".join(_MODES))
         self.number = number
-        self.since = time.time()
+        self.started = time.time()
         #: Ports whose sent frames it captures.
         self.tx_ports = list(tx_interfaces)
         self.rx_ports = list(rx_interfaces)
@@ -50,16 +50,16 @@ class Capture:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._last_s = 0.0
-        places = [(port, _RX, interface) for port, interface in rx_interfaces.items()]
-        places += [(port, _TX, interface) for port, interface in tx_interfaces.items()]
+        sources = [(port, _RX, interface) for port, interface in rx_interfaces.items()]
+        sources += [(port, _TX, interface) for port, interface in tx_interfaces.items()]
         listeners = []
-        for port, origin, interface in places:
+        for port, origin, interface in sources:
             source = PacketSocket(interface, is_outgoing=origin == _TX)
             if bpf_filter:
                 source.filter(bpf_filter)
             listeners.append((port, origin, source))
         self._threads = [
-            threading.Thread(target=self._listen, args=listener, name="capture", daemon=True)
+            threading.Thread(target=self._run, args=listener, name="capture", daemon=True)
             for listener in listeners
         ]
         for thread in self._threads:
@@ -90,24 +90,24 @@ class Capture:
         for thread in self._threads:
             thread.join()
 
-    def take(self, count: int | None = None) -> list[dict[str, Any]]:
+    def pop_frames(self, count: int | None = None) -> list[dict[str, Any]]:
         """Removes and returns the oldest `count` frames, or all."""
         with self._lock:
-            most = len(self._frames) if count is None else min(count, len(self._frames))
-            return [self._frames.popleft() for _ in range(most)]
+            limit = len(self._frames) if count is None else min(count, len(self._frames))
+            return [self._frames.popleft() for _ in range(limit)]
 
-    def _listen(self, port: int, origin: str, source: PacketSocket) -> None:
+    def _run(self, port: int, origin: str, source: PacketSocket) -> None:
         with source:
             while True:
                 is_last = self._ended.is_set()
                 poll_s = _LAST_POLL_S if is_last else _POLL_S
                 frame = source.receive(lambda _: True, poll_s)
                 if frame is not None:
-                    self._note(port, origin, frame)
+                    self._record(port, origin, frame)
                 if is_last and (frame is None or time.monotonic() > self._last_s):
                     return
 
-    def _note(self, port: int, origin: str, frame: bytes) -> None:
+    def _record(self, port: int, origin: str, frame: bytes) -> None:
         with self._lock:
             self._matched += 1
             if self._limit and len(self._frames) >= self._limit:

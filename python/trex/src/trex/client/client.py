@@ -23,7 +23,7 @@ from trex.client.profile_id import ALL_PROFILES, PortProfileID
 from trex.client.sockets import Sockets
 from trex.client.unsupported import Unsupported
 from trex.errors import TRexArgumentError, TRexError
-from trex.lines.parser import commands_of
+from trex.lines.parser import console_commands
 from trex.logger import Logger
 
 # Length of the history in `get_util_stats`, in seconds.
@@ -77,7 +77,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
 
     def __enter__(self) -> Any:
         self.connect()
-        self._take(None, force=True)
+        self._acquire_ports(None, force=True)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -109,14 +109,14 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         self._connected_since = time.monotonic()
         self._counters.clear(self.links)
         self._events.clear_events()
-        self._note("connected")
+        self._log_event("connected")
         hosts = [port for port in self.links.values() if port.layer.mode == "ipv4"]
         for port in hosts:
-            port.answer()
+            port.update_host()
         for port in hosts:
             failure = self._resolve(port, port.vlan)
             if failure is not None:
-                self._note(f"{failure}; resolve() asks again")
+                self._log_event(f"{failure}; resolve() asks again")
 
     def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
         """Ends the session and its traffic. Without `stop_traffic`, the traffic continues."""
@@ -136,7 +136,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         self._is_connected = False
         if stop_traffic:
             self.links.clear()
-        self._note("disconnected")
+        self._log_event("disconnected")
 
     def is_connected(self) -> bool:
         """Returns whether there is a session."""
@@ -252,7 +252,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
 
     def get_console_methods(self) -> dict[str, Any]:
         """Returns the console commands by TRex's names."""
-        return commands_of(self)
+        return console_commands(self)
 
     # Events.
 
@@ -382,7 +382,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
             if on is not None:
                 validate_type(name, on, bool)
                 for number in chosen:
-                    self._hear(number, name, on)
+                    self._set_rx_mode(number, name, on)
 
     def set_service_mode_base(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
@@ -416,7 +416,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         """
         self._require_session()
         cpu = [
-            {"ports": [number, -1], "history": _padded(profile.transmission.busy())}
+            {"ports": [number, -1], "history": _padded(profile.transmission.cpu_load())}
             for number, port in self.links.items()
             for profile in port.active
             if profile.transmission is not None
@@ -428,7 +428,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         """Returns the kernel's counters of a port's interface."""
         self._require_session()
         (number,) = self._numbers(port_id)
-        counters: dict[str, int] = self.links[number].look()["counters"]
+        counters: dict[str, int] = self.links[number].read_properties()["counters"]
         return counters
 
     # Internal methods.
@@ -437,14 +437,14 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         """Returns the commands of a port."""
         raise NotImplementedError("_port_commands")
 
-    def _take(self, ports: Any, force: bool) -> None:
+    def _acquire_ports(self, ports: Any, force: bool) -> None:
         """Acquires ports.
 
         Raises `TRexError` if another client or process has one. With `force`, a client of this
         process loses the port and its traffic ends.
         """
         self._require_session()
-        owners.take([self.links[number] for number in self._numbers(ports, of_all=True)], force)
+        owners.acquire([self.links[number] for number in self._numbers(ports, of_all=True)], force)
         if force:
             self._discard_groups()
 
@@ -460,17 +460,17 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         version = f"wirestorm {native().__version__}"
         return {"version": version, "mode": self.get_mode(), "built_by": ""}
 
-    def _hear(self, number: int, what: str, on: bool) -> None:
+    def _set_rx_mode(self, number: int, what: str, on: bool) -> None:
         """Switches promiscuous or multicast (`what`) mode of a port."""
-        heard = self.links[number].hears
-        if on and what not in heard:
-            heard[what] = port = PacketSocket(self.links[number].interface)
+        sockets = self.links[number].mode_sockets
+        if on and what not in sockets:
+            sockets[what] = port = PacketSocket(self.links[number].interface)
             if what == "promiscuous":
                 port.enable_promiscuous()
             else:
                 port.enable_all_multicast()
-        elif not on and what in heard:
-            heard.pop(what).close()
+        elif not on and what in sockets:
+            sockets.pop(what).close()
 
     def _profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
         """Returns the profiles of ports (`0`), single profiles (`"0.name"`), or all of a port

@@ -36,7 +36,7 @@ class Rates:
     def __init__(self) -> None:
         self._samples: dict[Any, tuple[float, float, float]] = {}
 
-    def of(
+    def rate(
         self, key: Any, value: float, since: float | None = None, now: float | None = None
     ) -> float:
         """Returns the rate per second since the previous sample. `now` is the time of `value`.
@@ -54,9 +54,9 @@ class Rates:
         self._samples[key] = (then, before, rate)
         return rate
 
-    def forget(self, is_one: Callable[[Any], bool]) -> None:
+    def discard(self, predicate: Callable[[Any], bool]) -> None:
         """Removes the samples of matching keys."""
-        self._samples = {key: it for key, it in self._samples.items() if not is_one(key)}
+        self._samples = {key: it for key, it in self._samples.items() if not predicate(key)}
 
 
 class Counters:
@@ -95,13 +95,13 @@ class Counters:
         begun = set(groups)
         self._flow_base = {k: v for k, v in self._flow_base.items() if k[0] not in begun}
         self._error_base = {k: v for k, v in self._error_base.items() if k[0] not in begun}
-        self._group_rates.forget(lambda key: key[0] in begun)
+        self._group_rates.discard(lambda key: key[0] in begun)
         for port in self._ports.values():
             self._port(port)
 
     def end(self) -> None:
         """Restarts the rates of ports whose traffic has ended."""
-        self._rates.forget(lambda key: not self._ports[key[0]].is_active)
+        self._rates.discard(lambda key: not self._ports[key[0]].is_active)
         for port in self._ports.values():
             self._port(port)
 
@@ -118,12 +118,12 @@ class Counters:
 
     def groups(self, only: Iterable[int] | None = None) -> dict[str, Any]:
         """Returns `flow_stats` and `latency` of packet groups, or of `only` these."""
-        wanted = None if only is None else set(only)
+        selected = None if only is None else set(only)
         counts = self._flow_counts()
         flow_stats: dict[Any, Any] = {}
         latency: dict[Any, Any] = {}
         for group, members in self._members().items():
-            if wanted is not None and group not in wanted:
+            if selected is not None and group not in selected:
                 continue
             flow_stats[group] = self._group(group, members, counts)
             measured = [it for it in members if it.kind == "latency"]
@@ -145,7 +145,7 @@ class Counters:
     # Ports.
 
     def _raw(self, port: Port) -> dict[str, int]:
-        counters = port.look()["counters"]
+        counters = port.read_properties()["counters"]
         packets, size, failed = port.sent()
         return {
             "opackets": packets,
@@ -159,19 +159,19 @@ class Counters:
     def _port(self, port: Port) -> dict[str, float]:
         raw, base = self._raw(port), self._base.get(port.number, {})
         counters: dict[str, float] = {name: raw[name] - base.get(name, 0) for name in _COUNTED}
-        for way, letter in (("tx", "o"), ("rx", "i")):
-            pps = self._rates.of((port.number, way), raw[f"{letter}packets"])
-            bps = 8 * self._rates.of((port.number, way, "bytes"), raw[f"{letter}bytes"])
-            if way == "tx" and not port.is_active:
+        for direction, letter in (("tx", "o"), ("rx", "i")):
+            pps = self._rates.rate((port.number, direction), raw[f"{letter}packets"])
+            bps = 8 * self._rates.rate((port.number, direction, "bytes"), raw[f"{letter}bytes"])
+            if direction == "tx" and not port.is_active:
                 pps = bps = 0.0
             bps_l1 = bps + pps * _WIRE * 8
             util = 100 * bps_l1 / port.speed_bps
             counters.update(
                 {
-                    f"{way}_pps": pps,
-                    f"{way}_bps": bps,
-                    f"{way}_bps_L1": bps_l1,
-                    f"{way}_util": util,
+                    f"{direction}_pps": pps,
+                    f"{direction}_bps": bps,
+                    f"{direction}_bps_L1": bps_l1,
+                    f"{direction}_util": util,
                 }
             )
         return counters
@@ -221,7 +221,7 @@ class Counters:
     def _flow_counts(self) -> dict[tuple[int, int, str], int]:
         """Returns counters since the last clear, by group, port and name."""
         counts: dict[tuple[int, int, str], int] = {}
-        told: dict[int, dict[int, dict[str, int]]] = {}
+        flows_by_run: dict[int, dict[int, dict[str, int]]] = {}
 
         def add(group: int, port: int, name: str, value: int) -> None:
             key = (group, port, name)
@@ -229,14 +229,14 @@ class Counters:
 
         for group, members in self._members().items():
             for port, transmission, number, _ in members:
-                flows = told.setdefault(id(transmission), transmission.flows())
+                flows = flows_by_run.setdefault(id(transmission), transmission.flows())
                 flow = flows.get(number, dict.fromkeys(_FLOW_COUNTERS, 0))
                 add(group, port.number, "tx_pkts", flow["packets"])
                 add(group, port.number, "tx_bytes", flow["bytes"] + _FCS * flow["packets"])
                 if transmission.receiver is not None:
-                    arrived = flow["received"] + flow["duplicated"]
-                    size = flow["received_bytes"] + _FCS * arrived
-                    add(group, transmission.receiver, "rx_pkts", arrived)
+                    received = flow["received"] + flow["duplicated"]
+                    size = flow["received_bytes"] + _FCS * received
+                    add(group, transmission.receiver, "rx_pkts", received)
                     add(group, transmission.receiver, "rx_bytes", size)
         return {key: value - self._flow_base.get(key, 0) for key, value in counts.items()}
 
@@ -248,19 +248,21 @@ class Counters:
             found[name] = {port: counts.get((group, port, name), 0) for port in self._ports}
         # While a transmission is running.
         active = next((it.transmission for it in members if not it.transmission.is_done()), None)
-        for way in ("tx", "rx"):
+        for direction in ("tx", "rx"):
             pps, bps, bps_l1 = {}, {}, {}
             for port in self._ports:
                 rates = []
-                for name in (f"{way}_pkts", f"{way}_bytes"):
+                for name in (f"{direction}_pkts", f"{direction}_bytes"):
                     since = None if active is None else active.started
                     now = None if active is None else active.counters_time()
                     value = found[name][port]
-                    rate = self._group_rates.of((group, port, name), value, since, now)
+                    rate = self._group_rates.rate((group, port, name), value, since, now)
                     rates.append(0.0 if active is None else rate)
                 pps[port], bps[port] = rates[0], 8 * rates[1]
                 bps_l1[port] = bps[port] + pps[port] * _WIRE * 8
-            found.update({f"{way}_pps": pps, f"{way}_bps": bps, f"{way}_bps_l1": bps_l1})
+            found.update(
+                {f"{direction}_pps": pps, f"{direction}_bps": bps, f"{direction}_bps_l1": bps_l1}
+            )
         for values in found.values():
             values["total"] = sum(values.values())
         return found
@@ -284,14 +286,14 @@ class _Member(NamedTuple):
 
 
 def _errors(measured: dict[str, Any] | None) -> dict[str, int]:
-    of = measured or dict.fromkeys(("lost", "reordered", "duplicated", "too_late", "gaps"), 0)
+    counters = measured or dict.fromkeys(("lost", "reordered", "duplicated", "too_late", "gaps"), 0)
     return {
         # While frames are in flight, `lost` counts only the frames known to be missing.
-        "dropped": of["lost"],
-        "out_of_order": of["reordered"] + of["too_late"],
-        "dup": of["duplicated"],
-        "seq_too_high": of["gaps"],
-        "seq_too_low": of["reordered"] + of["too_late"] + of["duplicated"],
+        "dropped": counters["lost"],
+        "out_of_order": counters["reordered"] + counters["too_late"],
+        "dup": counters["duplicated"],
+        "seq_too_high": counters["gaps"],
+        "seq_too_low": counters["reordered"] + counters["too_late"] + counters["duplicated"],
     }
 
 

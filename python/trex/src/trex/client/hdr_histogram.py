@@ -40,7 +40,7 @@ def encoded(counted_ns: Iterable[tuple[float, int]]) -> str:
     for nanoseconds, count in counted_ns:
         microseconds = max(int(nanoseconds) // 1000, 0)
         if microseconds <= HIGHEST_US:
-            place = _place(microseconds)
+            place = _bucket(microseconds)
             counts[place] = counts.get(place, 0) + count
     data = b"".join(_runs(counts))
     header = (_ENCODING, len(data), 0, SIGNIFICANT_DIGITS, LOWEST_US, HIGHEST_US, 1.0)
@@ -48,7 +48,7 @@ def encoded(counted_ns: Iterable[tuple[float, int]]) -> str:
     return base64.b64encode(_OUTER.pack(_COMPRESSION, len(compressed)) + compressed).decode()
 
 
-def _place(value: int) -> int:
+def _bucket(value: int) -> int:
     """Returns the index of a value's count."""
     bucket = max(value.bit_length() - _SUB_BUCKETS_BITS, 0)
     return ((bucket + 1) << _HALF_BITS) + (value >> bucket) - _HALF

@@ -12,8 +12,8 @@ from trex.client.packet_socket import PacketSocket
 from trex.client.transmission import native
 
 # Answered protocols, with up to two VLAN tags.
-_WHAT = "(arp or icmp or icmp6)"
-_FILTER = f"{_WHAT} or (vlan and {_WHAT}) or (vlan and {_WHAT})"
+_PROTOCOLS = "(arp or icmp or icmp6)"
+_FILTER = f"{_PROTOCOLS} or (vlan and {_PROTOCOLS}) or (vlan and {_PROTOCOLS})"
 _ADDRESSES_LENGTH = 12
 _TAG = struct.Struct("!HH")
 _TAG_TYPES = (0x8100, 0x88A8, 0x9100)
@@ -38,10 +38,10 @@ class _Host:
 
     def learn(self, prefix: bytes) -> bool:
         """Adds an address of an advertised network. Returns whether it is new."""
-        given = routers.address(prefix, self._mac)
-        if not self.solicits_routers or given in self.addresses:
+        address = routers.address(prefix, self._mac)
+        if not self.solicits_routers or address in self.addresses:
             return False
-        self.addresses = [*self.addresses, given]
+        self.addresses = [*self.addresses, address]
         self.native = native().Host(self._mac, self.addresses)
         return True
 
@@ -64,7 +64,7 @@ class Hosts:
         self._counters: dict[str, int] = {}
         self.clear_counters()
 
-    def put(
+    def add(
         self, mac: str, tags: Tags, addresses: list[str], solicits_routers: bool = False
     ) -> None:
         """Adds a host, or replaces the one with the same Ethernet address and tags.
@@ -72,16 +72,16 @@ class Hosts:
         With `solicits_routers`, it also takes addresses from router advertisements.
         """
         key, host = _bytes(mac), _Host(mac, addresses, solicits_routers)
-        port = self._opened()
+        port = self._open()
         if key == self._mac:
             port.enable_all_multicast()
         else:
             port.enable_promiscuous()
         with self._lock:
             self._hosts.setdefault(tags, {})[key] = host
-            asked = [routers.solicitation(mac)] if solicits_routers else []
-            for frame in [*host.native.announcements(), *asked]:
-                port.send(self._leaving(_with(tags, frame)))
+            targets = [routers.solicitation(mac)] if solicits_routers else []
+            for frame in [*host.native.announcements(), *targets]:
+                port.send(self._count_sent(_insert_tags(tags, frame)))
 
     def remove(self, mac: str, tags: Tags) -> None:
         """Removes a host if it exists."""
@@ -111,46 +111,50 @@ class Hosts:
         """Clears the counters."""
         with self._lock:
             self._counters = {
-                f"{way}_{kind}_{what}": 0
-                for what in ("pkts", "bytes")
+                f"{direction}_{kind}_{unit}": 0
+                for unit in ("pkts", "bytes")
                 for kind in _COUNTED
-                for way in ("rx", "tx")
+                for direction in ("rx", "tx")
             }
 
-    def _opened(self) -> PacketSocket:
+    def _open(self) -> PacketSocket:
         if self._port is None:
             self._port = PacketSocket(self._interface)
             self._port.filter_ignoring_tag(_FILTER)
-            self._listener = Listener(self._port, self._hear)
+            self._listener = Listener(self._port, self._handle_frame)
         return self._port
 
-    def _hear(self, frame: bytes) -> list[bytes]:
-        tags, bare = _without(frame)
+    def _handle_frame(self, frame: bytes) -> list[bytes]:
+        tags, untagged = _strip_tags(frame)
         with self._lock:
             hosts, destination = self._hosts.get(tags, {}), frame[:6]
             # The lowest bit of the first byte marks a multicast address.
             if destination[0] & 1:
-                asked = list(hosts.values())
+                targets = list(hosts.values())
             else:
-                asked = [hosts[destination]] if destination in hosts else []
-            if not asked:
+                targets = [hosts[destination]] if destination in hosts else []
+            if not targets:
                 return []
             self._count("rx", frame)
-            answers = [host.native.answer(bare) for host in asked]
-            for prefix in routers.prefixes(bare):
-                new = [host for host in asked if host.learn(prefix)]
-                answers += [told for host in new for told in host.native.announcements()]
-            return [self._leaving(_with(tags, answer)) for answer in answers if answer is not None]
+            answers = [host.native.answer(untagged) for host in targets]
+            for prefix in routers.prefixes(untagged):
+                new = [host for host in targets if host.learn(prefix)]
+                answers += [frame for host in new for frame in host.native.announcements()]
+            return [
+                self._count_sent(_insert_tags(tags, answer))
+                for answer in answers
+                if answer is not None
+            ]
 
-    def _leaving(self, frame: bytes) -> bytes:
+    def _count_sent(self, frame: bytes) -> bytes:
         self._count("tx", frame)
         return frame
 
-    def _count(self, way: str, frame: bytes) -> None:
+    def _count(self, direction: str, frame: bytes) -> None:
         is_broadcast = frame[:6] == _BROADCAST
         kind = "broadcast" if is_broadcast else "multicast" if frame[0] & 1 else "unicast"
-        self._counters[f"{way}_{kind}_pkts"] += 1
-        self._counters[f"{way}_{kind}_bytes"] += len(frame)
+        self._counters[f"{direction}_{kind}_pkts"] += 1
+        self._counters[f"{direction}_{kind}_bytes"] += len(frame)
 
 
 def tags_of(vlans: Sequence[int], kinds: Sequence[int] = ()) -> Tags:
@@ -162,23 +166,23 @@ def _bytes(mac: str) -> bytes:
     return bytes.fromhex(mac.replace(":", ""))
 
 
-def _without(frame: bytes) -> tuple[Tags, bytes]:
+def _strip_tags(frame: bytes) -> tuple[Tags, bytes]:
     """Returns the tags of a frame, and the frame without them.
 
     A priority tag (VLAN ID 0) does not count as a tag.
     """
     tags: list[tuple[int, int]] = []
-    place = _ADDRESSES_LENGTH
-    while len(tags) < _TAGS_MAX and place + _TAG.size <= len(frame):
-        kind, control = _TAG.unpack_from(frame, place)
+    offset = _ADDRESSES_LENGTH
+    while len(tags) < _TAGS_MAX and offset + _TAG.size <= len(frame):
+        kind, control = _TAG.unpack_from(frame, offset)
         if kind not in _TAG_TYPES:
             break
-        place += _TAG.size
+        offset += _TAG.size
         if control & _IDENTIFIER:
             tags.append((kind, control & _IDENTIFIER))
-    return tuple(tags), frame[:_ADDRESSES_LENGTH] + frame[place:]
+    return tuple(tags), frame[:_ADDRESSES_LENGTH] + frame[offset:]
 
 
-def _with(tags: Tags, frame: bytes) -> bytes:
+def _insert_tags(tags: Tags, frame: bytes) -> bytes:
     inserted = b"".join(_TAG.pack(kind, identifier) for kind, identifier in tags)
     return frame[:_ADDRESSES_LENGTH] + inserted + frame[_ADDRESSES_LENGTH:]

@@ -14,30 +14,30 @@ from trex.errors import TRexError
 class Listener:
     """Passes each received frame to a function, until it is stopped or the interface fails.
 
-    The frames that `hear` returns are sent on the interface.
+    The frames that `handle_frame` returns are sent on the interface.
     """
 
-    def __init__(self, port: PacketSocket, hear: Callable[[bytes], list[bytes]]) -> None:
+    def __init__(self, port: PacketSocket, handle_frame: Callable[[bytes], list[bytes]]) -> None:
         self._port = port
-        self._hear = hear
-        self._wake, self._woken = os.pipe()
-        self._thread = threading.Thread(target=self._listen, name="listener", daemon=True)
+        self._handle_frame = handle_frame
+        self._wake_read, self._wake_write = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Stops the thread and closes the socket."""
-        os.write(self._woken, b"\0")
+        os.write(self._wake_write, b"\0")
         self._thread.join()
-        os.close(self._wake)
-        os.close(self._woken)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
         self._port.close()
 
-    def _listen(self) -> None:
-        sources = [self._port.fileno(), self._wake]
-        while self._wake not in select.select(sources, [], [])[0]:
+    def _run(self) -> None:
+        sources = [self._port.fileno(), self._wake_read]
+        while self._wake_read not in select.select(sources, [], [])[0]:
             try:
                 for frame in self._port.received():
-                    for answer in self._hear(frame):
+                    for answer in self._handle_frame(frame):
                         self._port.send(answer)
             except TRexError:
                 # The interface went down. The socket works again when it is up.

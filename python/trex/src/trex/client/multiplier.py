@@ -47,7 +47,7 @@ class Multiplier:
         """Returns the share of each of `ports` ports that send the rate together."""
         return replace(self, value=self.value / ports) if self.unit else self
 
-    def after(self, load: tuple[float, float, float], factor: float) -> Multiplier:
+    def apply_to(self, load: tuple[float, float, float], factor: float) -> Multiplier:
         """Applies a change to the current load (frames, bits at layer 2 and layer 1 per second).
 
         `factor` is the current multiplier, for changes without a unit.

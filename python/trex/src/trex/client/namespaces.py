@@ -42,7 +42,7 @@ class Namespaces(Session):
         """
         if timeout is not None:
             validate_type("timeout", timeout, int)
-        results = self._nodes(port).take()
+        results = self._nodes(port).pop_results()
         if results is None:
             raise TRexError(
                 f"port {port}: no commands were executed; call set_namespace_start() first"

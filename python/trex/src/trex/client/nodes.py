@@ -37,7 +37,7 @@ class Node:
     subnet_ipv6: int = 0
     vlans: list[int] = field(default_factory=list)
     tpids: list[int] = field(default_factory=list)
-    hears: int = _FILTER_NO_TCP_UDP
+    filter_mask: int = _FILTER_NO_TCP_UDP
     mtu: int = 1500
 
     @property
@@ -66,7 +66,7 @@ class Node:
             "shared-ns": self.shared_ns or "",
             "is_bird": False,
             "mtu": self.mtu,
-            "vlan_filter": _FILTER_NAMES[self.hears],
+            "vlan_filter": _FILTER_NAMES[self.filter_mask],
         }
 
 
@@ -79,7 +79,7 @@ class Nodes:
         self._nodes: dict[str, Node] = {}
         #: Default gateway of each shared namespace.
         self._shared: dict[str, str] = {}
-        self._made = 0
+        self._shared_count = 0
         self._results: list[Any] | None = None
         self._commands: dict[str, Callable[..., Any]] = {
             "add_node": self._add,
@@ -104,7 +104,7 @@ class Nodes:
         }
 
     def execute(self, commands: list[dict[str, Any]]) -> None:
-        """Executes commands in order. `take` returns their results."""
+        """Executes commands in order. `pop_results` returns their results."""
         self._results = [self._execute(one["method"], one["params"]) for one in commands]
 
     @property
@@ -112,7 +112,7 @@ class Nodes:
         """Whether there are results."""
         return self._results is not None
 
-    def take(self) -> list[Any] | None:
+    def pop_results(self) -> list[Any] | None:
         """Removes and returns the results of the last commands."""
         results, self._results = self._results, None
         return results
@@ -143,17 +143,17 @@ class Nodes:
             raise TRexError(f"node {mac} {where} shared namespace")
         return node
 
-    def _live(self, node: Node) -> None:
+    def _update_host(self, node: Node) -> None:
         """Updates the answers of a node to its current settings."""
-        hears = node.hears & _FILTER_NO_TCP_UDP
-        if hears and node.addresses:
+        filter_mask = node.filter_mask & _FILTER_NO_TCP_UDP
+        if filter_mask and node.addresses:
             solicits_routers = node.has_ipv6 and not node.ipv6
             tags = tags_of(node.vlans, node.tpids)
-            self._hosts.put(node.mac, tags, node.addresses, solicits_routers)
+            self._hosts.add(node.mac, tags, node.addresses, solicits_routers)
         else:
-            self._silence(node)
+            self._remove_host(node)
 
-    def _silence(self, node: Node) -> None:
+    def _remove_host(self, node: Node) -> None:
         self._hosts.remove(node.mac, tags_of(node.vlans, node.tpids))
 
     def _add(self, mac: str, is_bird: bool = False, shared_ns: str | None = None) -> None:
@@ -166,7 +166,7 @@ class Nodes:
         self._nodes[mac.lower()] = Node(mac.lower(), shared_ns)
 
     def _remove(self, mac: str) -> None:
-        self._silence(self._node(mac))
+        self._remove_host(self._node(mac))
         del self._nodes[mac.lower()]
 
     def _check_shared(self, name: str) -> None:
@@ -175,8 +175,8 @@ class Nodes:
             raise TRexError(f"there is no shared namespace {name!r}; there are: {known}")
 
     def _add_shared(self) -> str:
-        name = f"shared-{self._port}-{self._made}"
-        self._made += 1
+        name = f"shared-{self._port}-{self._shared_count}"
+        self._shared_count += 1
         self._shared[name] = ""
         return name
 
@@ -194,9 +194,9 @@ class Nodes:
         node = self._node(mac)
         if len(vlans) > 2 or any(not 0 < vlan < 4096 for vlan in vlans):
             raise TRexError(f"vlans {vlans}: expected at most two, of 1 to 4095")
-        self._silence(node)
+        self._remove_host(node)
         node.vlans, node.tpids = list(vlans), list(tpids or [])
-        self._live(node)
+        self._update_host(node)
 
     def _set_ipv4(
         self, mac: str, ipv4: str, shared_ns: bool = False, dg: str = "", subnet: int = 0
@@ -205,12 +205,12 @@ class Nodes:
         if shared_ns and not 1 <= subnet <= 32:
             raise TRexError(f"subnet {subnet}: expected 1 to 32")
         node.ipv4, node.gateway, node.subnet_ipv4 = ipv4, dg, subnet
-        self._live(node)
+        self._update_host(node)
 
     def _clear_ipv4(self, mac: str) -> None:
         node = self._node(mac)
         node.ipv4, node.gateway, node.subnet_ipv4 = "", "", 0
-        self._live(node)
+        self._update_host(node)
 
     def _set_ipv6(
         self,
@@ -226,12 +226,12 @@ class Nodes:
         node.has_ipv6 = enable
         node.ipv6 = compress_ipv6(src_ipv6) if enable and src_ipv6 else ""
         node.subnet_ipv6 = subnet if node.ipv6 else 0
-        self._live(node)
+        self._update_host(node)
 
     def _set_vlan_filter(self, mac: str, filter_mask: int) -> None:
         node = self._node(mac)
-        node.hears = filter_mask & 3
-        self._live(node)
+        node.filter_mask = filter_mask & 3
+        self._update_host(node)
 
     def _set_filter(self, mac: str, filter: str) -> None:
         self._node(mac)

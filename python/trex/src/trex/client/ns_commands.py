@@ -247,8 +247,8 @@ class CNsStats:
 
 
 def _check_mac(mac: Any) -> None:
-    is_one = isinstance(mac, str) and ":" in mac and is_valid_mac(mac)
-    if not is_one or int(mac[:2], 16) & 1:
+    is_single = isinstance(mac, str) and ":" in mac and is_valid_mac(mac)
+    if not is_single or int(mac[:2], 16) & 1:
         raise TRexArgumentError("mac", mac, "the address of one node, such as 00:00:00:01:00:07")
 
 

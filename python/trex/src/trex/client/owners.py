@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from trex.client.port import Port
-from trex.client.transmission import asked, native
+from trex.client.transmission import call_engine, native
 from trex.errors import TRexError
 
 # Owner port by interface. A weak reference, so that a deleted client owns nothing.
-_taken: weakref.WeakValueDictionary[str, Port] = weakref.WeakValueDictionary()
+_owner_by_interface: weakref.WeakValueDictionary[str, Port] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def take(ports: Sequence[Port], force: bool) -> None:
+def acquire(ports: Sequence[Port], force: bool) -> None:
     """Acquires ports for their client, all or none, and locks them against other processes.
 
     Raises `TRexError` if another client or process has one. With `force`, another client of this
@@ -26,7 +26,7 @@ def take(ports: Sequence[Port], force: bool) -> None:
         others = {
             port: other
             for port in ports
-            if (other := _taken.get(port.interface)) is not None
+            if (other := _owner_by_interface.get(port.interface)) is not None
             and other is not port
             and other.is_acquired
         }
@@ -41,7 +41,7 @@ def take(ports: Sequence[Port], force: bool) -> None:
             other.is_acquired, other.lease = False, None
         for port, lease in zip(ports, leases):
             port.is_acquired, port.lease = True, lease
-            _taken[port.interface] = port
+            _owner_by_interface[port.interface] = port
     for other in others.values():
         other.end_traffic()
 
@@ -57,11 +57,11 @@ def release(ports: Sequence[Port]) -> None:
 
 def _lease(port: Port, other: Port | None, force: bool) -> Any:
     """Returns a lock of the interface: the port's own, the previous client's, or a new one."""
-    held = port.lease or (None if other is None else other.lease)
-    if held is not None:
-        return held
+    current = port.lease or (None if other is None else other.lease)
+    if current is not None:
+        return current
     try:
-        return asked(native().lease, port.interface)
+        return call_engine(native().lease, port.interface)
     except TRexError as error:
-        why = "; force takes ports from clients of this process alone" if force else ""
-        raise TRexError(f"port {port.number}: {error}{why}") from error
+        hint = "; force takes ports from clients of this process alone" if force else ""
+        raise TRexError(f"port {port.number}: {error}{hint}") from error

@@ -45,7 +45,7 @@ _IS_ICMP = [
 _INSTRUCTION_LENGTH = 8
 _SO_RCVBUFFORCE = 33
 # The kernel charges about a kilobyte for a small frame.
-_ROOM_BYTES = 8 << 20
+_RECEIVE_BUFFER_BYTES = 8 << 20
 _FRAME_LENGTH_MAX = 65536
 # Maximum number of frames to receive in a row.
 _BATCH_MAX = 256
@@ -64,7 +64,7 @@ class PacketSocket:
         #: Filter for tagged frames, which the kernel cannot match.
         self._filter: FrameFilter | None = None
         namespace, _, self._name = interface.rpartition(":")
-        self._socket = self._opened(namespace.removeprefix("netns/"))
+        self._socket = self._open(namespace.removeprefix("netns/"))
 
     def __enter__(self) -> PacketSocket:
         return self
@@ -121,8 +121,8 @@ class PacketSocket:
             what = f"the kernel rejected a filter of {count} instructions"
             raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
 
-    def stamp(self) -> None:
-        """Enables receive timestamps; see `stamped`."""
+    def enable_timestamps(self) -> None:
+        """Enables receive timestamps; see `received_with_time`."""
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
     def send(self, frame: bytes) -> None:
@@ -133,15 +133,15 @@ class PacketSocket:
             what = f"a frame of {len(frame)} bytes was not sent"
             raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
 
-    def receive(self, is_it: Callable[[bytes], bool], timeout_s: float) -> bytes | None:
-        """Returns the first frame that matches `is_it`; None after the timeout."""
+    def receive(self, predicate: Callable[[bytes], bool], timeout_s: float) -> bytes | None:
+        """Returns the first frame that matches `predicate`; None after the timeout."""
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
             self._socket.settimeout(left)
             frame = self._next(0)
             if frame is None:
                 return None
-            if frame and is_it(frame):
+            if frame and predicate(frame):
                 return frame
         return None
 
@@ -154,7 +154,7 @@ class PacketSocket:
             if frame:
                 yield frame
 
-    def stamped(self) -> Iterator[tuple[int, bytes]]:
+    def received_with_time(self) -> Iterator[tuple[int, bytes]]:
         """Like `received`, with the arrival time of each frame in nanoseconds since 1970."""
         for _ in range(_BATCH_MAX):
             try:
@@ -169,9 +169,9 @@ class PacketSocket:
                 is_outgoing = address[2] == _PACKET_OUTGOING
                 is_time = (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS)
                 if is_time and is_outgoing == self._is_outgoing:
-                    if whole := self._matching(frame, extra):
+                    if tagged := self._apply_filter(frame, extra):
                         seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
-                        yield seconds * 1_000_000_000 + nanoseconds, whole
+                        yield seconds * 1_000_000_000 + nanoseconds, tagged
 
     def fileno(self) -> int:
         """Returns the file descriptor for `select`: readable if there is a frame."""
@@ -189,19 +189,19 @@ class PacketSocket:
         except OSError as error:
             raise TRexError(f"{self._interface}: {error.strerror or error}") from error
         is_outgoing = address[2] == _PACKET_OUTGOING
-        return self._matching(frame, extra) if is_outgoing == self._is_outgoing else b""
+        return self._apply_filter(frame, extra) if is_outgoing == self._is_outgoing else b""
 
-    def _matching(self, frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:
+    def _apply_filter(self, frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:
         """Returns the frame with its tag; empty bytes if it is tagged and does not match."""
-        whole, chosen = _with_tag(frame, extra), self._filter
-        if chosen is not None and len(whole) > len(frame) and not chosen.matches(whole):
+        tagged, chosen = _with_tag(frame, extra), self._filter
+        if chosen is not None and len(tagged) > len(frame) and not chosen.matches(tagged):
             return b""
-        return whole
+        return tagged
 
-    def _opened(self, namespace: str) -> socket.socket:
+    def _open(self, namespace: str) -> socket.socket:
         """Opens the socket in a thread that enters the namespace. The socket stays in it."""
-        opened: list[socket.socket] = []
-        failed: list[OSError] = []
+        sockets: list[socket.socket] = []
+        errors: list[OSError] = []
 
         def open_in_namespace() -> None:
             try:
@@ -212,16 +212,16 @@ class PacketSocket:
                 _enlarge_buffer(found)
                 found.bind((self._name, _ETH_P_ALL))
                 self._index = socket.if_nametoindex(self._name)
-                opened.append(found)
+                sockets.append(found)
             except OSError as error:
-                failed.append(error)
+                errors.append(error)
 
         thread = threading.Thread(target=open_in_namespace, name="packet-socket")
         thread.start()
         thread.join()
-        if failed:
-            raise TRexError(f"{self._interface}: {failed[0].strerror or failed[0]}")
-        return opened[0]
+        if errors:
+            raise TRexError(f"{self._interface}: {errors[0].strerror or errors[0]}")
+        return sockets[0]
 
 
 def _enlarge_buffer(found: socket.socket) -> None:
@@ -230,9 +230,9 @@ def _enlarge_buffer(found: socket.socket) -> None:
     Exceeds the limit for users if the process has the privilege.
     """
     try:
-        found.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
+        found.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
     except PermissionError:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _ROOM_BYTES)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
 
 
 def _with_tag(frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:

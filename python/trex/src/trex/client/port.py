@@ -13,7 +13,7 @@ from trex.client.nodes import Nodes
 from trex.client.packet_socket import PacketSocket
 from trex.client.profile_id import DEFAULT_PROFILE_ID
 from trex.client.rx_queue import RxQueue
-from trex.client.transmission import Terms, Transmission, native
+from trex.client.transmission import StreamParameters, Transmission, native
 from trex.errors import TRexError
 from trex.stl.streams import STLStream
 
@@ -113,7 +113,7 @@ class Port:
         self.is_service = False
         self.service_filtered = False
         #: Sockets that hold promiscuous or multicast mode, by these words.
-        self.hears: dict[str, PacketSocket] = {}
+        self.mode_sockets: dict[str, PacketSocket] = {}
         self.layer = Layer()
         if configuration.address is not None and configuration.gateway is not None:
             self.layer = Layer("ipv4", configuration.address, configuration.gateway)
@@ -130,31 +130,31 @@ class Port:
         self._configuration = configuration
         self._speed = speed
         #: Frames sent, bytes and failed frames of finished transmissions.
-        self._ended = (0, 0, 0)
+        self._finished_sent = (0, 0, 0)
         #: Received bytes that the kernel did not count.
         self.bytes_not_counted = 0
         #: Kernel counters before traffic to this port started, and engine counters since then.
-        self._counted_before: dict[str, int] | None = None
-        self._counted = (0, 0)
-        self.facts = self.look()
-        self.hosts = Hosts(self.interface, self.facts["mac"] or _NO_ADDRESS)
-        self._answers_in: Tags | None = None
+        self._kernel_base: dict[str, int] | None = None
+        self._engine_received = (0, 0)
+        self.properties = self.read_properties()
+        self.hosts = Hosts(self.interface, self.properties["mac"] or _NO_ADDRESS)
+        self._host_tags: Tags | None = None
         self.nodes = Nodes(number, self.hosts)
         self.rx_queue: RxQueue | None = None
         self.capture_port: CapturePort | None = None
         self.destination: str | None = configuration.destination
 
-    def look(self) -> dict[str, Any]:
+    def read_properties(self) -> dict[str, Any]:
         """Returns the current properties of the interface. Raises `TRexError` if it is gone."""
         # First, because its error explains how to install the package.
         engine = native()
         from wirestorm.errors import WirestormError
 
         try:
-            facts: dict[str, Any] = engine.interface(self.interface)
+            properties: dict[str, Any] = engine.interface(self.interface)
         except WirestormError as error:
             raise TRexError(f"port {self.number}: {error}") from error
-        return facts
+        return properties
 
     @property
     def speed_bps(self) -> float:
@@ -168,12 +168,12 @@ class Port:
                 return float(number) * scale
             except ValueError:
                 raise TRexError(f"speed {self._speed!r}: expected a speed such as 10G") from None
-        return float(self.facts["speed_bps"] or _SPEED_BPS)
+        return float(self.properties["speed_bps"] or _SPEED_BPS)
 
     @property
     def source(self) -> str:
         """Source Ethernet address of its frames."""
-        return self._configuration.source or self.facts["mac"] or _NO_ADDRESS
+        return self._configuration.source or self.properties["mac"] or _NO_ADDRESS
 
     @property
     def source_ipv6(self) -> str:
@@ -181,18 +181,18 @@ class Port:
         own = self.own_ipv6 or (self.layer.source if self.layer.mode == "ipv6" else "")
         return compress_ipv6(own or generate_ipv6(self.source))
 
-    def answer(self) -> None:
+    def update_host(self) -> None:
         """Updates the answers to the current addresses."""
         tags = tags_of(self.vlan)
         addresses = [] if self.layer.mode == "ethernet" else [self.layer.source]
         if self.has_own_ipv6:
             # A host with another address also has a link-local address.
             addresses += [generate_ipv6(self.source), *filter(None, [self.own_ipv6])]
-        before, self._answers_in = self._answers_in, tags if addresses else None
+        before, self._host_tags = self._host_tags, tags if addresses else None
         if addresses:
             solicits_routers = self.has_own_ipv6 and not self.own_ipv6
-            self.hosts.put(self.source, tags, addresses, solicits_routers)
-        if before is not None and before != self._answers_in:
+            self.hosts.add(self.source, tags, addresses, solicits_routers)
+        if before is not None and before != self._host_tags:
             self.hosts.remove(self.source, before)
 
     def end_sockets(self) -> None:
@@ -208,8 +208,8 @@ class Port:
         self.end_sockets()
         self.nodes.remove_all()
         self.hosts.close()
-        while self.hears:
-            self.hears.popitem()[1].close()
+        while self.mode_sockets:
+            self.mode_sockets.popitem()[1].close()
 
     def get_layer_cfg(self) -> dict[str, Any]:
         """Returns the addresses in TRex's words: `ether`, `ipv4` and `ipv6`."""
@@ -230,11 +230,11 @@ class Port:
 
     def is_prom_enabled(self) -> bool:
         """Returns whether promiscuous mode is on."""
-        return "promiscuous" in self.hears
+        return "promiscuous" in self.mode_sockets
 
     def is_mult_enabled(self) -> bool:
         """Returns whether multicast mode is on."""
-        return "multicast" in self.hears
+        return "multicast" in self.mode_sockets
 
     def is_resolved(self) -> bool:
         """Returns whether the Ethernet address of the next hop is known."""
@@ -242,9 +242,11 @@ class Port:
             return self.destination is not None
         return self.layer.resolved is not None
 
-    def terms(self) -> Terms:
+    def stream_parameters(self) -> StreamParameters:
         """Returns the parameters to convert its streams."""
-        return Terms(f"{self.speed_bps:.0f}", self.source, self.destination or _BROADCAST)
+        return StreamParameters(
+            f"{self.speed_bps:.0f}", self.source, self.destination or _BROADCAST
+        )
 
     def profile(self, name: str) -> Profile:
         """Returns the profile with this name, and creates it if necessary."""
@@ -297,35 +299,38 @@ class Port:
 
     def begin(self, profile: Profile, transmission: Transmission) -> None:
         """Marks a profile as started."""
-        self.retire(profile)
+        self.drop_transmission(profile)
         profile.transmission = transmission
 
-    def begin_stateful(self, pid: str, run: Run, counted: dict[str, int]) -> None:
-        """Marks a stateful profile as started. `counted` are the kernel's counters before."""
+    def begin_stateful(self, pid: str, run: Run, kernel_counters: dict[str, int]) -> None:
+        """Marks a stateful profile as started.
+
+        `kernel_counters` are the counters from before the start.
+        """
         if pid in self.stateful:
-            self._retire(self.stateful[pid].sent(self.number))
+            self._add_sent(self.stateful[pid].sent(self.number))
         self.stateful[pid] = run
-        self._counted_before, self._counted = counted, (0, 0)
+        self._kernel_base, self._engine_received = kernel_counters, (0, 0)
 
     def begin_latency(self, latency: Latency) -> None:
         """Marks latency traffic as started."""
         if self.latency is not None:
-            self._retire(self.latency.sent())
+            self._add_sent(self.latency.sent())
         self.latency = latency
 
-    def retire(self, profile: Profile) -> None:
+    def drop_transmission(self, profile: Profile) -> None:
         """Removes a profile's last transmission and keeps its sent counters."""
         if profile.transmission is not None:
-            self._retire(profile.transmission.sent())
+            self._add_sent(profile.transmission.sent())
             profile.transmission = None
 
-    def _retire(self, sent: tuple[int, int, int]) -> None:
-        first, second, third = (a + b for a, b in zip(self._ended, sent))
-        self._ended = (first, second, third)
+    def _add_sent(self, sent: tuple[int, int, int]) -> None:
+        first, second, third = (a + b for a, b in zip(self._finished_sent, sent))
+        self._finished_sent = (first, second, third)
 
     def sent(self) -> tuple[int, int, int]:
         """Returns frames sent, their bytes without FCS, and failed frames."""
-        sums = list(self._ended)
+        sums = list(self._finished_sent)
         counts = [transmission.sent() for transmission in self.transmissions()]
         counts += [run.sent(self.number) for run in self.stateful.values()]
         counts += [] if self.latency is None else [self.latency.sent()]
@@ -336,12 +341,12 @@ class Port:
 
     def begin_receiving(self) -> None:
         """Records the kernel's counters before traffic to this port starts."""
-        self._counted_before = self.look()["counters"]
-        self._counted = (0, 0)
+        self._kernel_base = self.read_properties()["counters"]
+        self._engine_received = (0, 0)
 
     def record_received(self, packets: int, size: int) -> None:
         """Records the engine's counters of traffic to this port."""
-        self._counted = max(self._counted, (packets, size))
+        self._engine_received = max(self._engine_received, (packets, size))
 
     def end_receiving(self) -> None:
         """Adds the bytes that the kernel did not count.
@@ -349,19 +354,19 @@ class Port:
         At a veth, the kernel counts frames with or without their Ethernet headers, depending on
         their path.
         """
-        before, (counted, size) = self._counted_before, self._counted
-        if before is None or not counted:
+        before, (kernel_counters, size) = self._kernel_base, self._engine_received
+        if before is None or not kernel_counters:
             return
         try:
-            now = self.look()["counters"]
+            now = self.read_properties()["counters"]
         except TRexError:
             # The interface is gone, and its kernel counters with it.
-            self._counted_before = None
+            self._kernel_base = None
             return
         packets = now["rx_packets"] - before["rx_packets"]
-        should = round(packets * size / counted)
-        self.bytes_not_counted += should - (now["rx_bytes"] - before["rx_bytes"])
-        self._counted_before = None
+        expected = round(packets * size / kernel_counters)
+        self.bytes_not_counted += expected - (now["rx_bytes"] - before["rx_bytes"])
+        self._kernel_base = None
 
     def transmissions(self) -> list[Transmission]:
         """Returns the current or last transmission of each profile."""
@@ -379,14 +384,14 @@ class Port:
 
     def info(self) -> dict[str, Any]:
         """Returns the properties of a port in TRex's format."""
-        facts = self.facts = self.look()
+        properties = self.properties = self.read_properties()
         return {
             "index": self.number,
-            "driver": facts["driver"] or "",
+            "driver": properties["driver"] or "",
             "description": self.interface,
             "speed": self.speed_bps / 1e9,
             "supp_speeds": [],
-            "hw_mac": facts["mac"],
+            "hw_mac": properties["mac"],
             "src_mac": self.source,
             "dest": self.layer.destination or self.destination or "unset",
             "src_ipv4": self.layer.source if self.layer.mode == "ipv4" else "-",
@@ -394,9 +399,9 @@ class Port:
             "arp": self._resolution(),
             "vlan": self.vlan or "-",
             "ipv6": (self.own_ipv6 or "auto") if self.has_own_ipv6 else "off",
-            "pci_addr": facts["bus"] or "",
+            "pci_addr": properties["bus"] or "",
             "numa": -1,
-            "is_virtual": "yes" if facts["is_virtual"] else "no",
+            "is_virtual": "yes" if properties["is_virtual"] else "no",
             "is_fc_supported": "no",
             "is_led_supported": "no",
             "is_link_supported": "no",
@@ -411,9 +416,11 @@ class Port:
             # A thread for each profile sends, on any core.
             "cores": [],
             "rx": {"caps": list(_RECEIVES), "counters": _FLOWS_MAX},
-            "link": "UP" if facts["has_carrier"] else "DOWN",
-            "prom": "on" if "promiscuous" in self.hears or facts["is_promiscuous"] else "off",
-            "mult": "on" if "multicast" in self.hears else "off",
+            "link": "UP" if properties["has_carrier"] else "DOWN",
+            "prom": "on"
+            if "promiscuous" in self.mode_sockets or properties["is_promiscuous"]
+            else "off",
+            "mult": "on" if "multicast" in self.mode_sockets else "off",
             "fc": "none",
             "vxlan_fs": "-",
             "led": "off",

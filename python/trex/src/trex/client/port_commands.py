@@ -53,17 +53,17 @@ def _server_message(name: str) -> Callable[..., NoReturn]:
 class PortCounters:
     """Counters of a port."""
 
-    def __init__(self, title: str, counted: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, title: str, read_counters: Callable[[], dict[str, Any]]) -> None:
         self._title = title
-        self._counted = counted
+        self._read_counters = read_counters
 
     def get_stats(self) -> dict[str, Any]:
         """Returns the counters by name."""
-        return self._counted()
+        return self._read_counters()
 
     def to_table(self) -> str:
         """Returns the counters as text."""
-        return values(self._title, self._counted())
+        return values(self._title, self._read_counters())
 
 
 class PortCommands:
@@ -198,11 +198,11 @@ class PortCommands:
 
     def is_up(self) -> bool:
         """Returns whether the interface has a carrier."""
-        return bool(self._link.look()["has_carrier"])
+        return bool(self._link.read_properties()["has_carrier"])
 
     def is_virtual(self) -> bool:
         """Returns whether the interface is virtual."""
-        return bool(self._link.facts["is_virtual"])
+        return bool(self._link.properties["is_virtual"])
 
     def is_active(self) -> bool:
         """Returns whether the port sends or is paused."""
@@ -320,8 +320,8 @@ class PortCommands:
     def get_stats(self) -> PortCounters:
         """Returns the counters, as `get_stats` of the client."""
         number = self.port_id
-        counted = lambda: dict(self._client.get_stats([number])[number])  # noqa: E731
-        return PortCounters(f"port {number}", counted)
+        read_counters = lambda: dict(self._client.get_stats([number])[number])  # noqa: E731
+        return PortCounters(f"port {number}", read_counters)
 
     get_port_stats = get_stats
 
@@ -337,11 +337,11 @@ class PortCommands:
 
     def acquire(self, force: bool = False) -> RC:
         """Acquires the port."""
-        return self._answer(self._client._take, self.port_id, force)
+        return self._run_command(self._client._acquire_ports, self.port_id, force)
 
     def release(self) -> RC:
         """Releases the port."""
-        return self._answer(self._client._release_ports, self.port_id)
+        return self._run_command(self._client._release_ports, self.port_id)
 
     # Streams.
 
@@ -355,15 +355,19 @@ class PortCommands:
 
     def add_streams(self, streams_list: Any, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Adds streams. Returns their IDs."""
-        return self._answer(self._client.add_streams, streams_list, self._one(profile_id))
+        return self._run_command(
+            self._client.add_streams, streams_list, self._profile_key(profile_id)
+        )
 
     def remove_streams(self, stream_id_list: Any, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Removes streams by ID."""
-        return self._answer(self._client.remove_streams, stream_id_list, self._one(profile_id))
+        return self._run_command(
+            self._client.remove_streams, stream_id_list, self._profile_key(profile_id)
+        )
 
     def remove_all_streams(self, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Removes all streams of a profile, or of all profiles with `*`."""
-        return self._answer(self._client.remove_all_streams, self._one(profile_id))
+        return self._run_command(self._client.remove_all_streams, self._profile_key(profile_id))
 
     def has_rx_enabled(self) -> bool:
         """Returns whether a stream is measured."""
@@ -443,53 +447,57 @@ class PortCommands:
         `mul` is the text of a multiplier, or a dictionary of `type`, `value` and `op`. `mask` has
         no effect.
         """
-        return self._answer(
+        return self._run_command(
             lambda: self._client.start_stl(
-                [self._one(profile_id)], _multiplier(mul), force, duration
+                [self._profile_key(profile_id)], _multiplier(mul), force, duration
             )
         )
 
     def stop(self, force: bool = False, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Stops a profile."""
-        return self._answer(self._client.stop_stl, [self._one(profile_id)])
+        return self._run_command(self._client.stop_stl, [self._profile_key(profile_id)])
 
     def pause(self, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Pauses a profile."""
-        return self._answer(self._client.pause, [self._one(profile_id)])
+        return self._run_command(self._client.pause, [self._profile_key(profile_id)])
 
     def resume(self, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Resumes a profile."""
-        return self._answer(self._client.resume, [self._one(profile_id)])
+        return self._run_command(self._client.resume, [self._profile_key(profile_id)])
 
     def update(self, mul: Any, force: bool, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Changes the rate of a profile."""
-        return self._answer(
+        return self._run_command(
             lambda: self._client.update_stl(
-                [self._one(profile_id)], _multiplier(mul, allow_update=True), False, force
+                [self._profile_key(profile_id)], _multiplier(mul, allow_update=True), False, force
             )
         )
 
     def pause_streams(self, stream_ids: Any, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Pauses streams."""
-        return self._answer(self._client.pause_streams, self._one(profile_id), stream_ids)
+        return self._run_command(
+            self._client.pause_streams, self._profile_key(profile_id), stream_ids
+        )
 
     def resume_streams(self, stream_ids: Any, profile_id: str = DEFAULT_PROFILE_ID) -> RC:
         """Resumes streams."""
-        return self._answer(self._client.resume_streams, self._one(profile_id), stream_ids)
+        return self._run_command(
+            self._client.resume_streams, self._profile_key(profile_id), stream_ids
+        )
 
     def update_streams(
         self, mul: Any, force: bool, stream_ids: Any, profile_id: str = DEFAULT_PROFILE_ID
     ) -> RC:
         """Changes the rate of streams."""
-        return self._answer(
+        return self._run_command(
             lambda: self._client.update_streams(
-                self._one(profile_id), _multiplier(mul), force, stream_ids
+                self._profile_key(profile_id), _multiplier(mul), force, stream_ids
             )
         )
 
     def push_packets(self, pkts: Any, force: bool, ipg_usec: float) -> RC:
         """Sends packets one after the other."""
-        return self._answer(self._client.push_packets, pkts, self.port_id, force, ipg_usec)
+        return self._run_command(self._client.push_packets, pkts, self.port_id, force, ipg_usec)
 
     def push_remote(
         self,
@@ -507,7 +515,7 @@ class PortCommands:
         `slave_handler` has no effect: with `is_dual`, the neighbour port must belong to the client
         too.
         """
-        return self._answer(
+        return self._run_command(
             lambda: self._client.push_remote(
                 pcap_filename,
                 self.port_id,
@@ -524,14 +532,14 @@ class PortCommands:
         """Returns the maximum load of the streams, as `get_profile`."""
         if not self.streams:
             return RC_ERR(f"port {self.port_id} has no streams; call add_streams() first")
-        return self._answer(self.get_profile)
+        return self._run_command(self.get_profile)
 
     def get_profile(self) -> dict[str, Any] | None:
         """Returns `rate`, the maximum load of the streams; None without streams."""
         link = self._link
         if not link.streams:
             return None
-        load = max_load(link.streams, link.terms(), Multiplier(1.0))
+        load = max_load(link.streams, link.stream_parameters(), Multiplier(1.0))
         return {
             "rate": {
                 "max_pps": load[0],
@@ -546,20 +554,26 @@ class PortCommands:
         link, profile = self._link, self.get_profile()
         if profile is None:
             return
-        wanted = max_load(link.streams, link.terms(), Multiplier.parse(_multiplier(mult)))
-        asked = (*wanted, 100 * wanted[2] / link.speed_bps)
-        rows = [(name, rate, other) for (name, rate), other in zip(profile["rate"].items(), asked)]
+        wanted = max_load(
+            link.streams, link.stream_parameters(), Multiplier.parse(_multiplier(mult))
+        )
+        call_engine = (*wanted, 100 * wanted[2] / link.speed_bps)
+        rows = [
+            (name, rate, other) for (name, rate), other in zip(profile["rate"].items(), call_engine)
+        ]
         print(table(f"Port {self.port_id}", ("rate", "base", "requested"), rows, ""))
 
     # Addresses, modes and attributes.
 
     def set_service_mode(self, enabled: bool, filtered: bool, mask: Any) -> RC:
         """Switches service mode on or off."""
-        return self._answer(self._client.set_service_mode, self.port_id, enabled, filtered, mask)
+        return self._run_command(
+            self._client.set_service_mode, self.port_id, enabled, filtered, mask
+        )
 
     def set_l2_mode(self, dst_mac: str) -> RC:
         """Sets the destination Ethernet address."""
-        return self._answer(self._client.set_l2_mode, self.port_id, dst_mac)
+        return self._run_command(self._client.set_l2_mode, self.port_id, dst_mac)
 
     def set_l3_mode(self, src_addr: str, dst_addr: str, resolved_mac: str | None = None) -> RC:
         """Sets the addresses of the port and its next hop.
@@ -567,8 +581,8 @@ class PortCommands:
         Resolves the next hop, unless `resolved_mac` is its Ethernet address.
         """
         if resolved_mac is None:
-            return self._answer(self._client.set_l3_mode, self.port_id, src_addr, dst_addr)
-        return self._answer(
+            return self._run_command(self._client.set_l3_mode, self.port_id, src_addr, dst_addr)
+        return self._run_command(
             self._client._set_next_hop, self.port_id, src_addr, dst_addr, resolved_mac
         )
 
@@ -582,11 +596,11 @@ class PortCommands:
 
     def conf_ipv6(self, enabled: bool, src_ipv6: str | None) -> RC:
         """Sets or removes the IPv6 address."""
-        return self._answer(self._client.conf_ipv6, self.port_id, enabled, src_ipv6)
+        return self._run_command(self._client.conf_ipv6, self.port_id, enabled, src_ipv6)
 
     def set_vlan(self, vlan: Any) -> RC:
         """Sets the VLANs of its requests, answers and pings."""
-        return self._answer(self._client.set_vlan, self.port_id, vlan)
+        return self._run_command(self._client.set_vlan, self.port_id, vlan)
 
     def set_attr(self, **kwargs: Any) -> RC:
         """Sets attributes: `promiscuous` and `multicast`. Others return an error."""
@@ -596,17 +610,17 @@ class PortCommands:
             known = ", ".join(_ATTRIBUTES)
             return RC_ERR(f"port {self.port_id} has no attribute {unknown[0]} to set, but {known}")
         named = {_ATTRIBUTES[name]: value for name, value in wanted.items()}
-        return self._answer(lambda: self._client.set_port_attr(self.port_id, **named))
+        return self._run_command(lambda: self._client.set_port_attr(self.port_id, **named))
 
     # Forwarded frames and nodes.
 
     def set_rx_queue(self, size: int) -> RC:
         """Starts to keep the last received frames."""
-        return self._answer(self._client.set_rx_queue, self.port_id, size)
+        return self._run_command(self._client.set_rx_queue, self.port_id, size)
 
     def remove_rx_queue(self) -> RC:
         """Stops keeping frames."""
-        return self._answer(self._client.remove_rx_queue, self.port_id)
+        return self._run_command(self._client.remove_rx_queue, self.port_id)
 
     def get_rx_queue_pkts(self) -> RC:
         """Removes and returns the frames in the queue: `binary`, `ts` (seconds since 1970) and so
@@ -619,23 +633,25 @@ class PortCommands:
             return RC_ERR(
                 f"port {link.number} is not in service mode; call set_service_mode() first"
             )
-        return RC_OK([] if link.rx_queue is None else link.rx_queue.take())
+        return RC_OK([] if link.rx_queue is None else link.rx_queue.pop_frames())
 
     def start_capture_port(self, endpoint: str, bpf_filter: str | None = None) -> RC:
         """Connects the port to a ZeroMQ socket."""
-        return self._answer(self._client.start_capture_port, self.port_id, endpoint, bpf_filter)
+        return self._run_command(
+            self._client.start_capture_port, self.port_id, endpoint, bpf_filter
+        )
 
     def stop_capture_port(self) -> RC:
         """Disconnects the port from the ZeroMQ socket."""
-        return self._answer(self._client.stop_capture_port, self.port_id)
+        return self._run_command(self._client.stop_capture_port, self.port_id)
 
     def set_capture_port_bpf_filter(self, bpf_filter: str | None) -> RC:
         """Sets the filter of frames to the socket."""
-        return self._answer(self._client.set_capture_port_bpf_filter, self.port_id, bpf_filter)
+        return self._run_command(self._client.set_capture_port_bpf_filter, self.port_id, bpf_filter)
 
     def set_namespace_start(self, json_str_commands: Any) -> RC:
         """Executes commands for nodes, from an `NSCmds` or its JSON."""
-        return self._answer(self._client._execute, self.port_id, json_str_commands)
+        return self._run_command(self._client._execute, self.port_id, json_str_commands)
 
     def is_async_results_ready(self) -> bool:
         """Returns whether there are results of commands for nodes."""
@@ -687,7 +703,7 @@ class PortCommands:
 
     # Internal methods.
 
-    def _one(self, profile_id: str) -> str:
+    def _profile_key(self, profile_id: str) -> str:
         return f"{self.port_id}.{profile_id}"
 
     def _state_of(self, profile: Profile) -> int:
@@ -695,7 +711,7 @@ class PortCommands:
             return self.STATE_PAUSE if profile.is_paused else self.STATE_TX
         return self.STATE_STREAMS if profile.streams else self.STATE_IDLE
 
-    def _answer(self, command: Callable[..., Any], *arguments: Any) -> RC:
+    def _run_command(self, command: Callable[..., Any], *arguments: Any) -> RC:
         """Calls a command of the client and converts its error to a result."""
         try:
             found = command(*arguments)

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from trex.client.port import Port
-from trex.client.transmission import asked, native, send_options
+from trex.client.transmission import call_engine, native, send_options
 
 # For experiments (RFC 3692 section 2.1); hosts ignore it.
 _ETHER_TYPE = 0x88B5
@@ -20,7 +20,9 @@ def connections(ports: list[Port], send_pkts: int) -> dict[str, Any]:
     `map` has the port that received the frames of each port, None for no port. `bi` has pairs of
     ports that receive each other's frames. `unknown` has ports without a peer.
     """
-    found: dict[int, int | None] = {port.number: _heard(port, ports, send_pkts) for port in ports}
+    found: dict[int, int | None] = {
+        port.number: _receiving_port(port, ports, send_pkts) for port in ports
+    }
     pairs = [
         (one, other)
         for one, other in found.items()
@@ -30,7 +32,7 @@ def connections(ports: list[Port], send_pkts: int) -> dict[str, Any]:
     return {"map": found, "bi": pairs, "unknown": unknown}
 
 
-def _heard(port: Port, ports: list[Port], send_pkts: int) -> int | None:
+def _receiving_port(port: Port, ports: list[Port], send_pkts: int) -> int | None:
     others = [other for other in ports if other is not port]
     if not others:
         return None
@@ -50,9 +52,9 @@ def _heard(port: Port, ports: list[Port], send_pkts: int) -> int | None:
     }
     named = [{"name": str(it.number), "location": it.interface} for it in [port, *others]]
     plan = json.dumps({"ports": named, "flows": [flow]})
-    run = asked(native().Run, plan, "", {}, send_options())
+    run = call_engine(native().Run, plan, "", {}, send_options())
     while not run.wait(0.05):
         time.sleep(0)
-    (report,) = json.loads(asked(run.result))["flows"]
-    heard = [int(it["port"]) for it in report["measured"] if it["received"] > 0]
-    return heard[0] if heard else None
+    (report,) = json.loads(call_engine(run.result))["flows"]
+    receivers = [int(it["port"]) for it in report["measured"] if it["received"] > 0]
+    return receivers[0] if receivers else None

@@ -20,12 +20,12 @@ class RxQueue:
         self._frames: deque[dict[str, Any]] = deque(maxlen=size)
         self._count = 0
         self._lock = threading.Lock()
-        self._listener = Listener(PacketSocket(interface), self._hear)
+        self._listener = Listener(PacketSocket(interface), self._handle_frame)
 
     def __str__(self) -> str:
         return f"[{len(self._frames)} / {self._size}]"
 
-    def take(self) -> list[dict[str, Any]]:
+    def pop_frames(self) -> list[dict[str, Any]]:
         """Removes and returns the frames."""
         with self._lock:
             frames = list(self._frames)
@@ -36,7 +36,7 @@ class RxQueue:
         """Stops the queue."""
         self._listener.stop()
 
-    def _hear(self, frame: bytes) -> list[bytes]:
+    def _handle_frame(self, frame: bytes) -> list[bytes]:
         with self._lock:
             self._count += 1
             self._frames.append(

@@ -37,7 +37,7 @@ class Session:
         """Returns the acquired ports."""
         return self._matching_ports(lambda port: port.is_acquired)
 
-    def _note(self, message: str, ev_type: str = "info") -> None:
+    def _log_event(self, message: str, ev_type: str = "info") -> None:
         self._events.add(ev_type, message)
         if ev_type == "warning":
             self._logger.warning(message)
@@ -57,11 +57,11 @@ class Session:
         if not self._is_connected:
             raise TRexError("not connected; call connect() first")
 
-    def _matching_ports(self, is_one: Any, owned: bool = True) -> list[int]:
+    def _matching_ports(self, predicate: Any, owned: bool = True) -> list[int]:
         return [
             number
             for number, port in self.links.items()
-            if is_one(port) and (port.is_acquired or not owned)
+            if predicate(port) and (port.is_acquired or not owned)
         ]
 
     def _numbers(self, ports: Any, of_all: bool = False) -> list[int]:

@@ -45,7 +45,7 @@ class TagTable:
         """Returns the tags from number `first` to before `end`; None for removed ones."""
         return [None if vlans is None else document(vlans) for vlans in self._tags[first:end]]
 
-    def updated(self, changes: list[Any]) -> TagTable:
+    def with_changes(self, changes: list[Any]) -> TagTable:
         """Returns a table with changes: tags with their `tag_id`; the type None removes one."""
         validate_type("new_tags", changes, list)
         table = TagTable([])
@@ -59,7 +59,7 @@ class TagTable:
             if "type" in change and change["type"] is None:
                 if table._tags[number] is None:
                     raise TRexError(f"tag_id {number} has no tag to remove")
-                table._forget(number)
+                table._unset(number)
             else:
                 table._set(number, _vlans(change))
         return table
@@ -67,11 +67,11 @@ class TagTable:
     def _set(self, number: int, vlans: Vlans) -> None:
         if vlans in self._ids:
             raise TRexError(f"tag {document(vlans)} already is number {self._ids[vlans]}")
-        self._forget(number)
+        self._unset(number)
         self._tags[number] = vlans
         self._ids[vlans] = number
 
-    def _forget(self, number: int) -> None:
+    def _unset(self, number: int) -> None:
         before = self._tags[number]
         if before is not None:
             del self._ids[before]
@@ -98,65 +98,65 @@ class TaggedGroups:
         self.table = table
         self._ports = ports
         #: Received counters by port and group, then by tag.
-        self._arrived: dict[tuple[int, int], dict[int | str, tuple[int, ...]]] = {}
+        self._received: dict[tuple[int, int], dict[int | str, tuple[int, ...]]] = {}
         self._sent: dict[tuple[int, int], tuple[int, ...]] = {}
         #: Unknown tags by receiving port, each with its group.
         self._unknown: dict[int, dict[tuple[int, Vlans], None]] = {}
         #: Last engine counters of each transmission.
-        self._seen: dict[Transmission, dict[Any, tuple[int, ...]]] = {}
+        self._last_counts: dict[Transmission, dict[Any, tuple[int, ...]]] = {}
         # Earlier counters do not count.
-        self.settle()
-        self._arrived.clear()
+        self.collect()
+        self._received.clear()
         self._sent.clear()
         self._unknown.clear()
 
-    def settle(self, only: int | None = None) -> None:
+    def collect(self, only: int | None = None) -> None:
         """Adds the engine's counters since the last call, of all groups or of one."""
-        seen = {}
+        last_counts = {}
         for port in self._ports.values():
             for transmission in port.transmissions():
-                before = self._seen.get(transmission, {})
-                now = self._settle(port.number, transmission, before, only)
-                seen[transmission] = {**before, **now}
-        self._seen = seen
+                before = self._last_counts.get(transmission, {})
+                now = self._collect(port.number, transmission, before, only)
+                last_counts[transmission] = {**before, **now}
+        self._last_counts = last_counts
 
     def update(self, changes: list[Any], clear: bool) -> None:
         """Changes tags."""
-        table = self.table.updated(changes)
-        self.settle()
+        table = self.table.with_changes(changes)
+        self.collect()
         self.table = table
         if clear:
-            for counts in self._arrived.values():
+            for counts in self._received.values():
                 for change in changes:
                     counts.pop(change["tag_id"], None)
 
-    def arrived(self, port: int, group: int, tag: int | str) -> dict[str, int]:
+    def received(self, port: int, group: int, tag: int | str) -> dict[str, int]:
         """Returns the received counters of a group at a port by tag."""
-        counts = self._arrived.get((port, group), {}).get(tag, _ZERO)
+        counts = self._received.get((port, group), {}).get(tag, _ZERO)
         named = dict(zip(_COUNTERS, counts))
         return {name: named[name] for name in _UNKNOWN_COUNTERS} if tag == UNKNOWN else named
 
     def sections(
-        self, port: int, group: int, tags: tuple[int, int], most: int
+        self, port: int, group: int, tags: tuple[int, int], limit: int
     ) -> tuple[dict[str, Any], int]:
         """Returns counters by tag, with equal neighbours merged, and the first tag that is not
         included.
         """
-        counts = self._arrived.get((port, group), {})
+        counts = self._received.get((port, group), {})
         found: dict[str, Any] = {}
         first, end = tags
-        while first < end and len(found) < most:
-            behind = first + 1
-            while behind < end and counts.get(behind, _ZERO) == counts.get(first, _ZERO):
-                behind += 1
-            name = str(first) if behind == first + 1 else f"{first}-{behind - 1}"
-            found[name] = self.arrived(port, group, first)
-            first = behind
+        while first < end and len(found) < limit:
+            next_tag = first + 1
+            while next_tag < end and counts.get(next_tag, _ZERO) == counts.get(first, _ZERO):
+                next_tag += 1
+            name = str(first) if next_tag == first + 1 else f"{first}-{next_tag - 1}"
+            found[name] = self.received(port, group, first)
+            first = next_tag
         return found, first
 
     def clear_received(self, port: int, group: int, tags: Iterable[int | str]) -> None:
         """Clears received counters of a group at a port."""
-        counts = self._arrived.get((port, group), {})
+        counts = self._received.get((port, group), {})
         for tag in tags:
             counts.pop(tag, None)
 
@@ -177,7 +177,7 @@ class TaggedGroups:
         """Clears the unknown tags of a port."""
         self._unknown.pop(port, None)
 
-    def _settle(
+    def _collect(
         self,
         port: int,
         transmission: Transmission,
@@ -205,18 +205,18 @@ class TaggedGroups:
             for tag in [] if measured is None else measured["tags"]:
                 vlans = tuple(tag["vlans"])
                 now[number, vlans] = counts = _counts(tag)
-                earlier = before.get((number, vlans))
-                if counts != earlier:
-                    self._note(transmission.receiver, group, vlans, counts, earlier)
+                previous = before.get((number, vlans))
+                if counts != previous:
+                    self._record(transmission.receiver, group, vlans, counts, previous)
         return now
 
-    def _note(
+    def _record(
         self,
         port: int | None,
         group: int,
         vlans: Vlans,
         counts: tuple[int, ...],
-        earlier: tuple[int, ...] | None,
+        previous: tuple[int, ...] | None,
     ) -> None:
         if port is None:
             return
@@ -224,7 +224,7 @@ class TaggedGroups:
         tag: int | str = UNTAGGED if not vlans else UNKNOWN if known is None else known
         if tag == UNKNOWN:
             self._unknown.setdefault(port, {})[group, vlans] = None
-        _add(self._arrived.setdefault((port, group), {}), tag, counts, earlier)
+        _add(self._received.setdefault((port, group), {}), tag, counts, previous)
 
 
 def document(vlans: Vlans) -> dict[str, Any]:
@@ -254,19 +254,27 @@ def _vlans(tag: Any) -> Vlans:
 
 def _counts(tag: dict[str, Any]) -> tuple[int, ...]:
     """Converts the engine's counters of a tag to TRex's."""
-    late, repeated = tag["reordered"] + tag["too_late"], tag["duplicated"]
+    reordered, repeated = tag["reordered"] + tag["too_late"], tag["duplicated"]
     size = tag["bytes"] + _FCS * tag["packets"]
-    return (tag["packets"], size, tag["missing"], tag["gaps"], late + repeated, repeated, late)
+    return (
+        tag["packets"],
+        size,
+        tag["missing"],
+        tag["gaps"],
+        reordered + repeated,
+        repeated,
+        reordered,
+    )
 
 
 def _add(
     sums: dict[Any, tuple[int, ...]],
     key: Any,
     counts: tuple[int, ...],
-    earlier: tuple[int, ...] | None,
+    previous: tuple[int, ...] | None,
 ) -> None:
     """Adds the growth of counters."""
-    before = earlier or (0,) * len(counts)
+    before = previous or (0,) * len(counts)
     sums[key] = tuple(
         total + now - then
         for total, now, then in zip(sums.get(key, (0,) * len(counts)), counts, before)

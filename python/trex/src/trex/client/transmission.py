@@ -35,7 +35,7 @@ def native() -> ModuleType:
     return _native
 
 
-class Terms:
+class StreamParameters:
     """Parameters to convert a port's streams: line speed and addresses."""
 
     def __init__(self, speed: str, source: str, destination: str) -> None:
@@ -43,7 +43,7 @@ class Terms:
         self.source = source
         self.destination = destination
 
-    def with_(self, mult: Multiplier) -> dict[str, str]:
+    def to_engine(self, mult: Multiplier) -> dict[str, str]:
         """Returns the parameters for the engine."""
         return {
             "multiplier": str(mult),
@@ -55,7 +55,7 @@ class Terms:
 
 def send_options(**options: Any) -> dict[str, Any]:
     """Returns the send options for the engine."""
-    how = {
+    options = {
         "duration": None,
         "backend": "auto",
         "workers": 1,
@@ -68,13 +68,15 @@ def send_options(**options: Any) -> dict[str, Any]:
         "is_visible": False,
         "per_vlan": False,
     }
-    return {**how, **options}
+    return {**options, **options}
 
 
-def max_load(streams: dict[int, STLStream], terms: Terms, mult: Multiplier) -> tuple[Any, ...]:
+def max_load(
+    streams: dict[int, STLStream], parameters: StreamParameters, mult: Multiplier
+) -> tuple[Any, ...]:
     """Returns the maximum load of streams: frames, bits at layer 2 and layer 1 per second."""
-    load: tuple[float, float, float] = asked(
-        native().trex_load, _document(streams), terms.with_(mult)
+    load: tuple[float, float, float] = call_engine(
+        native().trex_load, _document(streams), parameters.to_engine(mult)
     )
     return load
 
@@ -85,7 +87,7 @@ class Transmission:
     def __init__(
         self,
         streams: dict[int, STLStream],
-        terms: Terms,
+        parameters: StreamParameters,
         mult: Multiplier,
         interface: str,
         receive: tuple[int, str] | None,
@@ -113,8 +115,8 @@ class Transmission:
         #: Whether it still has its initial rates.
         self.has_initial_rates = True
         self.started = time.monotonic()
-        self._terms = terms
-        how = send_options(
+        self._parameters = parameters
+        options = send_options(
             duration=None if duration is None else f"{round(duration * 1e9)}ns",
             # Each profile of a port is a separate run.
             beside_others=True,
@@ -123,13 +125,13 @@ class Transmission:
             per_vlan=any(it.get_flow_stats_type() == "tpg" for it in streams.values()),
         )
         document = _document(streams)
-        self._run = asked(
+        self._run = call_engine(
             native().trex_start,
             document,
-            terms.with_(mult),
+            parameters.to_engine(mult),
             interface,
             receive[1] if receive else None,
-            how,
+            options,
         )
         self._document: dict[str, Any] | None = None
 
@@ -137,7 +139,7 @@ class Transmission:
         """Waits until it sends. Raises `TRexError` if it cannot."""
         self._run.wait_started()
         if self._run.wait(0):
-            asked(self._run.result)
+            call_engine(self._run.result)
 
     def is_done(self) -> bool:
         """Returns whether all frames were sent and had time to arrive."""
@@ -155,43 +157,43 @@ class Transmission:
 
     def pause(self, ids: Iterable[int] | None = None) -> None:
         """Pauses streams, or all."""
-        self._give("pause", ids)
+        self._send_command("pause", ids)
         self.is_paused = ids is None or self.is_paused
 
     def resume(self, ids: Iterable[int] | None = None) -> None:
         """Resumes streams, or all."""
-        self._give("resume", ids)
+        self._send_command("resume", ids)
         self.is_paused = False
 
-    def after(self, mult: Multiplier) -> Multiplier:
+    def changed_multiplier(self, mult: Multiplier) -> Multiplier:
         """Applies a change to the current multiplier. Raises if no load would remain."""
         factor = 1.0 if self.mult.unit else self.mult.value
-        found = mult.after(self.load(), factor)
+        found = mult.apply_to(self.load(), factor)
         if found.value <= 0:
             raise TRexArgumentError("mult", f"-{mult.value:g}{mult.unit}", "less than what is sent")
         return found
 
     def update(self, mult: Multiplier, ids: Iterable[int] | None = None) -> None:
-        """Changes the rates of streams, or of all. `mult` is absolute; see `after`."""
+        """Changes the rates of streams, or of all. `mult` is absolute; see `changed_multiplier`."""
         chosen = self.streams if ids is None else {one: self.streams[one] for one in ids}
         if ids is None:
             self.mult = mult
         text = _document(chosen, linked=ids is None)
-        asked(native().trex_update, self._run, text, self._terms.with_(mult))
+        call_engine(native().trex_update, self._run, text, self._parameters.to_engine(mult))
         self.has_initial_rates = False
 
     def load(self) -> tuple[Any, ...]:
         """Returns the maximum load of its streams; see `max_load`."""
-        return max_load(self.streams, self._terms, self.mult)
+        return max_load(self.streams, self._parameters, self.mult)
 
-    def busy(self) -> list[float]:
+    def cpu_load(self) -> list[float]:
         """Returns the CPU load in each of the last 20 seconds in percent, the latest first."""
         return [] if self.is_done() else list(self._run.load)
 
     def report(self) -> dict[str, Any] | None:
         """Returns the engine's report; None before the end."""
         if self._document is None and self._run.wait(0):
-            self._document = json.loads(asked(self._run.result))
+            self._document = json.loads(call_engine(self._run.result))
         return self._document
 
     def counters_time(self) -> float:
@@ -216,10 +218,12 @@ class Transmission:
         report = self.report()
         if report is not None:
             unsent = _unsent(report)
-            named = {it["name"]: _reported(it, unsent.get(it["name"], 0)) for it in report["flows"]}
+            named = {
+                it["name"]: _final_counts(it, unsent.get(it["name"], 0)) for it in report["flows"]
+            }
         else:
             progress = (self._run.progress() or {}).get("flows", {})
-            named = {name: _counted(*counts) for name, counts in progress.items()}
+            named = {name: _live_counts(*counts) for name, counts in progress.items()}
         return {
             number: named[_name(number, stream)]
             for number, stream in self.streams.items()
@@ -249,11 +253,11 @@ class Transmission:
             self.wait()
         return None
 
-    def _give(self, order: str, ids: Iterable[int] | None) -> None:
+    def _send_command(self, command: str, ids: Iterable[int] | None) -> None:
         names = list(self._run.flows)
         if ids is not None:
             names = [name for name in map(self._name, ids) if name in names]
-        self._run.send_command(names, order)
+        self._run.send_command(names, command)
         self.has_initial_rates = False
 
     def _name(self, number: int) -> str:
@@ -277,9 +281,9 @@ def _document(streams: dict[int, STLStream], linked: bool = True) -> str:
     return json.dumps(documents)
 
 
-def _counted(left: tuple[int, int, int], arrived: tuple[Any, ...]) -> dict[str, int]:
-    packets, size, _ = left
-    received, received_bytes, duplicated, *_ = arrived
+def _live_counts(sent: tuple[int, int, int], received_counts: tuple[Any, ...]) -> dict[str, int]:
+    packets, size, _ = sent
+    received, received_bytes, duplicated, *_ = received_counts
     return {
         "packets": packets,
         "bytes": size,
@@ -289,7 +293,7 @@ def _counted(left: tuple[int, int, int], arrived: tuple[Any, ...]) -> dict[str, 
     }
 
 
-def _reported(flow: dict[str, Any], unsent: int) -> dict[str, int]:
+def _final_counts(flow: dict[str, Any], unsent: int) -> dict[str, int]:
     measured = flow["measured"][0] if flow["measured"] else {}
     names = ("received", "received_bytes", "duplicated")
     found = {name: measured.get(name, 0) for name in names}
@@ -312,17 +316,17 @@ def _unsent(report: dict[str, Any]) -> dict[str, int]:
     return {name: round(count * share) for name, count in last.items()}
 
 
-def asked(function: Any, *arguments: Any) -> Any:
+def call_engine(function: Any, *arguments: Any) -> Any:
     """Calls the engine and converts its errors to `TRexError`."""
     from wirestorm.errors import WirestormError
 
     try:
         return function(*arguments)
     except (WirestormError, ValueError) as error:
-        raise TRexError(_of_here(str(error))) from error
+        raise TRexError(_rewrite_in_use(str(error))) from error
 
 
-def _of_here(message: str) -> str:
+def _rewrite_in_use(message: str) -> str:
     """Rewrites the message about an interface that another run of this process uses.
 
     Scripts know neither run numbers nor shared access.

@@ -56,7 +56,7 @@ class VLAN:
         return tags
 
     @staticmethod
-    def heard(scapy_pkt: Packet) -> tuple[int, ...]:
+    def extract_without_priority(scapy_pkt: Packet) -> tuple[int, ...]:
         """Like `extract`, without priority tags (VLAN ID 0)."""
         return tuple(tag for tag in VLAN.extract(scapy_pkt) if tag)
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from trex.addresses import is_valid_ipv4, is_valid_ipv6, is_valid_mac
 from trex.errors import TRexError
-from trex.tunables import keywords_of
+from trex.tunables import parse_tunables
 
 HELP = ("-h", "--help")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([mh]?)")
@@ -32,7 +32,7 @@ def command(name: str) -> Callable[[_Method], _Method]:
     return mark
 
 
-def commands_of(client: Any) -> dict[str, Any]:
+def console_commands(client: Any) -> dict[str, Any]:
     """Returns the console commands of a client by name."""
     found = {}
     for attribute in dir(type(client)):
@@ -55,8 +55,8 @@ class _Parser(argparse.ArgumentParser):
     def add_profiles(self, with_all: bool = False) -> None:
         """Adds `-p` for profiles of ports, and `-a` if `with_all`."""
         which = self.add_mutually_exclusive_group()
-        told = "ports or profiles as PORT.PROFILE; default:"
-        _add_list(which, _profile, f"{told} all", "PORT[.PROFILE]")
+        text = "ports or profiles as PORT.PROFILE; default:"
+        _add_list(which, _profile, f"{text} all", "PORT[.PROFILE]")
         if with_all:
             which.add_argument("-a", dest="all_profiles", action="store_true", help="all profiles")
 
@@ -66,13 +66,13 @@ class _Parser(argparse.ArgumentParser):
             "-p", "--port", dest="port", type=int, required=is_required, help="port number"
         )
 
-    def add_vlan(self, told: str = "the VLAN, or outer and inner VLAN") -> None:
+    def add_vlan(self, text: str = "the VLAN, or outer and inner VLAN") -> None:
         """Adds `--vlan`."""
-        self.add_argument("--vlan", type=int, nargs="*", help=told)
+        self.add_argument("--vlan", type=int, nargs="*", help=text)
 
-    def add_ids(self, told: str) -> None:
+    def add_ids(self, text: str) -> None:
         """Adds `-i` for stream IDs."""
-        self.add_argument("-i", "--id", dest="ids", type=int, nargs="+", default=[], help=told)
+        self.add_argument("-i", "--id", dest="ids", type=int, nargs="+", default=[], help=text)
 
     def add_tunables(self) -> None:
         """Adds `-t`, which takes the rest of the line."""
@@ -96,7 +96,7 @@ class LineParser(_Parser):
         chosen = self.add_subparsers(dest="command", parser_class=_Parser)
         return [chosen.add_parser(name) for name in names]
 
-    def of(self, line: str, has_quotes: bool = True) -> argparse.Namespace | None:
+    def parse_line(self, line: str, has_quotes: bool = True) -> argparse.Namespace | None:
         """Parses a line. Returns None if it requests help, which is printed then.
 
         Without `has_quotes`, quotes have no special meaning.
@@ -109,28 +109,28 @@ class LineParser(_Parser):
             return None
 
 
-def ports_of(client: Any, given: argparse.Namespace, others: list[int] | None = None) -> list[int]:
+def ports_of(client: Any, args: argparse.Namespace, others: list[int] | None = None) -> list[int]:
     """Returns the given ports without duplicates; by default `others`, or the acquired ports."""
-    if given.all_ports:
+    if args.all_ports:
         return list(client.get_all_ports())
-    if given.ports:
-        return list(dict.fromkeys(given.ports))
+    if args.ports:
+        return list(dict.fromkeys(args.ports))
     return list(client.get_acquired_ports()) if others is None else others
 
 
-def profiles_of(client: Any, given: argparse.Namespace, state: str) -> list[str]:
+def profiles_of(client: Any, args: argparse.Namespace, state: str) -> list[str]:
     """Returns the given profiles of streams; by default those in a state."""
-    if getattr(given, "all_profiles", False):
+    if getattr(args, "all_profiles", False):
         return list(client.get_profiles_with_state("all"))
-    if given.ports:
-        return list(client.validate_profile_input(dict.fromkeys(given.ports)))
+    if args.ports:
+        return list(client.validate_profile_input(dict.fromkeys(args.ports)))
     return list(client.get_profiles_with_state(state))
 
 
 def tunables(words: list[str]) -> dict[str, Any]:
     """Parses tunables of the older or newer form to keyword arguments."""
     try:
-        return keywords_of(words)
+        return parse_tunables(words)
     except SystemExit as error:
         raise TRexError(str(error)) from error
 
@@ -179,7 +179,7 @@ def _profile(text: str) -> str:
     return text
 
 
-def _add_list(which: Any, kind: Any, told: str, metavar: str | None) -> None:
+def _add_list(which: Any, kind: Any, text: str, metavar: str | None) -> None:
     which.add_argument(
         "-p",
         "--port",
@@ -189,5 +189,5 @@ def _add_list(which: Any, kind: Any, told: str, metavar: str | None) -> None:
         action="extend",
         default=[],
         metavar=metavar,
-        help=told,
+        help=text,
     )

@@ -31,62 +31,64 @@ class PortLines:
     @command("connect")
     def connect_line(self: Any, line: str) -> None:
         """Opens and acquires the ports."""
-        words = LineParser(self.connect_line)
-        words.add_argument(
+        parser = LineParser(self.connect_line)
+        parser.add_argument(
             "--force", action="store_true", help="acquire ports of other clients on this machine"
         )
-        words.add_argument("-r", dest="readonly", action="store_true", help="acquire no ports")
-        given = words.of(line)
-        if given is None:
+        parser.add_argument("-r", dest="readonly", action="store_true", help="acquire no ports")
+        args = parser.parse_line(line)
+        if args is None:
             return
         self.connect()
-        if not given.readonly:
-            self.acquire(force=given.force)
+        if not args.readonly:
+            self.acquire(force=args.force)
 
     @command("disconnect")
     def disconnect_line(self: Any, line: str) -> None:
         """Ends the session and all traffic."""
-        if LineParser(self.disconnect_line).of(line) is not None:
+        if LineParser(self.disconnect_line).parse_line(line) is not None:
             self.disconnect()
 
     @command("shutdown")
     def shutdown_line(self: Any, line: str) -> None:
         """Ends the session. There is no server to shut down."""
-        words = LineParser(self.shutdown_line)
-        words.add_argument("--force", action="store_true", help="even while ports send")
-        given = words.of(line)
-        if given is not None:
-            self.server_shutdown(force=given.force)
+        parser = LineParser(self.shutdown_line)
+        parser.add_argument("--force", action="store_true", help="even while ports send")
+        args = parser.parse_line(line)
+        if args is not None:
+            self.server_shutdown(force=args.force)
 
     @command("global_cfg")
     def global_cfg_line(self: Any, line: str) -> None:
         """Sets and prints parameters."""
-        words = LineParser(self.global_cfg_line)
-        words.add_argument(
+        parser = LineParser(self.global_cfg_line)
+        parser.add_argument(
             "-t", dest="tunables", nargs="+", default=[], help="parameters to set: NAME=VALUE"
         )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return
-        if given.tunables:
-            self.set_global_cfg(tunables(given.tunables))
+        if args.tunables:
+            self.set_global_cfg(tunables(args.tunables))
         for name, value in self.get_global_cfg().items():
             print(f"{name} = {value}")
 
     @command("events")
     def get_events_line(self: Any, line: str) -> None:
         """Prints the events of the session."""
-        words = LineParser(self.get_events_line)
-        words.add_argument("-c", "--clear", action="store_true", help="clear the events afterwards")
-        words.add_argument("-i", "--info", action="store_true", help="informational events only")
-        words.add_argument("-w", "--warn", action="store_true", help="warnings only")
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.get_events_line)
+        parser.add_argument(
+            "-c", "--clear", action="store_true", help="clear the events afterwards"
+        )
+        parser.add_argument("-i", "--info", action="store_true", help="informational events only")
+        parser.add_argument("-w", "--warn", action="store_true", help="warnings only")
+        args = parser.parse_line(line)
+        if args is None:
             return
-        kinds = ["info"] * given.info + ["warning"] * given.warn
+        kinds = ["info"] * args.info + ["warning"] * args.warn
         for event in self.get_events(kinds or None):
             print(event)
-        if given.clear:
+        if args.clear:
             self.clear_events()
 
     # Ports.
@@ -94,7 +96,7 @@ class PortLines:
     @command("map")
     def map_line(self: Any, line: str) -> None:
         """Prints which acquired ports are connected to each other."""
-        if LineParser(self.map_line).of(line) is None:
+        if LineParser(self.map_line).parse_line(line) is None:
             return
         ports = self.get_acquired_ports()
         if not ports:
@@ -111,41 +113,41 @@ class PortLines:
     @command("portattr")
     def set_port_attr_line(self: Any, line: str) -> None:
         """Sets attributes of ports, or prints them if none are given."""
-        words = LineParser(self.set_port_attr_line)
-        words.add_ports()
-        for flag, told, choices in (
+        parser = LineParser(self.set_port_attr_line)
+        parser.add_ports()
+        for flag, text, choices in (
             ("--prom", "promiscuous mode", _ON),
             ("--mult", "multicast mode", _ON),
             ("--link", "link state; prints the system command to set it", _UP),
             ("--led", "LED; prints the system command to set it", _ON),
             ("--fc", "flow control; prints the system command to set it", _FLOW_CONTROL),
         ):
-            words.add_argument(flag, choices=choices, help=told)
-        words.add_argument(
+            parser.add_argument(flag, choices=choices, help=text)
+        parser.add_argument(
             "--vxlan-fs", dest="vxlan", type=int, nargs="*", help="VXLAN ports; not supported"
         )
-        words.add_argument("--supp", action="store_true", help="print the supported attributes")
-        given = words.of(line)
-        if given is None:
+        parser.add_argument("--supp", action="store_true", help="print the supported attributes")
+        args = parser.parse_line(line)
+        if args is None:
             return
-        ports = ports_of(self, given)
+        ports = ports_of(self, args)
         if not ports:
             raise TRexError("portattr: no port is acquired; call acquire() or reset()")
-        if given.supp:
+        if args.supp:
             _print_supported(self.links[self._numbers(ports)[0]].info())
             return
-        chosen = (given.prom, given.mult, given.link, given.led, given.fc, given.vxlan)
+        chosen = (args.prom, args.mult, args.link, args.led, args.fc, args.vxlan)
         if all(one is None for one in chosen):
             self.show_stats_line("--ps --port " + " ".join(map(str, ports)))
             return
         self.set_port_attr(
             ports,
-            _ON.get(given.prom),
-            _UP.get(given.link),
-            _ON.get(given.led),
-            _FLOW_CONTROL.get(given.fc),
-            _ON.get(given.mult),
-            given.vxlan,
+            _ON.get(args.prom),
+            _UP.get(args.link),
+            _ON.get(args.led),
+            _FLOW_CONTROL.get(args.fc),
+            _ON.get(args.mult),
+            args.vxlan,
         )
 
     # Addresses.
@@ -153,73 +155,73 @@ class PortLines:
     @command("l2")
     def set_l2_mode_line(self: Any, line: str) -> None:
         """Sets the destination Ethernet address of a port."""
-        words = LineParser(self.set_l2_mode_line)
-        words.add_port()
-        words.add_argument(
+        parser = LineParser(self.set_l2_mode_line)
+        parser.add_port()
+        parser.add_argument(
             "--dst",
             type=mac,
             required=True,
             help="destination address for frames without their own",
         )
-        given = words.of(line)
-        if given is not None:
-            self.set_l2_mode(given.port, given.dst)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.set_l2_mode(args.port, args.dst)
 
     @command("l3")
     def set_l3_mode_line(self: Any, line: str) -> None:
         """Sets the addresses of a port and of its next hop."""
-        words = LineParser(self.set_l3_mode_line)
-        words.add_port()
-        words.add_argument("--src", type=address, required=True, help="the port's address")
-        words.add_argument("--dst", type=address, required=True, help="address of the next hop")
-        words.add_vlan()
-        given = words.of(line)
-        if given is not None:
-            self.set_l3_mode(given.port, given.src, given.dst, given.vlan)
+        parser = LineParser(self.set_l3_mode_line)
+        parser.add_port()
+        parser.add_argument("--src", type=address, required=True, help="the port's address")
+        parser.add_argument("--dst", type=address, required=True, help="address of the next hop")
+        parser.add_vlan()
+        args = parser.parse_line(line)
+        if args is not None:
+            self.set_l3_mode(args.port, args.src, args.dst, args.vlan)
 
     @command("ipv6")
     def conf_ipv6_line(self: Any, line: str) -> None:
         """Sets or removes the IPv6 address of a port."""
-        words = LineParser(self.conf_ipv6_line)
-        words.add_port()
-        which = words.add_mutually_exclusive_group(required=True)
+        parser = LineParser(self.conf_ipv6_line)
+        parser.add_port()
+        which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--off", action="store_true", help="remove the address")
         which.add_argument(
             "--auto-ipv6", action="store_true", help="link-local and router-advertised addresses"
         )
         which.add_argument("-s", "--src", type=ipv6, help="the address")
-        given = words.of(line)
-        if given is not None:
-            self.conf_ipv6(given.port, not given.off, given.src)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.conf_ipv6(args.port, not args.off, args.src)
 
     @command("vlan")
     def set_vlan_line(self: Any, line: str) -> None:
         """Sets the VLANs of ports, for ARP, pings and clients."""
-        words = LineParser(self.set_vlan_line)
-        words.add_ports()
-        which = words.add_mutually_exclusive_group(required=True)
+        parser = LineParser(self.set_vlan_line)
+        parser.add_ports()
+        which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--vlan", type=int, nargs="*", help="the VLAN, or outer and inner VLAN")
         which.add_argument("-c", action="store_true", help="no VLAN")
-        given = words.of(line)
-        if given is not None:
+        args = parser.parse_line(line)
+        if args is not None:
             # With -c, `given.vlan` is None.
-            self.set_vlan(ports_of(self, given), given.vlan)
+            self.set_vlan(ports_of(self, args), args.vlan)
 
     @command("arp")
     def resolve_line(self: Any, line: str) -> None:
         """Resolves the next hops of ports."""
-        words = LineParser(self.resolve_line)
-        words.add_ports()
-        words.add_vlan("the VLAN; default: the port's")
-        words.add_argument("-r", "--retries", type=int, default=0, help="number of retries")
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.resolve_line)
+        parser.add_ports()
+        parser.add_vlan("the VLAN; default: the port's")
+        parser.add_argument("-r", "--retries", type=int, default=0, help="number of retries")
+        args = parser.parse_line(line)
+        if args is None:
             return
-        ports = ports_of(self, given, self.get_resolvable_ports())
+        ports = ports_of(self, args, self.get_resolvable_ports())
         if not ports:
             raise TRexError("arp: no port has a next hop; set one with set_l3_mode()")
         with _verbose_output(self):
-            self.resolve(ports, given.retries, vlan=given.vlan)
+            self.resolve(ports, args.retries, vlan=args.vlan)
 
     @command("ping")
     def ping_line(self: Any, line: str) -> None:
@@ -227,59 +229,59 @@ class PortLines:
         if not line.strip():
             print(f"the engine answers: {self.ping_rpc_server()['ts']:.3f} s")
             return
-        words = LineParser(self.ping_line)
-        words.add_port()
-        words.add_argument(
+        parser = LineParser(self.ping_line)
+        parser.add_port()
+        parser.add_argument(
             "-d", dest="address", type=address, required=True, help="address to ping"
         )
-        words.add_argument(
+        parser.add_argument(
             "-s", dest="size", type=int, default=64, help="bytes of a packet: 64 to 9216"
         )
-        words.add_vlan()
-        words.add_argument("-n", "--count", type=int, default=5, help="number of pings")
-        given = words.of(line)
-        if given is not None:
+        parser.add_vlan()
+        parser.add_argument("-n", "--count", type=int, default=5, help="number of pings")
+        args = parser.parse_line(line)
+        if args is not None:
             with _verbose_output(self):
-                self.ping_ip(given.port, given.address, given.size, given.count, vlan=given.vlan)
+                self.ping_ip(args.port, args.address, args.size, args.count, vlan=args.vlan)
 
     @command("scan6")
     def scan6_line(self: Any, line: str) -> None:
         """Lists the IPv6 neighbours of ports."""
-        words = LineParser(self.scan6_line)
-        words.add_ports()
-        words.add_argument("-t", dest="timeout", type=int, default=3, help="seconds to wait")
-        given = words.of(line)
-        if given is not None:
-            self.scan6(ports_of(self, given), given.timeout, verbose=True)
+        parser = LineParser(self.scan6_line)
+        parser.add_ports()
+        parser.add_argument("-t", dest="timeout", type=int, default=3, help="seconds to wait")
+        args = parser.parse_line(line)
+        if args is not None:
+            self.scan6(ports_of(self, args), args.timeout, verbose=True)
 
     @command("pkt")
     def pkt_line(self: Any, line: str) -> None:
         """Sends a packet given as a scapy expression."""
-        words = LineParser(self.pkt_line)
-        words.add_ports()
-        words.add_argument(
+        parser = LineParser(self.pkt_line)
+        parser.add_ports()
+        parser.add_argument(
             "-n", "--dry", action="store_true", help="print the packet without sending it"
         )
-        which = words.add_mutually_exclusive_group(required=True)
+        which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument(
             "-s", dest="packet", type=_packet, help="the packet, without spaces: Ether()/IP()"
         )
         which.add_argument("-l", "--layers", action="store_true", help="print all header classes")
-        words.add_argument(
+        parser.add_argument(
             "--force", action="store_true", help="stop the traffic of the ports first"
         )
-        given = words.of(line, has_quotes=False)
-        if given is None:
+        args = parser.parse_line(line, has_quotes=False)
+        if args is None:
             return
-        if given.layers:
+        if args.layers:
             for name, layer in sorted(_layers().items()):
                 print(f"{name:<42} {layer.name}")
-        elif given.dry:
-            print(f"Packet (size: {len(given.packet)} bytes):")
-            given.packet.show2()
+        elif args.dry:
+            print(f"Packet (size: {len(args.packet)} bytes):")
+            args.packet.show2()
             print("dry run: no packet was sent")
         else:
-            self.push_packets(given.packet, ports_of(self, given), given.force)
+            self.push_packets(args.packet, ports_of(self, args), args.force)
 
     # Nodes.
 
@@ -288,10 +290,10 @@ class PortLines:
         """Manages nodes of ports: add, remove, show-node, show-nodes, show-counters,
         clear-counters, remove-all.
         """
-        words = LineParser(self.ns_line)
+        parser = LineParser(self.ns_line)
         named = ("add", "remove", "show-node")
         of_port = ("show-nodes", "show-counters", "clear-counters")
-        made = words.commands(*named, *of_port, "remove-all")
+        made = parser.commands(*named, *of_port, "remove-all")
         for sub in made[:-1]:
             sub.add_port()
         for sub in made[: len(named)]:
@@ -314,28 +316,28 @@ class PortLines:
             metavar="1-32",
             help="prefix length of that namespace",
         )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return
-        if given.command is None:
-            words.print_help()
-        elif given.command == "remove-all":
+        if args.command is None:
+            parser.print_help()
+        elif args.command == "remove-all":
             self.namespace_remove_all()
         else:
-            _print_nodes(given.command, _execute_commands(self, given))
+            _print_nodes(args.command, _execute_commands(self, args))
 
 
-def _node_commands(given: argparse.Namespace) -> NSCmds:
+def _node_commands(args: argparse.Namespace) -> NSCmds:
     commands = NSCmds()
-    if given.command == "add":
-        _add_node(commands, given)
-    elif given.command == "remove":
-        commands.remove_node(given.mac)
-    elif given.command == "show-node":
-        commands.get_nodes_info([given.mac])
-    elif given.command == "show-nodes":
+    if args.command == "add":
+        _add_node(commands, args)
+    elif args.command == "remove":
+        commands.remove_node(args.mac)
+    elif args.command == "show-node":
+        commands.get_nodes_info([args.mac])
+    elif args.command == "show-nodes":
         commands.get_nodes()
-    elif given.command == "clear-counters":
+    elif args.command == "clear-counters":
         commands.clear_counters()
     else:
         commands.counters_get_meta()
@@ -343,25 +345,25 @@ def _node_commands(given: argparse.Namespace) -> NSCmds:
     return commands
 
 
-def _add_node(commands: NSCmds, given: argparse.Namespace) -> None:
-    is_shared = given.shared_ns is not None
-    commands.add_node(given.mac, shared_ns=given.shared_ns)
+def _add_node(commands: NSCmds, args: argparse.Namespace) -> None:
+    is_shared = args.shared_ns is not None
+    commands.add_node(args.mac, shared_ns=args.shared_ns)
     if is_shared:
-        commands.set_ipv4(given.mac, given.src, subnet=given.subnet, shared_ns=True)
-        if given.dst is not None:
-            commands.set_dg(given.shared_ns, given.dst)
+        commands.set_ipv4(args.mac, args.src, subnet=args.subnet, shared_ns=True)
+        if args.dst is not None:
+            commands.set_dg(args.shared_ns, args.dst)
     else:
-        commands.set_ipv4(given.mac, given.src, given.dst, given.subnet)
-    if given.vlan:
-        types = given.tpid and [_TYPES_OF_TAGS[name] for name in given.tpid]
-        commands.set_vlan(given.mac, given.vlan, types)
-    if given.auto_ipv6:
-        commands.set_ipv6(given.mac, True, shared_ns=is_shared)
+        commands.set_ipv4(args.mac, args.src, args.dst, args.subnet)
+    if args.vlan:
+        types = args.tpid and [_TYPES_OF_TAGS[name] for name in args.tpid]
+        commands.set_vlan(args.mac, args.vlan, types)
+    if args.auto_ipv6:
+        commands.set_ipv6(args.mac, True, shared_ns=is_shared)
 
 
-def _execute_commands(client: Any, given: argparse.Namespace) -> list[Any]:
-    client.set_namespace_start(given.port, _node_commands(given))
-    results: list[Any] = client.wait_for_async_results(given.port)
+def _execute_commands(client: Any, args: argparse.Namespace) -> list[Any]:
+    client.set_namespace_start(args.port, _node_commands(args))
+    results: list[Any] = client.wait_for_async_results(args.port)
     return results
 
 
@@ -379,14 +381,14 @@ def _print_nodes(command: str, results: list[Any]) -> None:
 
 def _print_supported(info: dict[str, Any]) -> None:
     print("Attributes that can be set:")
-    for told, name in (
+    for text, name in (
         ("Promiscuous", "is_prom_supported"),
         ("Multicast", None),
         ("Link status", "is_link_supported"),
         ("LED status", "is_led_supported"),
         ("Flow control", "is_fc_supported"),
     ):
-        print(f"  {told + ':':<15}{'yes' if name is None else info[name]}")
+        print(f"  {text + ':':<15}{'yes' if name is None else info[name]}")
 
 
 def _layers() -> dict[str, Any]:

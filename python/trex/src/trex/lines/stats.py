@@ -28,9 +28,9 @@ _DELAYS = ("average", "jitter", "total_min", "total_max", "last_max")
 _LOST = ("dropped", "out_of_order", "dup", "seq_too_high", "seq_too_low")
 
 
-def stats(client: Any, words: LineParser, line: str) -> None:
+def stats(client: Any, parser: LineParser, line: str) -> None:
     """Prints the counters that the line selects."""
-    ports = words.add_mutually_exclusive_group()
+    ports = parser.add_mutually_exclusive_group()
     ports.add_argument(
         "--port",
         dest="ports",
@@ -41,12 +41,12 @@ def stats(client: Any, words: LineParser, line: str) -> None:
         help="port numbers; default: all acquired ports",
     )
     ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
-    which = words.add_mutually_exclusive_group()
-    for flags, what, told in (*OF_PORTS, *_OF_DELAYS):
-        which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
-    given = words.of(line)
-    if given is not None:
-        print_ports(client, given.what, ports_of(client, given))
+    which = parser.add_mutually_exclusive_group()
+    for flags, what, text in (*OF_PORTS, *_OF_DELAYS):
+        which.add_argument(*flags, dest="what", action="store_const", const=what, help=text)
+    args = parser.parse_line(line)
+    if args is not None:
+        print_ports(client, args.what, ports_of(client, args))
 
 
 def print_ports(client: Any, what: str | None, ports: list[int] | None) -> None:
@@ -91,6 +91,6 @@ def _print_groups(stats: dict[str, Any], what: str) -> None:
             for k, v in delays.items()
         ]
         print(table("delays, us", ("PG ID", *_DELAYS, *_LOST), rows, "no delays are measured"))
-    for group, told in delays.items() if what == "histogram" else ():
-        histogram = {str(k): v for k, v in sorted(told["latency"]["histogram"].items())}
+    for group, text in delays.items() if what == "histogram" else ():
+        histogram = {str(k): v for k, v in sorted(text["latency"]["histogram"].items())}
         print(values(f"packet group {group}", histogram))

@@ -26,191 +26,195 @@ class StreamLines:
     @command("pause")
     def pause_line(self: Any, line: str) -> None:
         """Pauses the traffic of ports."""
-        words = LineParser(self.pause_line)
-        words.add_profiles()
-        words.add_ids("only these streams of one port")
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.pause_line)
+        parser.add_profiles()
+        parser.add_ids("only these streams of one port")
+        args = parser.parse_line(line)
+        if args is None:
             return
-        profiles = profiles_of(self, given, "transmitting")
-        if given.ids:
-            self.pause_streams(_one("pause", profiles), given.ids)
+        profiles = profiles_of(self, args, "transmitting")
+        if args.ids:
+            self.pause_streams(_single_profile("pause", profiles), args.ids)
         else:
-            self.pause(_some("pause", profiles))
+            self.pause(_require_profiles("pause", profiles))
 
     @command("resume")
     def resume_line(self: Any, line: str) -> None:
         """Resumes paused traffic."""
-        words = LineParser(self.resume_line)
-        words.add_profiles()
-        words.add_ids("only these streams of one port")
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.resume_line)
+        parser.add_profiles()
+        parser.add_ids("only these streams of one port")
+        args = parser.parse_line(line)
+        if args is None:
             return
-        profiles = profiles_of(self, given, "active" if given.ids else "paused")
-        if given.ids:
-            self.resume_streams(_one("resume", profiles), given.ids)
+        profiles = profiles_of(self, args, "active" if args.ids else "paused")
+        if args.ids:
+            self.resume_streams(_single_profile("resume", profiles), args.ids)
         else:
-            self.resume(_some("resume", profiles))
+            self.resume(_require_profiles("resume", profiles))
 
     @command("push")
     def push_line(self: Any, line: str) -> None:
         """Sends the packets of a capture."""
-        words = LineParser(self.push_line)
-        words.add_argument("-f", dest="file", required=True, help="the capture")
-        words.add_argument(
+        parser = LineParser(self.push_line)
+        parser.add_argument("-f", dest="file", required=True, help="the capture")
+        parser.add_argument(
             "-r", "--remote", action="store_true", help="no effect; the engine runs on this machine"
         )
-        words.add_ports()
-        words.add_argument(
+        parser.add_ports()
+        parser.add_argument(
             "-c", "--count", type=int, default=1, help="number of passes; 0: endless"
         )
-        words.add_argument(
+        parser.add_argument(
             "-d", dest="duration", type=seconds, default=-1.0, help="duration: 100, 10m, 1h"
         )
-        words.add_argument(
+        parser.add_argument(
             "-i",
             "--ipg",
             type=float,
             help="microseconds between packets; default: as captured",
         )
-        words.add_argument("--min-ipg", type=float, help="minimum microseconds between packets")
-        words.add_argument("-s", "--speedup", type=float, default=1.0, help="speed factor")
-        words.add_argument(
+        parser.add_argument("--min-ipg", type=float, help="minimum microseconds between packets")
+        parser.add_argument("-s", "--speedup", type=float, default=1.0, help="speed factor")
+        parser.add_argument(
             "--force", action="store_true", help="stop the traffic of the ports first"
         )
-        words.add_argument(
+        parser.add_argument(
             "--dual", action="store_true", help="send the two sides from a port and its neighbour"
         )
-        words.add_argument(
+        parser.add_argument(
             "--src-mac-pcap", action="store_true", help="keep the capture's source MACs"
         )
-        words.add_argument(
+        parser.add_argument(
             "--dst-mac-pcap", action="store_true", help="keep the capture's destination MACs"
         )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return
-        push = self.push_remote if given.remote else self.push_pcap
+        push = self.push_remote if args.remote else self.push_pcap
         push(
-            given.file,
-            ports_of(self, given),
-            ipg_usec=given.ipg,
-            min_ipg_usec=given.min_ipg,
-            speedup=given.speedup,
-            count=given.count,
-            duration=given.duration,
-            force=given.force,
-            is_dual=given.dual,
-            src_mac_pcap=given.src_mac_pcap,
-            dst_mac_pcap=given.dst_mac_pcap,
+            args.file,
+            ports_of(self, args),
+            ipg_usec=args.ipg,
+            min_ipg_usec=args.min_ipg,
+            speedup=args.speedup,
+            count=args.count,
+            duration=args.duration,
+            force=args.force,
+            is_dual=args.dual,
+            src_mac_pcap=args.src_mac_pcap,
+            dst_mac_pcap=args.dst_mac_pcap,
         )
 
     @command("streams")
     def streams_line(self: Any, line: str) -> None:
         """Prints the streams of ports."""
-        words = LineParser(self.streams_line)
-        words.add_ports()
-        words.add_ids("only these streams")
-        words.add_argument(
+        parser = LineParser(self.streams_line)
+        parser.add_ports()
+        parser.add_ids("only these streams")
+        parser.add_argument(
             "--code",
             nargs="?",
             const="",
             metavar="FILE.py",
             help="print Python code of the streams, or write it to a file",
         )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return
-        ports = self._numbers(ports_of(self, given))
-        found = {one: _streams(self, [one], set(given.ids)) for one in ports}
+        ports = self._numbers(ports_of(self, args))
+        found = {one: _streams(self, [one], set(args.ids)) for one in ports}
         found = {one: streams for one, streams in found.items() if streams}
         if not found:
             print("No streams found with desired filter.")
-        elif given.code is None:
+        elif args.code is None:
             for one in found:
-                print(_streams_table(f"port {one}:", self, [one], set(given.ids)))
-        elif given.code:
-            _write_code(given.code, found)
+                print(_streams_table(f"port {one}:", self, [one], set(args.ids)))
+        elif args.code:
+            _write_code(args.code, found)
         else:
             _print_code(found)
 
 
-def start(client: Any, words: LineParser, line: str) -> None:
+def start(client: Any, parser: LineParser, line: str) -> None:
     """Loads a profile of streams onto ports and starts it."""
-    words.add_profiles()
-    words.add_argument("-f", dest="file", required=True, help="a profile of streams")
-    words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
-    words.add_argument(
+    parser.add_profiles()
+    parser.add_argument("-f", dest="file", required=True, help="a profile of streams")
+    parser.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
+    parser.add_argument(
         "-d", dest="duration", type=seconds, default=-1.0, help="duration: 100, 10m, 1h"
     )
-    words.add_argument("--force", action="store_true", help="stop the traffic of the ports first")
-    words.add_argument("--total", action="store_true", help="the load is the total of all ports")
-    words.add_argument(
+    parser.add_argument("--force", action="store_true", help="stop the traffic of the ports first")
+    parser.add_argument("--total", action="store_true", help="the load is the total of all ports")
+    parser.add_argument(
         "-n", "--dry", action="store_true", help="load the profile without starting it"
     )
-    words.add_argument("--sync", action="store_true", help="require ports in pairs (0 and 1)")
-    cores = words.add_mutually_exclusive_group()
+    parser.add_argument("--sync", action="store_true", help="require ports in pairs (0 and 1)")
+    cores = parser.add_mutually_exclusive_group()
     cores.add_argument("--pin", action="store_true", help="no effect")
     cores.add_argument(
         "--core_mask", type=lambda text: int(text, 0), nargs="+", help="checked; no effect"
     )
-    words.add_tunables()
-    given = words.of(line)
-    if given is None:
+    parser.add_tunables()
+    args = parser.parse_line(line)
+    if args is None:
         return
-    named = given.ports or [str(number) for number in client.get_acquired_ports()]
+    named = args.ports or [str(number) for number in client.get_acquired_ports()]
     named = list(dict.fromkeys(named))
-    loaded = {one: _load(given.file, one, given.tunables) for one in named}
-    if any(word in given.tunables for word in HELP):
+    loaded = {one: _load(args.file, one, args.tunables) for one in named}
+    if any(word in args.tunables for word in HELP):
         # The profile has only printed its help.
         return
     client.validate_profile_input(named)
-    if given.force:
+    if args.force:
         client.stop_stl(named)
     client.remove_all_streams(named)
     for one, streams in loaded.items():
         client.add_streams(streams, one)
-    if given.dry:
+    if args.dry:
         for one in named:
             print(_streams_table(f"port {one}:", client, [one], set()))
         print("dry run: no traffic was started")
         return
-    mask = given.core_mask or client.CORE_MASK_SPLIT
-    is_timed = (given.force, given.duration, given.total, mask, given.sync)
-    client.start_stl(named, given.mult, *is_timed)
+    mask = args.core_mask or client.CORE_MASK_SPLIT
+    is_timed = (args.force, args.duration, args.total, mask, args.sync)
+    client.start_stl(named, args.mult, *is_timed)
 
 
-def stop(client: Any, words: LineParser, line: str) -> None:
+def stop(client: Any, parser: LineParser, line: str) -> None:
     """Stops the traffic of ports."""
-    words.add_profiles(with_all=True)
-    words.add_argument("--remove", action="store_true", help="remove the streams afterwards")
-    given = words.of(line)
-    if given is None:
+    parser.add_profiles(with_all=True)
+    parser.add_argument("--remove", action="store_true", help="remove the streams afterwards")
+    args = parser.parse_line(line)
+    if args is None:
         return
-    profiles = profiles_of(client, given, "active")
+    profiles = profiles_of(client, args, "active")
     client.stop_stl(profiles)
-    if given.remove:
+    if args.remove:
         client.remove_all_streams(profiles)
 
 
-def update(client: Any, words: LineParser, line: str) -> None:
+def update(client: Any, parser: LineParser, line: str) -> None:
     """Changes the rates of ports."""
-    words.add_profiles()
-    words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
-    words.add_argument(
+    parser.add_profiles()
+    parser.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
+    parser.add_argument(
         "-t", "--total", action="store_true", help="the load is the total of all ports"
     )
-    words.add_argument("--force", action="store_true", help="no effect")
-    words.add_ids("only these streams of one port")
-    given = words.of(line)
-    if given is None:
+    parser.add_argument("--force", action="store_true", help="no effect")
+    parser.add_ids("only these streams of one port")
+    args = parser.parse_line(line)
+    if args is None:
         return
-    profiles = profiles_of(client, given, "active")
-    if given.ids:
-        client.update_streams(_one(words.prog, profiles), given.mult, given.force, given.ids)
+    profiles = profiles_of(client, args, "active")
+    if args.ids:
+        client.update_streams(
+            _single_profile(parser.prog, profiles), args.mult, args.force, args.ids
+        )
     else:
-        client.update_stl(_some(words.prog, profiles), given.mult, given.total, given.force)
+        client.update_stl(
+            _require_profiles(parser.prog, profiles), args.mult, args.total, args.force
+        )
 
 
 def _load(file: str, port: str, words: list[str]) -> Any:
@@ -220,14 +224,14 @@ def _load(file: str, port: str, words: list[str]) -> Any:
     return [] if profile is None else profile.get_streams()
 
 
-def _one(what: str, profiles: list[str]) -> str:
+def _single_profile(what: str, profiles: list[str]) -> str:
     if len(profiles) != 1:
         named = ", ".join(profiles) or "none"
         raise TRexError(f"{what}: -i selects streams of a single port, found: {named}")
     return profiles[0]
 
 
-def _some(what: str, profiles: list[str]) -> list[str]:
+def _require_profiles(what: str, profiles: list[str]) -> list[str]:
     if not profiles:
         raise TRexError(f"{what}: no port is transmitting, or none of these is paused")
     return profiles

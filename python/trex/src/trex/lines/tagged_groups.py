@@ -36,8 +36,8 @@ class TaggedLines:
     @command("tpg_enable")
     def tpg_enable(self: Any, line: str) -> None:
         """Starts to count groups by the tags in a file."""
-        words = LineParser(self.tpg_enable)
-        words.add_argument(
+        parser = LineParser(self.tpg_enable)
+        parser.add_argument(
             "-p",
             "--ports",
             type=int,
@@ -46,35 +46,35 @@ class TaggedLines:
             default=[],
             help="receiving ports; default: all acquired ports",
         )
-        words.add_argument(
+        parser.add_argument(
             "--num-tpgids", dest="count", type=int, required=True, help="number of groups"
         )
-        words.add_argument("--tags", required=True, help="file with the tags, in Python or JSON")
-        words.add_tunables()
-        given = words.of(line)
-        if given is None:
+        parser.add_argument("--tags", required=True, help="file with the tags, in Python or JSON")
+        parser.add_tunables()
+        args = parser.parse_line(line)
+        if args is None:
             return
-        tags = STLTaggedPktGroupTagConf.load(given.tags, tunables=given.tunables)
-        if tags is None or any(word in given.tunables for word in HELP):
+        tags = STLTaggedPktGroupTagConf.load(args.tags, tunables=args.tunables)
+        if tags is None or any(word in args.tunables for word in HELP):
             # The file has only printed its help.
             return
-        self.enable_tpg(given.count, tags, given.ports or None)
+        self.enable_tpg(args.count, tags, args.ports or None)
 
     @command("tpg_disable")
     def tpg_disable(self: Any, line: str) -> None:
         """Stops counting groups and deletes their counters."""
-        if LineParser(self.tpg_disable).of(line) is not None:
+        if LineParser(self.tpg_disable).parse_line(line) is not None:
             self.disable_tpg()
 
     @command("tpg_status")
     def show_tpg_status(self: Any, line: str) -> None:
         """Prints whether groups are counted, and at which ports."""
-        words = LineParser(self.show_tpg_status)
-        _add_owner(words)
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.show_tpg_status)
+        _add_owner(parser)
+        args = parser.parse_line(line)
+        if args is None:
             return
-        status = self.get_tpg_status(given.username, given.port)
+        status = self.get_tpg_status(args.username, args.port)
         print(f"Tagged Packet Group is {'enabled' if status['enabled'] else 'disabled'}")
         if status["enabled"]:
             row = [str(status["data"][name]) for name in _STATUS]
@@ -83,149 +83,149 @@ class TaggedLines:
     @command("tpg_update")
     def tpg_update(self: Any, line: str) -> None:
         """Changes a tag."""
-        words = LineParser(self.tpg_update)
-        words.add_argument(
+        parser = LineParser(self.tpg_update)
+        parser.add_argument(
             "--type",
             dest="kind",
             choices=[*_VLANS, _NO_TYPE],
             required=True,
             help="new type; Invalidate removes the tag",
         )
-        words.add_argument("--value", type=int, nargs="+", help="VLAN ID, or two for QinQ")
-        words.add_argument(
+        parser.add_argument("--value", type=int, nargs="+", help="VLAN ID, or two for QinQ")
+        parser.add_argument(
             "--tag_id", dest="number", type=int, required=True, help="number of the tag"
         )
-        words.add_argument("--clear", action="store_true", help="reset the counters of the tag")
-        given = words.of(line)
-        if given is None:
+        parser.add_argument("--clear", action="store_true", help="reset the counters of the tag")
+        args = parser.parse_line(line)
+        if args is None:
             return
-        changed: dict[str, Any] = {"tag_id": given.number, "type": None}
-        if given.kind != _NO_TYPE:
-            vlans = given.value or []
-            if len(vlans) != _VLANS[given.kind]:
-                expected = "one VLAN" if given.kind == "Dot1Q" else "two VLANs"
-                raise TRexError(f"tpg_update: --value {vlans}: {given.kind} has {expected}")
-            value = {"vlan": vlans[0]} if given.kind == "Dot1Q" else {"vlans": vlans}
-            changed.update(type=given.kind, value=value)
-        self.update_tpg_tags([changed], given.clear)
+        changed: dict[str, Any] = {"tag_id": args.number, "type": None}
+        if args.kind != _NO_TYPE:
+            vlans = args.value or []
+            if len(vlans) != _VLANS[args.kind]:
+                expected = "one VLAN" if args.kind == "Dot1Q" else "two VLANs"
+                raise TRexError(f"tpg_update: --value {vlans}: {args.kind} has {expected}")
+            value = {"vlan": vlans[0]} if args.kind == "Dot1Q" else {"vlans": vlans}
+            changed.update(type=args.kind, value=value)
+        self.update_tpg_tags([changed], args.clear)
 
     @command("tpg_tags")
     def show_tpg_tags(self: Any, line: str) -> None:
         """Prints the tags by number."""
-        words = LineParser(self.show_tpg_tags)
-        _add_owner(words)
-        _add_tags(words)
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.show_tpg_tags)
+        _add_owner(parser)
+        _add_tags(parser)
+        args = parser.parse_line(line)
+        if args is None:
             return
-        status = self.get_tpg_status(given.username, given.port)
+        status = self.get_tpg_status(args.username, args.port)
         end = status["data"]["num_tags"]
-        end = end if given.max_tag is None else min(end, given.max_tag)
-        tags = self.get_tpg_tags(given.min_tag, end, given.username, given.port)
-        rows = [(str(number), _tag(tag)) for number, tag in enumerate(tags, given.min_tag)]
-        title = f"Tags [{given.min_tag}-{end})"
+        end = end if args.max_tag is None else min(end, args.max_tag)
+        tags = self.get_tpg_tags(args.min_tag, end, args.username, args.port)
+        rows = [(str(number), _tag(tag)) for number, tag in enumerate(tags, args.min_tag)]
+        title = f"Tags [{args.min_tag}-{end})"
         print(table(title, ("Tag Id", "Tag Type"), rows, "No tags found"))
 
     @command("tpg_stats")
     def show_tpg_stats(self: Any, line: str) -> None:
         """Prints the received counters of a group at a port, by tag."""
-        words = LineParser(self.show_tpg_stats)
-        _add_group(words)
-        _add_tags(words, is_required=True)
-        _add_extra(words)
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.show_tpg_stats)
+        _add_group(parser)
+        _add_tags(parser, is_required=True)
+        _add_extra(parser)
+        args = parser.parse_line(line)
+        if args is None:
             return
-        tags = (given.min_tag, given.max_tag)
-        most = max(given.max_tag - given.min_tag, 1)
-        extra = {"unknown_tag": given.unknown, "untagged": given.untagged}
-        found, _ = self.get_tpg_stats(given.port, given.tpgid, *tags, max_sections=most, **extra)
+        tags = (args.min_tag, args.max_tag)
+        most = max(args.max_tag - args.min_tag, 1)
+        extra = {"unknown_tag": args.unknown, "untagged": args.untagged}
+        found, _ = self.get_tpg_stats(args.port, args.tpgid, *tags, max_sections=most, **extra)
         rows = [
             (name.replace("_tag", ""), *(counted.get(key, "-") for key in _ARRIVED))
-            for name, counted in found[str(given.port)][str(given.tpgid)].items()
+            for name, counted in found[str(args.port)][str(args.tpgid)].items()
         ]
-        title = f"Port {given.port}, tpgid {given.tpgid}, Tags = [{tags[0]}, {tags[1]})"
+        title = f"Port {args.port}, tpgid {args.tpgid}, Tags = [{tags[0]}, {tags[1]})"
         print(table(title, ("Tag Id", *_ARRIVED.values()), rows, "No stats found"))
 
     @command("tpg_clear_stats")
     def tpg_clear_stats(self: Any, line: str) -> None:
         """Resets the received counters of a group."""
-        words = LineParser(self.tpg_clear_stats)
-        _add_group(words)
-        _add_tags(words)
-        words.add_argument(
+        parser = LineParser(self.tpg_clear_stats)
+        _add_group(parser)
+        _add_tags(parser)
+        parser.add_argument(
             "--tag-list", type=int, nargs="+", help="list of tags instead of a range"
         )
-        _add_extra(words)
-        given = words.of(line)
-        if given is not None:
-            tags = (given.min_tag, given.max_tag, given.tag_list)
-            extra = (given.unknown, given.untagged)
-            self.clear_tpg_stats(given.port, given.tpgid, *tags, *extra)
+        _add_extra(parser)
+        args = parser.parse_line(line)
+        if args is not None:
+            tags = (args.min_tag, args.max_tag, args.tag_list)
+            extra = (args.unknown, args.untagged)
+            self.clear_tpg_stats(args.port, args.tpgid, *tags, *extra)
 
     @command("tpg_tx_stats")
     def show_tpg_tx_stats(self: Any, line: str) -> None:
         """Prints the sent counters of a group at a port."""
-        words = LineParser(self.show_tpg_tx_stats)
-        _add_group(words)
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.show_tpg_tx_stats)
+        _add_group(parser)
+        args = parser.parse_line(line)
+        if args is None:
             return
-        found = self.get_tpg_tx_stats(given.port, given.tpgid)
-        counted = found[str(given.port)][str(given.tpgid)]
-        title = f"Port {given.port}, tpgid {given.tpgid}"
+        found = self.get_tpg_tx_stats(args.port, args.tpgid)
+        counted = found[str(args.port)][str(args.tpgid)]
+        title = f"Port {args.port}, tpgid {args.tpgid}"
         print(table(title, _SENT.values(), [[counted[name] for name in _SENT]], ""))
 
     @command("tpg_clear_tx_stats")
     def tpg_clear_tx_stats(self: Any, line: str) -> None:
         """Resets the sent counters of a group."""
-        words = LineParser(self.tpg_clear_tx_stats)
-        _add_group(words)
-        given = words.of(line)
-        if given is not None:
-            self.clear_tpg_tx_stats(given.port, given.tpgid)
+        parser = LineParser(self.tpg_clear_tx_stats)
+        _add_group(parser)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.clear_tpg_tx_stats(args.port, args.tpgid)
 
     @command("tpg_show_unknown_tags")
     def show_tpg_unknown_stats(self: Any, line: str) -> None:
         """Prints the unknown tags that a port received."""
-        words = LineParser(self.show_tpg_unknown_stats)
-        words.add_port()
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.show_tpg_unknown_stats)
+        parser.add_port()
+        args = parser.parse_line(line)
+        if args is None:
             return
-        found = self.get_tpg_unknown_tags(given.port)[str(given.port)]
+        found = self.get_tpg_unknown_tags(args.port)[str(args.port)]
         rows = [(str(it["tpgid"]), _tag(it["tag"])) for it in found]
-        title = f"Port {given.port} unknown tags"
-        print(table(title, ("tpgid", "Type"), rows, f"No unknown tags found in port {given.port}."))
+        title = f"Port {args.port} unknown tags"
+        print(table(title, ("tpgid", "Type"), rows, f"No unknown tags found in port {args.port}."))
 
     @command("tpg_clear_unknown_tags")
     def tpg_clear_unknown_stats(self: Any, line: str) -> None:
         """Clears the unknown tags."""
-        words = LineParser(self.tpg_clear_unknown_stats)
-        words.add_port()
-        given = words.of(line)
-        if given is not None:
-            self.clear_tpg_unknown_tags(given.port)
+        parser = LineParser(self.tpg_clear_unknown_stats)
+        parser.add_port()
+        args = parser.parse_line(line)
+        if args is not None:
+            self.clear_tpg_unknown_tags(args.port)
 
 
-def _add_owner(words: LineParser) -> None:
-    words.add_argument("-u", "--username", help="owner of the groups; default: this session")
-    words.add_port(is_required=False)
+def _add_owner(parser: LineParser) -> None:
+    parser.add_argument("-u", "--username", help="owner of the groups; default: this session")
+    parser.add_port(is_required=False)
 
 
-def _add_group(words: LineParser) -> None:
-    words.add_port()
-    words.add_argument("--tpgid", type=int, required=True, help="group ID")
+def _add_group(parser: LineParser) -> None:
+    parser.add_port()
+    parser.add_argument("--tpgid", type=int, required=True, help="group ID")
 
 
-def _add_tags(words: LineParser, is_required: bool = False) -> None:
-    words.add_argument("--min-tag", type=int, default=0, help="first tag number")
-    words.add_argument("--max-tag", type=int, required=is_required, help="last tag number + 1")
+def _add_tags(parser: LineParser, is_required: bool = False) -> None:
+    parser.add_argument("--min-tag", type=int, default=0, help="first tag number")
+    parser.add_argument("--max-tag", type=int, required=is_required, help="last tag number + 1")
 
 
-def _add_extra(words: LineParser) -> None:
-    words.add_argument("--unknown", action="store_true", help="include unknown tags")
-    words.add_argument("--untagged", action="store_true", help="include untagged frames")
+def _add_extra(parser: LineParser) -> None:
+    parser.add_argument("--unknown", action="store_true", help="include unknown tags")
+    parser.add_argument("--untagged", action="store_true", help="include untagged frames")
 
 
 def _tag(tag: dict[str, Any] | None) -> str:

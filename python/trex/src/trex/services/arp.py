@@ -36,7 +36,9 @@ class ServiceFilterARP(ServiceFilter):
         if ARP not in found or found[ARP].op != _REPLY:
             return []
         answer = found[ARP]
-        return self._services.get((answer.pdst, answer.psrc, VLAN.heard(found)), [])
+        return self._services.get(
+            (answer.pdst, answer.psrc, VLAN.extract_without_priority(found)), []
+        )
 
     def get_bpf_filter(self) -> str:
         """Matches ARP with up to two VLAN tags."""

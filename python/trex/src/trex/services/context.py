@@ -72,7 +72,7 @@ class ServiceCtx:
             raise TRexError(f"{name} is not acquired; call acquire() or reset()")
         if self.client.needs_service_mode and not port.is_service:
             raise TRexError(f"{name} is not in service mode; call set_service_mode() first")
-        if not port.look()["has_carrier"]:
+        if not port.read_properties()["has_carrier"]:
             raise TRexError(f"{name} ({port.interface}) has no carrier; connect it")
 
 
@@ -141,9 +141,9 @@ def _run(
     pipes = {service: ServicePipe(loop, sender.push) for service in services}
     processes = [loop.process(service.run(pipe)) for service, pipe in pipes.items()]
     while True:
-        loop.turn()
+        loop.run_ready()
         sender.send()
-        has_ended = all(process.has_happened for process in processes)
+        has_ended = all(process.is_triggered for process in processes)
         waits = [sender.seconds_left(), None if has_ended else loop.seconds_left()]
         known = [wait for wait in waits if wait is not None]
         if has_ended and not known:
@@ -159,4 +159,4 @@ def _run(
             for frame in source.received():
                 seconds = time.time()
                 for service in one.lookup(frame):
-                    pipes[service].arrive(frame, seconds)
+                    pipes[service].deliver(frame, seconds)

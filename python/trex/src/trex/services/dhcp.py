@@ -162,7 +162,7 @@ class ServiceDHCP(Service):
     def _answer(self, pipe: ServicePipe, *kinds: int) -> Generator[Event, Any, Packet | None]:
         """Waits for the first reply of one of these types; None after the timeout."""
         is_over = pipe.async_wait(_ANSWER_S)
-        while not is_over.has_happened:
+        while not is_over.is_triggered:
             for one in (yield pipe.async_wait_for_pkt(_ANSWER_S)):
                 packet = Ether(one["pkt"])
                 if DHCP in packet and _options(packet).get("message-type") in kinds:

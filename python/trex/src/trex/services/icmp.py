@@ -43,7 +43,9 @@ class ServiceFilterICMP(ServiceFilter):
         if ICMP not in found or found[ICMP].type not in (_ECHO_REPLY, _UNREACHABLE):
             return []
         about = found[ICMPerror] if ICMPerror in found else found[ICMP]
-        return self._services.get((found[IP].dst, about.id, about.seq, VLAN.heard(found)), [])
+        return self._services.get(
+            (found[IP].dst, about.id, about.seq, VLAN.extract_without_priority(found)), []
+        )
 
     def get_bpf_filter(self) -> str:
         """Matches ICMP with up to two VLAN tags."""
@@ -76,17 +78,17 @@ class PingRecord(dict):
         self.responder_ip = scapy_pkt[IP].src
         if scapy_pkt[ICMP].type == _UNREACHABLE:
             self.state = self.UNREACHABLE
-            said = f"Reply from {self.responder_ip}: Destination host unreachable"
-            super().__init__(status="unreachable", formatted_string=said)
+            text = f"Reply from {self.responder_ip}: Destination host unreachable"
+            super().__init__(status="unreachable", formatted_string=text)
             return
         self.state = self.SUCCESS
         self.ttl = scapy_pkt[IP].ttl
         self.rtt = (rx_ts - tx_ts) * 1e3
         self.pkt_size = len(scapy_pkt)
-        said = f"Reply from {self.responder_ip}: bytes={self.pkt_size}, time={self.rtt:.2f}ms"
+        text = f"Reply from {self.responder_ip}: bytes={self.pkt_size}, time={self.rtt:.2f}ms"
         super().__init__(
             status="success",
-            formatted_string=f"{said}, TTL={self.ttl}",
+            formatted_string=f"{text}, TTL={self.ttl}",
             src_ip=self.responder_ip,
             rtt=self.rtt,
             ttl=self.ttl,

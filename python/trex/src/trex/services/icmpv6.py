@@ -56,7 +56,7 @@ class ServiceFilterIPv6(ServiceFilter):
     def lookup(self, pkt: bytes) -> list[ServiceIPv6]:
         """Returns the services in the VLAN of a frame."""
         found = Ether(pkt)
-        return self._services.get(VLAN.heard(found), []) if IPv6 in found else []
+        return self._services.get(VLAN.extract_without_priority(found), []) if IPv6 in found else []
 
     def get_bpf_filter(self) -> str:
         """Matches IPv6 with up to two VLAN tags."""
@@ -96,23 +96,23 @@ class ServiceIPv6(Service):
         header = Ether(src=self.src_mac, dst=destination) / IPv6(src=self.src_ip, **fields)
         return self.vlan.embed(header / payload)
 
-    def _answers(self, packet: Packet) -> list[Packet]:
+    def _advertisements(self, packet: Packet) -> list[Packet]:
         """Builds the answer to a neighbour solicitation for this port's address."""
         if ICMPv6ND_NS not in packet or packet[ICMPv6ND_NS].tgt != self.src_ip:
             return []
-        told = ICMPv6NDOptDstLLAddr(lladdr=self.src_mac)
-        answer = ICMPv6ND_NA(tgt=self.src_ip, R=0, S=1, O=1) / told
+        option = ICMPv6NDOptDstLLAddr(lladdr=self.src_mac)
+        answer = ICMPv6ND_NA(tgt=self.src_ip, R=0, S=1, O=1) / option
         return [self._packet(packet.src, answer, dst=packet[IPv6].src)]
 
-    def _until(
+    def _receive_until(
         self, pipe: ServicePipe, deadline: float
     ) -> Generator[Event, Any, list[dict[str, Any]]]:
         """Waits for frames until `deadline`; returns an empty list after it."""
         left = deadline - time.monotonic()
         if left <= 0:
             return []
-        arrived: list[dict[str, Any]] = yield pipe.async_wait_for_pkt(left, _BATCH_MAX)
-        return arrived
+        frames: list[dict[str, Any]] = yield pipe.async_wait_for_pkt(left, _BATCH_MAX)
+        return frames
 
 
 class ServiceIPv6Scan(ServiceIPv6):
@@ -133,20 +133,20 @@ class ServiceIPv6Scan(ServiceIPv6):
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
         """Scans until the timeout."""
         found: dict[str, dict[str, str]] = {}
-        asked: Counter[str] = Counter()
+        attempts: Counter[str] = Counter()
         deadline = time.monotonic() + self.timeout
         for packet in self._requests() * _TRIES:
             yield pipe.async_tx_pkt(packet)
-        while arrived := (yield from self._until(pipe, deadline)):
-            for one in arrived:
-                for answer in self._heard(Ether(one["pkt"]), found, asked):
+        while frames := (yield from self._receive_until(pipe, deadline)):
+            for one in frames:
+                for answer in self._handle(Ether(one["pkt"]), found, attempts):
                     yield pipe.async_tx_pkt(answer)
         self.record = list(found.values())
 
     def _requests(self) -> list[Packet]:
         # MLD-snooping switches forward solicitations to this group only after a report.
-        wanted = generate_ipv6_solicited_node(self.src_ip)
-        group = ICMPv6MLDMultAddrRec(rtype=_CHANGE_TO_EXCLUDE, dst=wanted)
+        solicited_node = generate_ipv6_solicited_node(self.src_ip)
+        group = ICMPv6MLDMultAddrRec(rtype=_CHANGE_TO_EXCLUDE, dst=solicited_node)
         options = IPv6ExtHdrHopByHop(options=[RouterAlert()])
         report = self._packet(
             multicast_mac_from_ipv6(_ALL_REPORTS),
@@ -158,13 +158,13 @@ class ServiceIPv6Scan(ServiceIPv6):
         echo = self._packet(destination, ICMPv6EchoRequest(), dst=self.dst_ip, hlim=1)
         return [report, echo]
 
-    def _heard(
+    def _handle(
         self,
         packet: Packet,
         found: dict[str, dict[str, str]],
-        asked: Counter[str],
+        attempts: Counter[str],
     ) -> Iterable[Packet]:
-        yield from self._answers(packet)
+        yield from self._advertisements(packet)
         if ICMPv6ND_NA in packet:
             if packet[IPv6].dst == self.src_ip:
                 address = packet[ICMPv6ND_NA].tgt
@@ -172,11 +172,11 @@ class ServiceIPv6Scan(ServiceIPv6):
                 found[address] = {"type": kind, "mac": packet.src, "ipv6": address}
         elif ICMPv6EchoReply in packet or ICMPv6ND_NS in packet:
             address = packet[IPv6].src
-            is_new = address not in found and asked[address] < _TRIES
+            is_new = address not in found and attempts[address] < _TRIES
             if is_new and address not in ("::", self.src_ip):
-                asked[address] += 1
-                told = ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
-                yield self._packet(packet.src, ICMPv6ND_NS(tgt=address) / told, dst=address)
+                attempts[address] += 1
+                option = ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
+                yield self._packet(packet.src, ICMPv6ND_NS(tgt=address) / option, dst=address)
 
 
 class ServiceICMPv6(ServiceIPv6):
@@ -215,32 +215,32 @@ class ServiceICMPv6(ServiceIPv6):
         packet /= Raw(b"x" * max(0, self.pkt_size - len(packet)))
         sent = yield pipe.async_tx_pkt(packet)
         deadline = time.monotonic() + self.timeout
-        while arrived := (yield from self._until(pipe, deadline)):
-            for one in arrived:
+        while frames := (yield from self._receive_until(pipe, deadline)):
+            for one in frames:
                 packet = Ether(one["pkt"])
-                for answer in self._answers(packet):
+                for answer in self._advertisements(packet):
                     pipe.async_tx_pkt(answer)
-                if self._heard(packet, one["ts"] - sent["ts"]):
+                if self._handle(packet, one["ts"] - sent["ts"]):
                     return
 
-    def _heard(self, packet: Packet, seconds: float) -> bool:
+    def _handle(self, packet: Packet, seconds: float) -> bool:
         source = packet[IPv6].src
         if packet[IPv6].dst != self.src_ip:
             return False
         if ICMPv6EchoReply in packet and packet[ICMPv6EchoReply].id == self.id:
             rtt, ttl = seconds * 1e3, packet[IPv6].hlim
-            said = f"Reply from {source}: bytes={len(packet)}, time={rtt:.2f}ms, hlim={ttl}"
+            text = f"Reply from {source}: bytes={len(packet)}, time={rtt:.2f}ms, hlim={ttl}"
             self.record = {
                 "status": "success",
-                "formatted_string": said,
+                "formatted_string": text,
                 "src_ip": source,
                 "rtt": rtt,
                 "ttl": ttl,
             }
             return True
-        is_about_this = ICMPv6EchoRequest in packet and packet[ICMPv6EchoRequest].id == self.id
-        if ICMPv6DestUnreach in packet and is_about_this:
-            said = f"Reply from {source}: Destination host unreachable"
-            self.record = {"status": "unreachable", "formatted_string": said}
+        matches = ICMPv6EchoRequest in packet and packet[ICMPv6EchoRequest].id == self.id
+        if ICMPv6DestUnreach in packet and matches:
+            text = f"Reply from {source}: Destination host unreachable"
+            self.record = {"status": "unreachable", "formatted_string": text}
             return True
         return False

@@ -18,25 +18,25 @@ class Event:
     """A one-time event with a value."""
 
     def __init__(self) -> None:
-        self.has_happened = False
+        self.is_triggered = False
         self.value: Any = None
-        self._waiting: list[Callable[[Any], None]] = []
+        self._callbacks: list[Callable[[Any], None]] = []
 
     def succeed(self, value: Any = None) -> None:
         """Triggers the event and resumes the waiting processes. A second call has no effect."""
-        if self.has_happened:
+        if self.is_triggered:
             return
-        self.has_happened, self.value = True, value
-        waiting, self._waiting = self._waiting, []
-        for go_on in waiting:
-            go_on(value)
+        self.is_triggered, self.value = True, value
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(value)
 
-    def then(self, go_on: Callable[[Any], None]) -> None:
-        """Calls `go_on` with the value when the event happens, at once if it has happened."""
-        if self.has_happened:
-            go_on(self.value)
+    def add_callback(self, callback: Callable[[Any], None]) -> None:
+        """Calls `callback` with the value when the event happens, at once if it has happened."""
+        if self.is_triggered:
+            callback(self.value)
         else:
-            self._waiting.append(go_on)
+            self._callbacks.append(callback)
 
 
 class Loop:
@@ -54,7 +54,7 @@ class Loop:
     def timeout(self, seconds: float, value: Any = None) -> Event:
         """Returns an event that happens after `seconds`."""
         event, timer = Event(), Event()
-        timer.then(lambda _: event.succeed(value))
+        timer.add_callback(lambda _: event.succeed(value))
         self._count += 1
         heapq.heappush(self._times, (time.monotonic() + seconds, self._count, timer))
         return event
@@ -71,7 +71,7 @@ class Loop:
         """Resumes a process in the next turn."""
         self._ready.append((process, value))
 
-    def turn(self) -> None:
+    def run_ready(self) -> None:
         """Runs due timers and ready processes, until none is left."""
         while True:
             now = time.monotonic()
@@ -112,4 +112,4 @@ class Process(Event):
                 f"a service yielded {event!r}; expected what pipe.async_wait, "
                 "async_wait_for_pkt or async_tx_pkt returns"
             )
-        event.then(lambda value: self._loop.resume(self, value))
+        event.add_callback(lambda value: self._loop.resume(self, value))

@@ -33,27 +33,27 @@ class ServiceFilterIPv6NDP(ServiceFilter):
     """Matches advertisements by requester, target and VLANs, and solicitations by target."""
 
     def __init__(self) -> None:
-        self._answers: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
-        self._questions: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
+        self._advertisement_receivers: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
+        self._solicitation_receivers: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
 
     def add(self, service: ServiceIPv6ND) -> None:
         """Adds a service."""
         vlans = tuple(service.vlan)
-        self._answers[(service.src_ip, service.dst_ip, vlans)].append(service)
-        self._questions[(service.src_ip, vlans)].append(service)
+        self._advertisement_receivers[(service.src_ip, service.dst_ip, vlans)].append(service)
+        self._solicitation_receivers[(service.src_ip, vlans)].append(service)
 
     def lookup(self, pkt: bytes) -> list[ServiceIPv6ND]:
         """Returns the services that an advertisement or solicitation belongs to."""
         found = Ether(pkt)
-        vlans = VLAN.heard(found)
+        vlans = VLAN.extract_without_priority(found)
         if ICMPv6ND_NA in found:
             # A solicitation from the unspecified address gets a multicast reply (RFC 4861 section
             # 7.2.4).
-            asker = _UNSPECIFIED if found[IPv6].dst == _ALL_NODES else found[IPv6].dst
-            key = (asker, found[ICMPv6ND_NA].tgt, vlans)
-            return self._answers.get(key, [])
+            requester = _UNSPECIFIED if found[IPv6].dst == _ALL_NODES else found[IPv6].dst
+            key = (requester, found[ICMPv6ND_NA].tgt, vlans)
+            return self._advertisement_receivers.get(key, [])
         if ICMPv6ND_NS in found:
-            return self._questions.get((found[ICMPv6ND_NS].tgt, vlans), [])
+            return self._solicitation_receivers.get((found[ICMPv6ND_NS].tgt, vlans), [])
         return []
 
     def get_bpf_filter(self) -> str:
@@ -104,20 +104,20 @@ class ServiceIPv6ND(Service):
         """Sends solicitations and waits for the advertisement."""
         self.record.initialize()
         for number in range(self.retries + 1):
-            yield pipe.async_tx_pkt(self._question())
+            yield pipe.async_tx_pkt(self._solicitation())
             self.log(f"ND: who has {self.dst_ip}? Tell {self.src_ip} ({number + 1})")
-            yield from self._hear(pipe, self.timeout, until_known=True)
+            yield from self._receive(pipe, self.timeout, until_resolved=True)
             if self.record.is_resolved():
                 break
         self.log(f"ND: {self.record}")
         if self.record.is_resolved():
-            yield from self._hear(pipe, self.verify_timeout)
+            yield from self._receive(pipe, self.verify_timeout)
 
     def get_record(self) -> IPv6Neighbor:
         """Returns the result."""
         return self.record
 
-    def _question(self) -> Packet:
+    def _solicitation(self) -> Packet:
         group = generate_ipv6_solicited_node(self.dst_ip)
         header = Ether(src=self.src_mac, dst=multicast_mac_from_ipv6(group))
         packet = header / IPv6(src=self.src_ip, dst=group) / ICMPv6ND_NS(tgt=self.dst_ip)
@@ -125,8 +125,8 @@ class ServiceIPv6ND(Service):
             packet /= ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
         return self.vlan.embed(packet, self.fmt)
 
-    def _hear(
-        self, pipe: ServicePipe, seconds: float, until_known: bool = False
+    def _receive(
+        self, pipe: ServicePipe, seconds: float, until_resolved: bool = False
     ) -> Generator[Event, Any, None]:
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
@@ -136,16 +136,16 @@ class ServiceIPv6ND(Service):
                     self.record.update(packet)
                 elif packet[IPv6].src != _UNSPECIFIED:
                     self.log(f"ND: {packet[IPv6].src} asks for {self.src_ip}")
-                    pipe.async_tx_pkt(self._answer(packet))
-                    self.record.verified()
-            if until_known and self.record.is_resolved():
+                    pipe.async_tx_pkt(self._advertisement(packet))
+                    self.record.count_verification()
+            if until_resolved and self.record.is_resolved():
                 return
 
-    def _answer(self, question: Packet) -> Packet:
-        told = ICMPv6NDOptDstLLAddr(lladdr=self.src_mac)
-        answer = ICMPv6ND_NA(tgt=self.src_ip, R=0, S=1, O=1) / told
-        header = Ether(src=self.src_mac, dst=question.src)
-        packet = header / IPv6(src=self.src_ip, dst=question[IPv6].src) / answer
+    def _advertisement(self, solicitation: Packet) -> Packet:
+        option = ICMPv6NDOptDstLLAddr(lladdr=self.src_mac)
+        advertisement = ICMPv6ND_NA(tgt=self.src_ip, R=0, S=1, O=1) / option
+        header = Ether(src=self.src_mac, dst=solicitation.src)
+        packet = header / IPv6(src=self.src_ip, dst=solicitation[IPv6].src) / advertisement
         return self.vlan.embed(packet, self.fmt)
 
 
@@ -173,12 +173,12 @@ class IPv6Neighbor(NeighbourRecord):
         """Returns whether there was a reply."""
         return self.state == "REACHABLE"
 
-    def verified(self) -> None:
+    def count_verification(self) -> None:
         """Counts a solicitation from the neighbour."""
         self.neighbor_verifications += 1
 
     def update(self, response: Packet) -> None:
         """Records an advertisement. Without a link-layer option, it uses the sender's address."""
-        told = response.getlayer(ICMPv6NDOptDstLLAddr)
-        self.dst_mac = response.src if told is None else told.lladdr
+        option = response.getlayer(ICMPv6NDOptDstLLAddr)
+        self.dst_mac = response.src if option is None else option.lladdr
         self.state = "REACHABLE"

@@ -15,7 +15,7 @@ class ServicePipe:
     def __init__(self, env: Loop, send: Callable[[Any], Event]) -> None:
         self.env = env
         self._send = send
-        self._arrived: deque[dict[str, Any]] = deque()
+        self._received: deque[dict[str, Any]] = deque()
         self._waiting: deque[tuple[Event, int | None]] = deque()
 
     def async_wait(self, time_sec: float) -> Event:
@@ -29,12 +29,12 @@ class ServicePipe:
         since 1970.
         """
         event = self.env.event()
-        while self._waiting and self._waiting[0][0].has_happened:
+        while self._waiting and self._waiting[0][0].is_triggered:
             self._waiting.popleft()
         self._waiting.append((event, limit))
-        self._hand_on()
+        self._deliver_waiting()
         if time_sec is not None:
-            self.env.timeout(time_sec).then(lambda _: event.succeed([]))
+            self.env.timeout(time_sec).add_callback(lambda _: event.succeed([]))
         return event
 
     def async_tx_pkt(self, tx_pkt: Any) -> Event:
@@ -45,15 +45,15 @@ class ServicePipe:
         """
         return self._send(tx_pkt)
 
-    def arrive(self, frame: bytes, seconds: float) -> None:
+    def deliver(self, frame: bytes, seconds: float) -> None:
         """Delivers a frame to the service."""
-        self._arrived.append({"pkt": frame, "ts": seconds})
-        self._hand_on()
+        self._received.append({"pkt": frame, "ts": seconds})
+        self._deliver_waiting()
 
-    def _hand_on(self) -> None:
-        while self._arrived and self._waiting:
+    def _deliver_waiting(self) -> None:
+        while self._received and self._waiting:
             event, limit = self._waiting.popleft()
-            if event.has_happened:
+            if event.is_triggered:
                 continue
-            count = len(self._arrived) if limit is None else min(limit, len(self._arrived))
-            event.succeed([self._arrived.popleft() for _ in range(count)])
+            count = len(self._received) if limit is None else min(limit, len(self._received))
+            event.succeed([self._received.popleft() for _ in range(count)])

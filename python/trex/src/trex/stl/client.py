@@ -39,7 +39,7 @@ class STLClient(Console, TaggedGroupCommands, StreamCommands):
         :param force: also acquire ports of other clients of this process; ends tagged packet
             groups; has no effect on ports of other processes
         """
-        self._take(ports, force)
+        self._acquire_ports(ports, force)
 
     def release(self, ports: Any = None) -> None:
         """Releases ports. Ends tagged packet groups."""

@@ -27,7 +27,7 @@ _STATISTICS = {
 }
 
 
-class Coded(Protocol):
+class CodeSource(Protocol):
     """Interface of a stream for the conversion to code."""
 
     name: Any
@@ -51,7 +51,7 @@ class Coded(Protocol):
         """Returns the origin of the destination MAC address."""
 
 
-def profile_code(streams: Iterable[Coded]) -> str:
+def profile_code(streams: Iterable[CodeSource]) -> str:
     """Returns the code of a profile with the streams."""
     lines = [
         "from trex.stl.api import *",
@@ -68,7 +68,7 @@ def profile_code(streams: Iterable[Coded]) -> str:
     return "\n".join(lines)
 
 
-def stream_code(stream: Coded) -> str:
+def stream_code(stream: CodeSource) -> str:
     """Returns code that assigns the stream to the variable `stream`."""
     packet = _ScapyPacket.of(stream.get_pkt())
     lines: list[str] = []
@@ -119,7 +119,7 @@ class _ScapyPacket:
             alone.remove_payload()
             headers.append(_raw(alone.load) if kind is Raw else alone.command())
             header = header.payload
-        built = _built(headers, imports)
+        built = _build_bytes(headers, imports)
         return cls(headers, imports, layout) if built == frame else None
 
 
@@ -129,7 +129,7 @@ def _raw(load: bytes) -> str:
     return f"Raw(load={load!r})"
 
 
-def _built(headers: list[str], imports: list[str]) -> bytes | None:
+def _build_bytes(headers: list[str], imports: list[str]) -> bytes | None:
     """Returns the bytes of an expression that scapy printed."""
     names: dict[str, Any] = dict(vars(scapy.all))
     try:
@@ -141,7 +141,7 @@ def _built(headers: list[str], imports: list[str]) -> bytes | None:
         return None
 
 
-def _arguments(stream: Coded) -> Iterable[tuple[str, str]]:
+def _arguments(stream: CodeSource) -> Iterable[tuple[str, str]]:
     """Yields the arguments that differ from their defaults."""
     defaults = {
         name: parameter.default
@@ -177,10 +177,10 @@ def _mode(mode: dict[str, Any]) -> str:
     rate = mode["rate"]
     arguments = {k: v for k, v in mode.items() if k not in ("rate", "type")}
     arguments[rate["type"]] = rate["value"]
-    return f"{_MODES[mode['type']]}({_listed(arguments)})"
+    return f"{_MODES[mode['type']]}({_format_arguments(arguments)})"
 
 
-def _listed(arguments: dict[str, Any]) -> str:
+def _format_arguments(arguments: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
@@ -196,7 +196,7 @@ def _program(vm: dict[str, Any], layout: PacketLayout | None) -> list[str]:
         method, arguments = write(dict(instruction), layout)
         if instruction["type"] == "flow_var" and instruction["name"] in addresses:
             arguments = {k: _as_address(k, v) for k, v in arguments.items()}
-        lines.append(f"vm.{method}({_listed(arguments)})")
+        lines.append(f"vm.{method}({_format_arguments(arguments)})")
     if "cache" in vm:
         lines.append(f"vm.set_cached({vm['cache']})")
     return lines

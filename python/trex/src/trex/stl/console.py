@@ -26,59 +26,61 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("acquire")
     def acquire_line(self: Any, line: str) -> bool:
         """Acquires ports."""
-        words = LineParser(self.acquire_line)
-        words.add_ports()
-        words.add_argument(
+        parser = LineParser(self.acquire_line)
+        parser.add_ports()
+        parser.add_argument(
             "--force", action="store_true", help="acquire ports of other clients of this process"
         )
-        given = words.of(line)
-        if given is None:
+        args = parser.parse_line(line)
+        if args is None:
             return True
-        chosen = ports_of(self, given, self.get_all_ports())
-        mine = self.get_acquired_ports()
-        ports = [number for number in chosen if number not in mine]
+        chosen = ports_of(self, args, self.get_all_ports())
+        acquired = self.get_acquired_ports()
+        ports = [number for number in chosen if number not in acquired]
         if not ports:
             raise TRexError(f"acquire: ports {chosen} are acquired already")
-        self.acquire(ports, given.force)
+        self.acquire(ports, args.force)
         return True
 
     @command("release")
     def release_line(self: Any, line: str) -> bool:
         """Releases ports."""
-        words = LineParser(self.release_line)
-        words.add_ports()
-        given = words.of(line)
-        if given is None:
+        parser = LineParser(self.release_line)
+        parser.add_ports()
+        args = parser.parse_line(line)
+        if args is None:
             return True
-        mine = self.get_acquired_ports()
-        ports = [number for number in ports_of(self, given) if number in mine]
+        acquired = self.get_acquired_ports()
+        ports = [number for number in ports_of(self, args) if number in acquired]
         if not ports:
-            raise TRexError(f"release: none of these ports is acquired; acquired: {mine or 'none'}")
+            raise TRexError(
+                f"release: none of these ports is acquired; acquired: {acquired or 'none'}"
+            )
         self.release(ports)
         return True
 
     @command("reset")
     def reset_line(self: Any, line: str) -> bool:
         """Stops the traffic of ports, removes their streams, and clears their counters."""
-        words = LineParser(self.reset_line)
-        words.add_ports()
-        words.add_argument(
+        parser = LineParser(self.reset_line)
+        parser.add_ports()
+        parser.add_argument(
             "-r", "--restart", action="store_true", help="set the interfaces down and up"
         )
-        given = words.of(line)
-        if given is not None:
-            self.reset(ports_of(self, given), given.restart)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.reset(ports_of(self, args), args.restart)
         return True
 
     @command("service")
     def service_line(self: Any, line: str) -> bool:
         """Switches service mode of ports on, or off with --off."""
-        words = LineParser(self.service_line)
-        words.add_ports()
-        add_modes(words)
-        given = words.of(line)
-        if given is not None:
-            self.set_service_mode(ports_of(self, given), *mode_of(given))
+        parser = LineParser(self.service_line)
+        parser.add_ports()
+        add_modes(parser)
+        args = parser.parse_line(line)
+        if args is not None:
+            self.set_service_mode(ports_of(self, args), *mode_of(args))
         return True
 
     # Streams.
@@ -104,11 +106,11 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("profiles")
     def profiles_line(self: Any, line: str) -> None:
         """Prints the profiles of streams on ports, their states and streams."""
-        words = LineParser(self.profiles_line)
-        words.add_ports()
-        given = words.of(line)
-        if given is not None:
-            for number in self._numbers(ports_of(self, given)):
+        parser = LineParser(self.profiles_line)
+        parser.add_ports()
+        args = parser.parse_line(line)
+        if args is not None:
+            for number in self._numbers(ports_of(self, args)):
                 print(self.ports[number].generate_loaded_profiles())
 
     # Counters.
@@ -121,8 +123,8 @@ class Console(PortLines, StreamLines, TaggedLines):
     @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
         """Clears the counters."""
-        words = LineParser(self.clear_stats_line)
-        words.add_ports()
-        given = words.of(line)
-        if given is not None:
-            self.clear_stats(ports_of(self, given))
+        parser = LineParser(self.clear_stats_line)
+        parser.add_ports()
+        args = parser.parse_line(line)
+        if args is not None:
+            self.clear_stats(ports_of(self, args))

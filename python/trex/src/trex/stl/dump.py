@@ -8,7 +8,7 @@ import json
 import sys
 
 from trex.errors import TRexError
-from trex.tunables import keywords_of
+from trex.tunables import parse_tunables
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
                 options.profile,
                 direction=options.direction,
                 port_id=options.port,
-                **keywords_of(options.tunables),
+                **parse_tunables(options.tunables),
             )
         except (TRexError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)

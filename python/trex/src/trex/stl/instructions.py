@@ -162,6 +162,6 @@ class CTRexVmInsFixIcmpv6(CTRexVmInsBase):
     l3_len: int
 
 
-def refuse(message: str, code: int = -11) -> CTRexPacketBuildException:
+def build_error(message: str, code: int = -11) -> CTRexPacketBuildException:
     """Returns the exception for a program that cannot be built."""
     return CTRexPacketBuildException(code, message)

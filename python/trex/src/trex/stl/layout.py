@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from scapy.packet import NoPayload, Packet
 
-from trex.stl.instructions import refuse
+from trex.stl.instructions import build_error
 
 
-class Place(NamedTuple):
+class FieldPosition(NamedTuple):
     """A field by name: the `instance`-th header (from 0) of the class `layer`, and its field."""
 
     layer: str
@@ -44,13 +44,13 @@ class PacketLayout:
         """
         layer, dot, name = field.partition(".")
         if not dot or "." in name:
-            raise refuse(f"a field is LAYER.FIELD or LAYER:INDEX.FIELD, not {field}")
+            raise build_error(f"a field is LAYER.FIELD or LAYER:INDEX.FIELD, not {field}")
         header = self._find(layer.replace("|", "."))
         for found, offset in _field_offsets(header):
             if found == name:
                 return offset
         fields = ", ".join(f.name for f in header.packet.fields_desc)
-        raise refuse(f"{layer} has no field {name}; it has {fields}")
+        raise build_error(f"{layer} has no field {name}; it has {fields}")
 
     def layer_at(self, offset: int) -> str | None:
         """Returns the name of the header at an offset for `layer_offset`; None if no header begins
@@ -63,33 +63,33 @@ class PacketLayout:
                 return _indexed(names[-1], names.count(names[-1]) - 1)
         return None
 
-    def field_at(self, offset: int) -> Place | None:
+    def field_at(self, offset: int) -> FieldPosition | None:
         """Returns the first field that begins at an offset, None if there is none."""
         names: list[str] = []
-        place = None
+        position = None
         for header in self._headers:
             names.append(type(header.packet).__name__)
             if header.offset > offset:
                 break
             for name, begin in _field_offsets(header):
                 if begin == offset:
-                    place = Place(names[-1], names.count(names[-1]) - 1, name)
+                    position = FieldPosition(names[-1], names.count(names[-1]) - 1, name)
                     break
-        return place
+        return position
 
     def _find(self, layer: str) -> _Header:
         name, _, index = layer.partition(":")
         if index and not index.isdigit():
-            raise refuse(f"{layer}: the index of a header must be a number")
+            raise build_error(f"{layer}: the index of a header must be a number")
         found = [h for h in self._headers if name in (h.packet.name, type(h.packet).__name__)]
         if int(index or 0) >= len(found):
-            raise refuse(f"no layer {layer} in {self.description()}")
+            raise build_error(f"no layer {layer} in {self.description()}")
         return found[int(index or 0)]
 
 
-def field_name(place: Place) -> str:
+def field_name(position: FieldPosition) -> str:
     """Returns the text of a place for `PacketLayout.field_offset`."""
-    return f"{_indexed(place.layer, place.instance)}.{place.field}"
+    return f"{_indexed(position.layer, position.instance)}.{position.field}"
 
 
 def _indexed(name: str, index: int) -> str:

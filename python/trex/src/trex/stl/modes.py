@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trex.arguments import positive, validate_type, verify_exclusive_arg
+from trex.arguments import check_positive, validate_type, verify_exclusive_arg
 from trex.errors import TRexArgumentError, TRexError
 
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
@@ -34,7 +34,7 @@ class STLTXMode:
         verify_exclusive_arg(given)
         rate, value = next((n, v) for n, v in zip(RATES, given) if v is not None)
         validate_type(rate, value, (int, float))
-        positive(rate, value)
+        check_positive(rate, value)
         if percentage is not None and percentage > 100:
             raise TRexArgumentError("percentage", percentage, "up to 100")
         self.fields: dict[str, Any] = {

@@ -161,11 +161,11 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
 
     def is_default_src_mac(self) -> bool:
         """Returns whether the packet leaves the source MAC address to the port."""
-        return self._leaves_open("src")
+        return self._is_unset("src")
 
     def is_default_dst_mac(self) -> bool:
         """Returns whether the packet leaves the destination MAC address to the port."""
-        return self._leaves_open("dst")
+        return self._is_unset("dst")
 
     def pkt_layers_desc(self) -> str:
         """Returns the names of the headers: `Ethernet:IP:UDP:Raw`."""
@@ -208,7 +208,7 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
     def _bytes(self) -> bytes:
         return bytes(self._packet())
 
-    def _leaves_open(self, address: str) -> bool:
+    def _is_unset(self, address: str) -> bool:
         if self.is_binary_source or not isinstance(self.pkt, Ether):
             return True
         return address not in self.pkt.fields

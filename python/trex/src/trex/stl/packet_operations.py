@@ -13,7 +13,7 @@ from trex.stl.instructions import (
     CTRexVmInsTrimPktSize,
     CTRexVmInsWrFlowVar,
     CTRexVmInsWrMaskFlowVar,
-    refuse,
+    build_error,
 )
 from trex.stl.variables import CTRexVmDescBase, HasLayout
 
@@ -91,7 +91,7 @@ class STLVmWrMaskFlowVar(_Write):
         for name, number in (("mask", mask), ("shift", shift), ("add_value", add_value)):
             validate_type(name, number, int)
         if pkt_cast_size not in (1, 2, 4):
-            raise refuse(f"a mask covers 1, 2 or 4 bytes, not {pkt_cast_size}", code=-10)
+            raise build_error(f"a mask covers 1, 2 or 4 bytes, not {pkt_cast_size}", code=-10)
         self.pkt_cast_size = pkt_cast_size
         self.mask = mask
         self.shift = shift
@@ -153,7 +153,7 @@ class STLVmFixChecksumHw(CTRexVmDescBase):
         if self.l4_type == CTRexVmInsFixHwCs.L4_TYPE_IP and l4_offset == 0:
             return CTRexVmInsFixHwCs(l2_len, 0, self.l4_type)
         if l4_offset < l2_len + _L3_LEN_MIN:
-            raise refuse(
+            raise build_error(
                 f"the transport header, at byte {l4_offset}, "
                 f"does not come after the IP header at byte {l2_len}"
             )

@@ -13,7 +13,7 @@ import yaml
 from trex.capture_file import TimedPacket
 from trex.errors import TRexArgumentError, TRexError
 from trex.files import reading, writing
-from trex.loader import function_of, registered
+from trex.loader import find_function, registered
 from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
 from trex.stl.pcap import PCAPReader
@@ -102,7 +102,7 @@ class STLProfile:
         also become a command line. Returns None if the profile only printed its help.
         """
         with registered(python_file) as described:
-            get_streams = function_of(described, "get_streams", "stateless")
+            get_streams = find_function(described, "get_streams", "stateless")
             here = partial(get_streams, direction=direction, port_id=port_id)
             streams = call_with_tunables(here, kwargs, "get_streams", "a list of streams")
             if streams is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from trex.addresses import ip2int
-from trex.stl.instructions import refuse
+from trex.stl.instructions import build_error
 from trex.stl.vm import CTRexScriptsBase
 
 
@@ -16,7 +16,9 @@ class CTRexScFieldRangeBase(CTRexScriptsBase):
 
     def __init__(self, field_name: str, field_type: str) -> None:
         if field_type not in self.FILED_TYPES:
-            raise refuse(f"a field does one of {', '.join(self.FILED_TYPES)}, not {field_type}")
+            raise build_error(
+                f"a field does one of {', '.join(self.FILED_TYPES)}, not {field_type}"
+            )
         self.field_name = field_name
         self.field_type = field_type
 
@@ -26,7 +28,7 @@ class CTRexScFieldRangeValue(CTRexScFieldRangeBase):
 
     def __init__(self, field_name: str, field_type: str, min_value: int, max_value: int) -> None:
         super().__init__(field_name, field_type)
-        _ascending(min_value, max_value)
+        _check_ascending(min_value, max_value)
         self.min_value = min_value
         self.max_value = max_value
 
@@ -36,7 +38,7 @@ class CTRexScIpv4SimpleRange(CTRexScFieldRangeBase):
 
     def __init__(self, field_name: str, field_type: str, min_ip: str, max_ip: str) -> None:
         super().__init__(field_name, field_type)
-        _ascending(ip2int(min_ip), ip2int(max_ip), one=True)
+        _check_ascending(ip2int(min_ip), ip2int(max_ip), one=True)
         self.min_ip = min_ip
         self.max_ip = max_ip
 
@@ -55,7 +57,7 @@ class CTRexScIpv4TupleGen(CTRexScriptsBase):
         max_port: int = 65535,
         flags: int = 0,
     ) -> None:
-        _ascending(ip2int(min_ipv4), ip2int(max_ipv4), one=True)
+        _check_ascending(ip2int(min_ipv4), ip2int(max_ipv4), one=True)
         self.min_ip = min_ipv4
         self.max_ip = max_ipv4
         self.num_flows = num_flows
@@ -74,12 +76,12 @@ class CTRexScTrimPacketSize(CTRexScriptsBase):
         max_pkt_size: int | None = None,
     ) -> None:
         if min_pkt_size is not None and max_pkt_size is not None:
-            _ascending(min_pkt_size, max_pkt_size)
+            _check_ascending(min_pkt_size, max_pkt_size)
         self.field_type = field_type
         self.min_pkt_size = min_pkt_size
         self.max_pkt_size = max_pkt_size
 
 
-def _ascending(lowest: int, highest: int, one: bool = False) -> None:
+def _check_ascending(lowest: int, highest: int, one: bool = False) -> None:
     if lowest > highest or (lowest == highest and not one):
-        raise refuse(f"{lowest} to {highest} is not a range")
+        raise build_error(f"{lowest} to {highest} is not a range")

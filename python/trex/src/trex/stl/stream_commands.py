@@ -46,17 +46,17 @@ class StreamCommands(TRexClient):
         if restart:
             raise TRexError("restart: not supported; use ip link set INTERFACE down")
         numbers = self._numbers(ports, of_all=True)
-        self._take(numbers, force=True)
+        self._acquire_ports(numbers, force=True)
         self.stop_stl([f"{number}.{ALL_PROFILES}" for number in numbers])
         self.remove_all_captures()
         for number in numbers:
             port = self.links[number]
             for profile in port.profiles.values():
-                port.retire(profile)
+                port.drop_transmission(profile)
             port.profiles.clear()
             port.end_sockets()
             port.is_service = port.service_filtered = False
-            self._hear(number, "promiscuous", False)
+            self._set_rx_mode(number, "promiscuous", False)
         return numbers
 
     # Streams.
@@ -110,14 +110,14 @@ class StreamCommands(TRexClient):
         found = []
         for number in self.get_acquired_ports():
             for profile in self.links[number].profiles.values():
-                is_so = {
+                matches = {
                     "active": profile.is_active,
                     "transmitting": profile.is_active and not profile.is_paused,
                     "paused": profile.is_paused,
                     "streams": bool(profile.streams),
                     "all": True,
                 }
-                if is_so[state]:
+                if matches[state]:
                     found.append(f"{number}.{profile.name}")
         return found
 
@@ -131,9 +131,9 @@ class StreamCommands(TRexClient):
     def clear_stl_profiles(self, ports: Any = None) -> None:
         """Stops and removes all streams of ports."""
         numbers = self.get_all_ports() if ports is None else self._numbers(ports)
-        everything = [f"{number}.{ALL_PROFILES}" for number in numbers]
-        self.stop_stl(everything)
-        self.remove_all_streams(everything)
+        profiles = [f"{number}.{ALL_PROFILES}" for number in numbers]
+        self.stop_stl(profiles)
+        self.remove_all_streams(profiles)
 
     # Traffic.
 
@@ -251,19 +251,19 @@ class StreamCommands(TRexClient):
         self._require_session()
         validate_type("force", force, bool)
         multiplier = Multiplier.parse(mult, allow_update=True)
-        profiles = self._sending(ports)
+        profiles = self._active_transmissions(ports)
         if total:
             multiplier = multiplier.shared(len(profiles))
-        wanted = []
+        updates = []
         for port, transmission in profiles:
-            after = transmission.after(multiplier)
+            changed = transmission.changed_multiplier(multiplier)
             if not force:
                 others = (it for it in port.active if it.transmission is not transmission)
-                load = max_load(transmission.streams, port.terms(), after)[2]
+                load = max_load(transmission.streams, port.stream_parameters(), changed)[2]
                 self._check_line(port, load + _profiles_load(others))
-            wanted.append((transmission, after))
-        for transmission, after in wanted:
-            transmission.update(after)
+            updates.append((transmission, changed))
+        for transmission, changed in updates:
+            transmission.update(changed)
 
     def update_streams(
         self, port: int, mult: str = "1", force: bool = False, stream_ids: Any = None
@@ -278,13 +278,13 @@ class StreamCommands(TRexClient):
         chosen, transmission, numbers = self._streams_of(port, stream_ids)
         for number in numbers if not force else ():
             alone = {number: transmission.streams[number]}
-            self._check_line(chosen, max_load(alone, chosen.terms(), multiplier)[2])
+            self._check_line(chosen, max_load(alone, chosen.stream_parameters(), multiplier)[2])
         transmission.update(multiplier, numbers)
 
     def pause(self, ports: Any = None) -> None:
         """Pauses the traffic of ports: only continuous streams without a duration."""
         self._require_session()
-        sending = self._sending(ports)
+        sending = self._active_transmissions(ports)
         for port, transmission in sending:
             if transmission.is_paused:
                 raise TRexError(f"port {port.number} is paused already")
@@ -296,7 +296,7 @@ class StreamCommands(TRexClient):
     def resume(self, ports: Any = None) -> None:
         """Resumes paused traffic."""
         self._require_session()
-        for port, transmission in self._sending(ports):
+        for port, transmission in self._active_transmissions(ports):
             if not transmission.is_paused:
                 raise TRexError(f"port {port.number} is not paused")
             transmission.resume()
@@ -425,7 +425,7 @@ class StreamCommands(TRexClient):
             port = self.links[number]
             profile = Profile(_PUSHED)
             frames = [with_addresses(packet, port.source, port.destination) for packet in packets]
-            profile.streams = dict(enumerate(_chain(frames, ipg_usec), start=1))
+            profile.streams = dict(enumerate(_linked_streams(frames, ipg_usec), start=1))
             port.profiles[_PUSHED] = profile
             self._start_transmission(
                 port, profile, Multiplier.parse("1"), None, keeps_schedule=True
@@ -436,7 +436,7 @@ class StreamCommands(TRexClient):
             while profile.transmission is not None and not profile.transmission.wait():
                 pass
             self._record_results()
-            port.retire(port.profiles.pop(_PUSHED))
+            port.drop_transmission(port.profiles.pop(_PUSHED))
         return RC_OK()
 
     # Counters.
@@ -500,7 +500,7 @@ class StreamCommands(TRexClient):
                         "leaves it to the port: set_l2_mode() gives it one"
                     )
         try:
-            load = max_load(profile.streams, port.terms(), multiplier)[2]
+            load = max_load(profile.streams, port.stream_parameters(), multiplier)[2]
         except TRexError as error:
             raise TRexError(f"{name}: streams{error}") from error
         self._check_groups(port, profile)
@@ -511,7 +511,7 @@ class StreamCommands(TRexClient):
             raise TRexError(f"{what} is sending; stop it or pass force=True")
         if port.is_service:
             raise TRexError(f"{name} is in service mode; leave it or pass force=True")
-        if not port.look()["has_carrier"]:
+        if not port.read_properties()["has_carrier"]:
             raise TRexError(
                 f"{name} ({port.interface}) has no carrier; connect it or pass force=True"
             )
@@ -527,16 +527,16 @@ class StreamCommands(TRexClient):
             )
 
     def _check_groups(self, port: Port, profile: Profile) -> None:
-        mine = _groups(profile.streams.values())
+        groups = _groups(profile.streams.values())
         for other in port.active:
             if other is profile or other.transmission is None:
                 continue
-            both = mine & _groups(other.transmission.streams.values())
-            if both:
-                where = other.named(port.number)
+            shared = groups & _groups(other.transmission.streams.values())
+            if shared:
+                name = other.named(port.number)
                 raise TRexError(
-                    f"port {port.number}: packet groups {sorted(both)} are those of {where}, which "
-                    "is sending: give the streams others"
+                    f"port {port.number}: {name} is sending and uses packet groups "
+                    f"{sorted(shared)}: use other groups"
                 )
 
     def _start_transmission(
@@ -552,7 +552,7 @@ class StreamCommands(TRexClient):
             receiver.begin_receiving()
         transmission = Transmission(
             profile.streams,
-            port.terms(),
+            port.stream_parameters(),
             multiplier,
             port.interface,
             None if receiver is None else (receiver.number, receiver.interface),
@@ -572,8 +572,8 @@ class StreamCommands(TRexClient):
         number = others[0] if len(others) == 1 else port.number ^ 1
         other = self.links.get(number)
         # In service mode or with a capture, received frames go to the kernel.
-        is_heard = other is not None and (other.is_service or self._captures_rx(number))
-        return None if is_heard else other
+        uses_kernel = other is not None and (other.is_service or self._captures_rx(number))
+        return None if uses_kernel else other
 
     def _has_sender(self, receiver: Port) -> bool:
         """Returns whether traffic to a port is running or has unrecorded results."""
@@ -587,7 +587,7 @@ class StreamCommands(TRexClient):
                 raise TRexError(f"{profile.named(port.number)} is sending; stop it first")
         return profiles
 
-    def _sending(self, ports: Any) -> list[tuple[Port, Transmission]]:
+    def _active_transmissions(self, ports: Any) -> list[tuple[Port, Transmission]]:
         profiles = self._active_profiles() if ports is None else self._profiles(ports)
         found = []
         for port, profile in profiles:
@@ -605,7 +605,7 @@ class StreamCommands(TRexClient):
         numbers = listify(stream_ids) if stream_ids is not None else []
         if not numbers:
             raise TRexArgumentError("stream_ids", stream_ids, "numbers of streams")
-        sending = self._sending(port)
+        sending = self._active_transmissions(port)
         if len(sending) != 1:
             raise TRexArgumentError("port", port, "one port, or one profile of it")
         ((chosen, transmission),) = sending
@@ -624,7 +624,7 @@ class StreamCommands(TRexClient):
                 transmission.is_recorded = True
                 self._count_received(transmission)
                 for warning in _warnings(transmission):
-                    self._note(f"port {port.number}: {warning}", "warning")
+                    self._log_event(f"port {port.number}: {warning}", "warning")
                 if not transmission.is_stopped:
                     self._log_state(port, transmission, "job done")
 
@@ -632,10 +632,10 @@ class StreamCommands(TRexClient):
         """Records the state of a profile in TRex's words, which scripts wait for."""
         profiles = (it for it in port.profiles.values() if it.transmission is transmission)
         for profile in profiles:
-            self._note(f"Profile {port.number}.{profile.name} {what}")
+            self._log_event(f"Profile {port.number}.{profile.name} {what}")
             others = [it for it in port.active if it is not profile]
             if all(it.is_paused for it in others) if what == "has paused" else not others:
-                self._note(f"Port {port.number} {what}")
+                self._log_event(f"Port {port.number} {what}")
 
     def _count_received(self, transmission: Transmission) -> None:
         report, receiver = transmission.report(), self.links.get(transmission.receiver or 0)
@@ -683,7 +683,7 @@ def _warnings(transmission: Transmission) -> Iterable[str]:
         yield f"the rate was {-slowest / 1e4:.1f} % below the target"
 
 
-def _chain(frames: list[bytes], ipg_usec: float) -> Iterable[STLStream]:
+def _linked_streams(frames: list[bytes], ipg_usec: float) -> Iterable[STLStream]:
     """Yields streams of one unchanged frame each, which start each other."""
     for number, frame in enumerate(frames, start=1):
         yield STLStream(

@@ -115,11 +115,11 @@ class TaggedGroupCommands(Session):
         tagged = self._receiving(port, tpgid)
         tags = _range(min_tag, max_tag, len(tagged.table), unknown_tag or untagged)
         validate_type("max_sections", max_sections, int)
-        tagged.settle(tpgid)
-        found, behind = tagged.sections(port, tpgid, tags, max_sections)
+        tagged.collect(tpgid)
+        found, next_tag = tagged.sections(port, tpgid, tags, max_sections)
         for name in _extra(unknown_tag, untagged):
-            found[name] = tagged.arrived(port, tpgid, name)
-        return {str(port): {str(tpgid): found}}, behind if max_tag > min_tag else None
+            found[name] = tagged.received(port, tpgid, name)
+        return {str(port): {str(tpgid): found}}, next_tag if max_tag > min_tag else None
 
     def clear_tpg_stats(
         self,
@@ -143,36 +143,36 @@ class TaggedGroupCommands(Session):
             tags = tag_list
             if any(tag not in range(len(tagged.table)) for tag in tags):
                 raise TRexArgumentError("tag_list", tags, f"0 to {len(tagged.table) - 1}")
-        tagged.settle(tpgid)
+        tagged.collect(tpgid)
         tagged.clear_received(port, tpgid, [*tags, *extra])
 
     def get_tpg_tx_stats(self, port: int, tpgid: int) -> dict[str, Any]:
         """Returns the sent counters of a group at a port."""
         tagged = self._counting(port, tpgid)
-        tagged.settle(tpgid)
+        tagged.collect(tpgid)
         return {str(port): {str(tpgid): tagged.sent(port, tpgid)}}
 
     def clear_tpg_tx_stats(self, port: int, tpgid: int) -> None:
         """Resets the sent counters of a group at a port."""
         tagged = self._counting(port, tpgid)
-        tagged.settle(tpgid)
+        tagged.collect(tpgid)
         tagged.clear_sent(port, tpgid)
 
     def get_tpg_unknown_tags(self, port: int) -> dict[str, list[dict[str, Any]]]:
         """Returns the unknown tags that a port received, each once with its group."""
         tagged = self._receiving(port)
-        tagged.settle()
+        tagged.collect()
         return {str(port): tagged.unknown(port)}
 
     def clear_tpg_unknown_tags(self, port: int) -> None:
         """Clears the unknown tags of a port."""
         tagged = self._receiving(port)
-        tagged.settle()
+        tagged.collect()
         tagged.clear_unknown(port)
 
     def _collect_group_counters(self) -> None:
         if self._tagged is not None:
-            self._tagged.settle()
+            self._tagged.collect()
 
     def _discard_groups(self) -> None:
         self._tagged = None

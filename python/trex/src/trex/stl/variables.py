@@ -13,7 +13,7 @@ from trex.stl.instructions import (
     CTRexVmInsFlowVar,
     CTRexVmInsFlowVarRandLimit,
     CTRexVmInsTupleGen,
-    refuse,
+    build_error,
 )
 from trex.stl.layout import PacketLayout
 
@@ -55,7 +55,7 @@ class Variable(CTRexVmDescBase):
         validate_type("split_to_cores", split_to_cores, bool)
         validate_type("next_var", next_var, (type(None), str))
         if next_var == name:
-            raise refuse(f"variable {name} cannot be its own next_var")
+            raise build_error(f"variable {name} cannot be its own next_var")
         self.name = name
         self.size = size
         self.split_to_cores = split_to_cores
@@ -94,18 +94,20 @@ class STLVmFlowVar(Variable):
         super().__init__(name, size, split_to_cores, next_var)
         valid_fv_ops(op)
         if next_var is not None and op == "random":
-            raise refuse(f"variable {name} is random: it never wraps to make {next_var} advance")
+            raise build_error(
+                f"variable {name} is random: it never wraps to make {next_var} advance"
+            )
         self.op = op
         self.step = convert_val(step)
         if self.step <= 0:
-            raise refuse(f"the step of variable {name} is {self.step}; it has to be above 0")
+            raise build_error(f"the step of variable {name} is {self.step}; it has to be above 0")
         self.init_value: int | None = None
         self.min_value: int | None = None
         self.max_value: int | None = None
         self.value_list: list[int] | None = None
         if value_list is not None:
             if len(value_list) > _VALUE_LIST_LEN_MAX:
-                raise refuse(
+                raise build_error(
                     f"variable {name} lists {len(value_list)} values, "
                     f"more than {_VALUE_LIST_LEN_MAX}"
                 )
@@ -160,7 +162,7 @@ class STLVmFlowVarRepeatableRandom(Variable):
     ) -> None:
         super().__init__(name, size, split_to_cores, next_var)
         if limit <= 0:
-            raise refuse(f"the limit of variable {name} is {limit}; it has to be above 0")
+            raise build_error(f"the limit of variable {name} is {limit}; it has to be above 0")
         self.limit = limit
         self.seed = random.randint(1, 32000) if seed is None else seed
         self.min_value = 0 if min_value is None else convert_val(min_value)
@@ -235,13 +237,13 @@ def convert_val(val: Any) -> int:
         return val
     if isinstance(val, str):
         return ip2int(val)
-    raise refuse(f"{val!r} is neither a number nor an IPv4 address")
+    raise build_error(f"{val!r} is neither a number nor an IPv4 address")
 
 
 def convert_val_list(val: Any) -> list[int]:
     """Converts numbers and IPv4 addresses to integers."""
     if not isinstance(val, list):
-        raise refuse(f"{val!r} is not a list of values")
+        raise build_error(f"{val!r} is not a list of values")
     return [convert_val(value) for value in val]
 
 
@@ -258,32 +260,36 @@ def get_max_by_size(size: int) -> int:
 def valid_fv_size(size: int) -> None:
     """Raises unless `size` is valid for a variable."""
     if size not in CTRexVmInsFlowVar.VALID_SIZES:
-        raise refuse(f"a variable has 1, 2, 4 or 8 bytes, not {size}")
+        raise build_error(f"a variable has 1, 2, 4 or 8 bytes, not {size}")
 
 
 def valid_fv_ops(op: str) -> None:
     """Raises unless `op` is a valid operation."""
     if op not in CTRexVmInsFlowVar.OPERATIONS:
-        raise refuse(f"a variable does one of {', '.join(CTRexVmInsFlowVar.OPERATIONS)}, not {op}")
+        raise build_error(
+            f"a variable does one of {', '.join(CTRexVmInsFlowVar.OPERATIONS)}, not {op}"
+        )
 
 
 def valid_fv_var_sizes(size: int, vars: list[int]) -> None:
     """Raises unless each value fits in `size` bytes."""
     for value in vars:
         if not 0 <= value <= get_max_by_size(size):
-            raise refuse(f"{value} does not fit in a variable of {size} bytes")
+            raise build_error(f"{value} does not fit in a variable of {size} bytes")
 
 
 def valid_fv_min_max(min_value: int, max_value: int) -> None:
     """Raises if the range is empty."""
     if min_value > max_value:
-        raise refuse(f"the highest value, {max_value}, is below the lowest, {min_value}")
+        raise build_error(f"the highest value, {max_value}, is below the lowest, {min_value}")
 
 
 def valid_fv_init(init_value: int, min_value: int, max_value: int) -> None:
     """Raises unless the first value is in the range."""
     if not min_value <= init_value <= max_value:
-        raise refuse(f"the first value, {init_value}, is not within {min_value} to {max_value}")
+        raise build_error(
+            f"the first value, {init_value}, is not within {min_value} to {max_value}"
+        )
 
 
 def valid_fv_cycle(min_value: int, max_value: int, step: int, op: str) -> None:
@@ -294,7 +300,7 @@ def valid_fv_cycle(min_value: int, max_value: int, step: int, op: str) -> None:
     missing = -(max_value - min_value + 1) % step
     room = {"inc": get_max_by_size(8) - max_value, "dec": min_value}.get(op, missing)
     if missing > room:
-        raise refuse(
+        raise build_error(
             f"{min_value} to {max_value} is not a multiple of the step {step}, "
             "and there is no room to extend it"
         )

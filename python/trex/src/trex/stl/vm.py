@@ -7,7 +7,7 @@ from typing import Any
 
 from trex.arguments import validate_type
 from trex.errors import TRexError
-from trex.stl.instructions import CTRexVmInsBase, refuse
+from trex.stl.instructions import CTRexVmInsBase, build_error
 from trex.stl.packet_operations import (
     Offset,
     STLVmFixChecksumHw,
@@ -70,12 +70,12 @@ class STLScVmRaw(CTRexScriptsBase):
         for command in self.commands:
             for name in command.get_var_name():
                 if name in names:
-                    raise refuse(f"variable {name} is defined twice")
+                    raise build_error(f"variable {name} is defined twice")
                 names.add(name)
         for command in self.commands:
             name_read = command.get_var_ref()
             if name_read is not None and name_read not in names:
-                raise refuse(f"variable {name_read} does not exist")
+                raise build_error(f"variable {name_read} does not exist")
 
 
 class STLVM(STLScVmRaw):
@@ -317,9 +317,11 @@ def _chained(variables: dict[str, Variable]) -> list[Variable]:
         if following is None:
             continue
         if following not in variables:
-            raise refuse(f"variable {following} does not exist, {variable.name} has it as next_var")
+            raise build_error(
+                f"variable {following} does not exist, {variable.name} has it as next_var"
+            )
         if following in before:
-            raise refuse(
+            raise build_error(
                 f"{before[following]} and {variable.name} both have {following} as next_var"
             )
         before[following] = variable.name
@@ -332,5 +334,5 @@ def _chained(variables: dict[str, Variable]) -> list[Variable]:
         while ordered[-1].next_var is not None:
             ordered.append(variables[ordered[-1].next_var])
     if len(ordered) != len(variables):
-        raise refuse("next_var of the variables forms a cycle")
+        raise build_error("next_var of the variables forms a cycle")
     return ordered

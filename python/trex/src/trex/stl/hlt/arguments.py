@@ -169,7 +169,7 @@ class Arguments(dict[str, Any]):
         value = self[name]
         return (value.lower() if isinstance(value, str) else value) in _TRUE
 
-    def turn(self) -> None:
+    def reverse_direction(self) -> None:
         """Applies `direction`: exchanges the addresses for the reverse direction."""
         if self.number("direction") == 0:
             return
@@ -188,7 +188,7 @@ class Arguments(dict[str, Any]):
         """
         if self["l2_encap"] != "ethernet_ii_vlan" and self.given.isdisjoint(_TAG_ARGUMENTS):
             return []
-        values = {name: _listed(name, self[name]) for name in _TAG_ARGUMENTS}
+        values = {name: _to_list(name, self[name]) for name in _TAG_ARGUMENTS}
         return [
             {n: v[tag] if tag < len(v) else DEFAULTS[n] for n, v in values.items()}
             for tag in range(max(map(len, values.values())))
@@ -215,7 +215,7 @@ def _mac(name: str, value: Any) -> str:
     return ":".join(text[i : i + 2] for i in range(0, 12, 2))
 
 
-def _listed(name: str, value: Any) -> list[Any]:
+def _to_list(name: str, value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return list(value)
     if value is None or isinstance(value, int):

@@ -31,7 +31,7 @@ _L3_LEN_MIN = 40
 _LENGTH = "pkt_len"
 
 # Three interpretations of IPv4's second byte, by field and shift (RFC 791, 1349, 2474).
-_TOS_READINGS: tuple[dict[str, int], ...] = (
+_TOS_INTERPRETATIONS: tuple[dict[str, int], ...] = (
     {"ip_precedence": 5, "ip_tos_field": 1, "ip_mbz": 0},
     {
         "ip_precedence": 5,
@@ -62,7 +62,7 @@ def packet_builder(arguments: Arguments) -> STLPktBuilder:
 class _Builder:
     def __init__(self, arguments: Arguments) -> None:
         self._args = arguments
-        self._args.turn()
+        self._args.reverse_direction()
         self._sweeps = Sweeps()
         # Whether a field under the IPv4 checksum changes.
         self._ip_changes = False
@@ -326,16 +326,18 @@ class _Builder:
 
 def _tos(args: Arguments) -> int:
     """Returns IPv4's second byte, in the interpretation of the given arguments."""
-    readings = [r for r in _TOS_READINGS if not args.given.isdisjoint(r)]
+    interpretations = [r for r in _TOS_INTERPRETATIONS if not args.given.isdisjoint(r)]
     # The precedence belongs to two interpretations. Alone it selects either.
-    only = [r for r in readings if args.given & r.keys() - {"ip_precedence"}] or readings[:1]
+    only = [
+        r for r in interpretations if args.given & r.keys() - {"ip_precedence"}
+    ] or interpretations[:1]
     if len(only) > 1 or (only and "ip_precedence" in args.given - only[0].keys()):
         raise TRexError(
             "use one of these ways for the type of service: "
-            + "; ".join(", ".join(reading) for reading in _TOS_READINGS)
+            + "; ".join(", ".join(interpretation) for interpretation in _TOS_INTERPRETATIONS)
         )
-    reading = only[0] if only else _TOS_READINGS[-1]
-    tos = sum(args.number(field) << shift for field, shift in reading.items())
+    interpretation = only[0] if only else _TOS_INTERPRETATIONS[-1]
+    tos = sum(args.number(field) << shift for field, shift in interpretation.items())
     if not 0 <= tos <= 0xFF:
         raise TRexError(f"the type of service is {tos}, more than a byte")
     return tos

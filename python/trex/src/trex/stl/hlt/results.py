@@ -47,9 +47,9 @@ def print_brief_stats(res: dict[Any, Any]) -> None:
     """Prints the frames of each port in a result of `traffic_stats`."""
     ports = [port for port in res if isinstance(port, int)]
     print("   " + "".join(f"{f'Port{port}':>15}" for port in ports))
-    for way in ("tx", "rx"):
-        counts = (res[port]["aggregate"][way]["total_pkts"] for port in ports)
-        print(f"{way.upper()}:" + "".join(f"{count:>15}" for count in counts))
+    for direction in ("tx", "rx"):
+        counts = (res[port]["aggregate"][direction]["total_pkts"] for port in ports)
+        print(f"{direction.upper()}:" + "".join(f"{count:>15}" for count in counts))
 
 
 def wait_with_progress(seconds: int) -> None:

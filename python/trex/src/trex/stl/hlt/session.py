@@ -93,7 +93,7 @@ class CTRexHltApi:
 
         `device` and its ports are stored without effect, because there is no server.
         """
-        kwargs = _merged(connect_kwargs, user_kwargs)
+        kwargs = _merge_defaults(connect_kwargs, user_kwargs)
         sockets = {"sync_port": kwargs["trex_rpc_port"], "async_port": kwargs["trex_pub_port"]}
         client = STLClient(
             kwargs["username"],
@@ -119,7 +119,7 @@ class CTRexHltApi:
     @_call
     def cleanup_session(self, **user_kwargs: Any) -> HLT_OK:
         """Stops the traffic of ports, releases them unless `maintain_lock`, and disconnects."""
-        kwargs, client = _merged(cleanup_session_kwargs, user_kwargs), self._client()
+        kwargs, client = _merge_defaults(cleanup_session_kwargs, user_kwargs), self._client()
         if not kwargs["maintain_lock"]:
             named = kwargs["port_list"] or kwargs["port_handle"]
             ports = _ports(None if named == "all" else named, client.get_acquired_ports())
@@ -167,16 +167,16 @@ class CTRexHltApi:
         if stream_id is None:
             raise TRexError(f"stream_id: expected the stream to {mode}")
         for port in ports:
-            for number in _stream_numbers(stream_id, self._of(port)):
-                made = self._made(port, number)
+            for number in _stream_numbers(stream_id, self._port_streams(port)):
+                stream = self._stream_of(port, number)
                 if mode == "modify":
                     self._remove(port, number)
-                    self._create([port], {**made.arguments, **user_kwargs}, number)
+                    self._create([port], {**stream.arguments, **user_kwargs}, number)
                 elif mode == "remove":
                     self._remove(port, number)
                 else:
                     streams = client.links[port].profile(DEFAULT_PROFILE_ID).streams
-                    for handle in made.handles:
+                    for handle in stream.handles:
                         streams[handle].fields["enabled"] = mode == "enable"
         return HLT_OK()
 
@@ -186,7 +186,7 @@ class CTRexHltApi:
 
         `stopped` in the result is whether none of them sends.
         """
-        kwargs, client = _merged(traffic_control_kwargs, user_kwargs), self._client()
+        kwargs, client = _merge_defaults(traffic_control_kwargs, user_kwargs), self._client()
         action = kwargs["action"]
         _check("action", action, _ACTIONS)
         ports = _ports(kwargs["port_handle"], client.get_acquired_ports())
@@ -199,7 +199,7 @@ class CTRexHltApi:
         elif action == "reset":
             client.reset(ports)
             for port in ports:
-                self._of(port).clear()
+                self._port_streams(port).clear()
         return HLT_OK(stopped=not client.is_traffic_active(ports))
 
     @_call
@@ -207,7 +207,7 @@ class CTRexHltApi:
         """Returns the counters of ports, by port: `aggregate`, `stream` (by stream), or both
         (`all`).
         """
-        kwargs, client = _merged(traffic_stats_kwargs, user_kwargs), self._client()
+        kwargs, client = _merge_defaults(traffic_stats_kwargs, user_kwargs), self._client()
         mode = kwargs["mode"]
         _check("mode", mode, _STATS_MODES)
         ports = _ports(kwargs["port_handle"], client.get_acquired_ports())
@@ -215,14 +215,18 @@ class CTRexHltApi:
         found: dict[int, dict[str, Any]] = {port: {} for port in ports}
         for port in ports:
             if mode != "streams":
-                ways = {"tx": "o", "rx": "i"}
+                directions = {"tx": "o", "rx": "i"}
                 found[port]["aggregate"] = {
-                    way: _aggregate(stats[port], way, letter) for way, letter in ways.items()
+                    direction: _aggregate(stats[port], direction, letter)
+                    for direction, letter in directions.items()
                 }
             if mode != "aggregate":
                 speed = client.links[port].speed_bps
                 found[port]["stream"] = {
-                    group: {way: _stream(counted, way, port, speed) for way in ("tx", "rx")}
+                    group: {
+                        direction: _stream(counted, direction, port, speed)
+                        for direction in ("tx", "rx")
+                    }
                     for group, counted in stats["flow_stats"].items()
                     if isinstance(group, int)
                 }
@@ -241,26 +245,30 @@ class CTRexHltApi:
             raise TRexError("not connected; call connect() first")
         return self.trex_client
 
-    def _of(self, port: int) -> dict[int, _HltStream]:
+    def _port_streams(self, port: int) -> dict[int, _HltStream]:
         return self._streams.setdefault(port, {})
 
-    def _made(self, port: int, number: int) -> _HltStream:
-        if number not in self._of(port):
+    def _stream_of(self, port: int, number: int) -> _HltStream:
+        if number not in self._port_streams(port):
             raise TRexError(f"port {port} has no stream {number}: make it with mode='create'")
-        return self._of(port)[number]
+        return self._port_streams(port)[number]
 
     def _create_both(self, ports: list[int], arguments: dict[str, Any]) -> dict[int, int]:
         """Creates a stream and its reverse. Returns their numbers by port."""
-        back = _ports(arguments.get("port_handle2"), [])
-        if len(ports) != 1 or len(back) != 1:
+        reverse = _ports(arguments.get("port_handle2"), [])
+        if len(ports) != 1 or len(reverse) != 1:
             raise TRexError("bidirectional: expected one port_handle and one port_handle2")
-        there = {name: it for name, it in arguments.items() if name != "bidirectional"}
+        forward = {name: it for name, it in arguments.items() if name != "bidirectional"}
         direction = int(arguments.get("direction", DEFAULTS["direction"]))
         return {
-            ports[0]: self._create(ports, _with_suffix(there, "_bi1")),
-            back[0]: self._create(
-                back,
-                {**_with_suffix(there, "_bi2"), "direction": 1 - direction, "port_handle": back},
+            ports[0]: self._create(ports, _with_suffix(forward, "_bi1")),
+            reverse[0]: self._create(
+                reverse,
+                {
+                    **_with_suffix(forward, "_bi2"),
+                    "direction": 1 - direction,
+                    "port_handle": reverse,
+                },
             ),
         }
 
@@ -278,12 +286,12 @@ class CTRexHltApi:
         else:
             streams = listify(STLHltStream(**{**arguments, "pg_id": number}))
         for port in ports:
-            if number in self._of(port):
+            if number in self._port_streams(port):
                 raise TRexError(f"port {port} already has a stream {number}")
             if not arguments.get("flow_stats_id"):
                 self._disable_uncountable(port, streams)
             handles = listify(client.add_streams(streams, port))
-            self._of(port)[number] = _HltStream(dict(arguments), handles)
+            self._port_streams(port)[number] = _HltStream(dict(arguments), handles)
         return number
 
     def _disable_uncountable(self, port: int, streams: Iterable[STLStream]) -> None:
@@ -291,21 +299,21 @@ class CTRexHltApi:
 
         Such a stream overwrites the bytes that would identify its frames.
         """
-        terms = self._client().links[port].terms()
+        parameters = self._client().links[port].stream_parameters()
         for stream in streams:
             try:
-                max_load({1: stream}, terms, Multiplier(1))
+                max_load({1: stream}, parameters, Multiplier(1))
             except TRexError:
                 stream.fields["flow_stats"] = STLFlowStatsInterface.defaults()
 
     def _remove(self, port: int, number: int) -> None:
-        self._client().remove_streams(self._made(port, number).handles, port)
-        del self._of(port)[number]
+        self._client().remove_streams(self._stream_of(port, number).handles, port)
+        del self._port_streams(port)[number]
 
     def _empty(self, ports: list[int]) -> None:
         self._client().remove_all_streams(ports)
         for port in ports:
-            self._of(port).clear()
+            self._port_streams(port).clear()
 
 
 class _HltStream:
@@ -336,7 +344,7 @@ class CStreamsPerPort(dict[int, list[int]]):
             self[port] += listify(numbers)
 
 
-def _merged(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _merge_defaults(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in defaults:
             warnings.warn(f"argument '{name}' is not supported", stacklevel=5)
@@ -387,19 +395,19 @@ def _with_suffix(arguments: dict[str, Any], suffix: str) -> dict[str, Any]:
     return {**arguments, "save_to_yaml": file.replace(".yaml", f"{suffix}.yaml")}
 
 
-def _aggregate(counted: dict[str, float], way: str, letter: str) -> dict[str, float]:
+def _aggregate(counted: dict[str, float], direction: str, letter: str) -> dict[str, float]:
     return {
-        name: counted[form.format(way if "_" in form else letter)]
+        name: counted[form.format(direction if "_" in form else letter)]
         for form, names in _AGGREGATE.items()
         for name in names
     }
 
 
-def _stream(counted: dict[str, Any], way: str, port: int, speed: float) -> dict[str, float]:
+def _stream(counted: dict[str, Any], direction: str, port: int, speed: float) -> dict[str, float]:
     found = {
-        name: counted[form.format(way)].get(port, 0)
+        name: counted[form.format(direction)].get(port, 0)
         for form, names in _STREAM.items()
         for name in names
     }
-    bits_l1 = counted[f"{way}_bps_l1"].get(port, 0)
+    bits_l1 = counted[f"{direction}_bps_l1"].get(port, 0)
     return {**found, "line_rate_percentage": 100 * bits_l1 / speed if speed else 0.0}

@@ -46,7 +46,7 @@ class Sweeps:
         if steps < 0:
             raise TRexError(f"{field}_count is {count}; it has to be at least 1")
         if mode == "random":
-            name = self._free(random_name)
+            name = self._unused_name(random_name)
             self.commands.append(
                 STLVmFlowVar(name, size=size, op="random", max_value=get_max_by_size(size))
             )
@@ -62,7 +62,7 @@ class Sweeps:
         counter = (operation, size, steps, step)
         if counter not in self._counters:
             prefix = counter_prefix or operation
-            name = self._free(f"{prefix}_{size}_{steps}_{step}")
+            name = self._unused_name(f"{prefix}_{size}_{steps}_{step}")
             self._counters[counter] = name
             down = steps * step if operation == "dec" else 0
             self.commands.append(
@@ -77,7 +77,7 @@ class Sweeps:
             )
         return self._counters[counter], start - middle
 
-    def _free(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         """Returns the name, or a similar unused one."""
         free = name
         number = 1
