@@ -98,14 +98,14 @@ class _Anything:
     def __getattr__(self, name: str) -> _Anything:
         return _Anything()
 
-    def __call__(self, *arguments: Any, **named: Any) -> _Anything:
+    def __call__(self, *arguments: Any, **kwargs: Any) -> _Anything:
         return _Anything()
 
 
 def _options(client: type, method: Any) -> dict[str, list[str]]:
     parsers: list[argparse.ArgumentParser] = []
 
-    def parse(parser: argparse.ArgumentParser, *arguments: Any, **named: Any) -> None:
+    def parse(parser: argparse.ArgumentParser, *arguments: Any, **kwargs: Any) -> None:
         parsers.append(parser)
         raise _Parsed
 

@@ -191,7 +191,7 @@ def test_capture_ends_while_frames_arrive(monkeypatch):
     class Busy:
         """A socket that always has a frame."""
 
-        def __init__(self, *arguments, **named):
+        def __init__(self, *arguments, **kwargs):
             pass
 
         def __enter__(self):

@@ -99,7 +99,7 @@ def test_conflicting_profiles_are_rejected(client, monkeypatch):
     client.add_streams(continuous(flow_stats=STLFlowStats(pg_id=5)), "0.a")
     client.add_streams(continuous(flow_stats=STLFlowStats(pg_id=5)), "0.b")
     client.start("0.a")
-    with pytest.raises(STLError, match=r"packet groups \[5\] are those of profile 0\.a"):
+    with pytest.raises(STLError, match=r"profile 0\.a is sending and uses packet groups \[5\]"):
         client.start("0.b")
     with pytest.raises(STLError, match=r"profile 0\.a is sending"):
         client.start("0.a")

@@ -12,8 +12,8 @@ from trex.stl.api import STLClient
 class Kept(Logger):
     """Logger that keeps its messages."""
 
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments, **kwargs):
+        super().__init__(*arguments, **kwargs)
         self.said = []
 
     def _write(self, msg, newline):

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from wirestorm._plan_values import Scalar
-from wirestorm.header import Header, given
+from wirestorm.header import Header, without_none
 from wirestorm.patterns import Pattern
 
 Field = Optional[Union[Scalar, Pattern, bytes, dict[str, Any]]]
@@ -49,7 +49,7 @@ def _function(name: str, description: str, fields: list[str], items: str | None)
     return (
         f"\n\ndef {name}(\n{star}{''.join(arguments)}) -> Header:\n"
         f'    """{description}."""\n'
-        f'    return Header("{name}", given(locals()))\n'
+        f'    return Header("{name}", without_none(locals()))\n'
     )
 
 

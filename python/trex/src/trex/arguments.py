@@ -20,9 +20,9 @@ def validate_type(arg_name: str, arg: object, valid_types: Any) -> None:
 
 def verify_exclusive_arg(args_list: Iterable[object]) -> None:
     """Raises unless exactly one of the arguments is given (is not None)."""
-    given = [arg for arg in args_list if arg is not None]
-    if len(given) != 1:
-        raise TRexError(f"exactly one of these arguments has to be given, not {len(given)}")
+    passed = [arg for arg in args_list if arg is not None]
+    if len(passed) != 1:
+        raise TRexError(f"exactly one of these arguments has to be given, not {len(passed)}")
 
 
 def check_positive(name: str, value: float) -> None:

@@ -68,20 +68,20 @@ def records(path: str) -> list[tuple[bytes, float, int]]:
     with open(path, "rb") as file:
         data = file.read()
     found: list[tuple[bytes, float, int]] = []
-    place = 0
-    while place < len(data):
-        where = f"'{path}', record {len(found) + 1} at byte {place}"
-        if len(data) - place < _HEADER_LENGTH:
-            raise TRexError(f"{where}: {len(data) - place} bytes, expected a header of 16")
-        (time,) = _TIME.unpack_from(data, place)
-        kind, flags, length, _, wire_length = _REST.unpack_from(data, place + _TIME.size)
+    offset = 0
+    while offset < len(data):
+        location = f"'{path}', record {len(found) + 1} at byte {offset}"
+        if len(data) - offset < _HEADER_LENGTH:
+            raise TRexError(f"{location}: {len(data) - offset} bytes, expected a header of 16")
+        (time,) = _TIME.unpack_from(data, offset)
+        kind, flags, length, _, wire_length = _REST.unpack_from(data, offset + _TIME.size)
         if kind != _ETHERNET:
-            raise TRexError(f"{where}: type {kind}, expected {_ETHERNET} (Ethernet)")
-        start = place + _HEADER_LENGTH + _PADDING_LENGTH
-        place += length
-        if place > len(data) or place <= start:
-            raise TRexError(f"{where}: a length of {length} bytes, which the file does not have")
-        end = min(place, start + wire_length)
+            raise TRexError(f"{location}: type {kind}, expected {_ETHERNET} (Ethernet)")
+        start = offset + _HEADER_LENGTH + _PADDING_LENGTH
+        offset += length
+        if offset > len(data) or offset <= start:
+            raise TRexError(f"{location}: a length of {length} bytes, which the file does not have")
+        end = min(offset, start + wire_length)
         # In a truncated frame, the FCS is part of the missing bytes.
         if end == start + wire_length:
             end = max(end - _FCS_LENGTH, start)

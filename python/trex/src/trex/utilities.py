@@ -82,7 +82,7 @@ def is_sub_list(l1: Iterable[Any], l2: Iterable[Any]) -> bool:
 
 def bitfield_to_list(bf: int) -> list[int]:
     """Returns the positions of the set bits, lowest first."""
-    return [place for place in range(bf.bit_length()) if bf >> place & 1]
+    return [position for position in range(bf.bit_length()) if bf >> position & 1]
 
 
 def bitfield_to_str(bf: int) -> str:

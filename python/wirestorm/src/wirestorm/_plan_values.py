@@ -13,14 +13,14 @@ Scalar = Union[int, str, IPv4Address, IPv6Address]
 Time = Union[str, int, float, timedelta]
 
 
-def plain(value: Any) -> Any:
+def plan_value(value: Any) -> Any:
     """Converts a value, and the values in it, to the plain form of plans."""
     if hasattr(value, "to_plan"):
         return value.to_plan()
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plan_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plan_value(item) for item in value]
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     if isinstance(value, (IPv4Address, IPv6Address)):

@@ -12,7 +12,7 @@ _COLUMNS = 80
 
 def lines(result: RunResult) -> Iterator[str]:
     """Yields the lines of a result's table."""
-    yield f"{_ended(result)} {result.times.elapsed_s:.3f} s"
+    yield f"{_outcome(result)} {result.times.elapsed_s:.3f} s"
     if result.flows:
         yield ""
         yield from _flows(result.flows)
@@ -57,17 +57,17 @@ def summary(result: RunResult) -> str:
     established = [_established(port) for port in result.ports if port.connections is not None]
     if established:
         counts.insert(0, _counted(max(established), "connection"))
-    return f"{result.kind} {_ended(result)} {result.times.elapsed_s:.3f} s, {', '.join(counts)}"
+    return f"{result.kind} {_outcome(result)} {result.times.elapsed_s:.3f} s, {', '.join(counts)}"
 
 
-def _ended(result: RunResult) -> str:
+def _outcome(result: RunResult) -> str:
     if result.errors:
         return "failed after"
     return "interrupted after" if result.interrupted else "done in"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
+def _counted(count: int, unit: str) -> str:
+    return f"{count:,} {unit}" + ("" if count == 1 else "s")
 
 
 def _flows(flows: Iterable[FlowReport]) -> Iterator[str]:

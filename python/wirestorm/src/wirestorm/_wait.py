@@ -16,23 +16,25 @@ class _Run(Protocol):
     def stop(self) -> None: ...
 
 
-def wait_for_end(going: _Run, timeout: float | None, tell: Callable[[], object] | None) -> bool:
+def wait_for_end(
+    run: _Run, timeout: float | None, on_progress: Callable[[], object] | None
+) -> bool:
     """Waits for the end of a run. Returns whether Ctrl-C stopped it.
 
     :param timeout: seconds; raises `TimeoutError` after that time
-    :param tell: callback, called about ten times a second
+    :param on_progress: callback, called about ten times a second
     """
-    waited = told = 0.0
+    waited = reported_at = 0.0
     try:
-        while not going.wait(_POLL_S):
+        while not run.wait(_POLL_S):
             waited += _POLL_S
             if timeout is not None and waited >= timeout:
                 raise TimeoutError(f"the run has not ended after {timeout} s")
-            if tell is not None and waited - told >= _PROGRESS_S:
-                told = waited
-                tell()
+            if on_progress is not None and waited - reported_at >= _PROGRESS_S:
+                reported_at = waited
+                on_progress()
     except KeyboardInterrupt:
-        going.stop()
-        going.wait()
+        run.stop()
+        run.wait()
         return True
     return False

@@ -70,11 +70,11 @@ class ActiveEmulation:
     @property
     def progress(self) -> EmulationProgress:
         """Progress of the run, at most 50 ms old."""
-        told = self._native.progress()
-        if told is None:
+        report = self._native.progress()
+        if report is None:
             return EmulationProgress(0.0, {})
-        ports = {name: EmulationCount(**counts) for name, counts in told["ports"].items()}
-        return EmulationProgress(told["elapsed_s"], ports)
+        ports = {name: EmulationCount(**counts) for name, counts in report["ports"].items()}
+        return EmulationProgress(report["elapsed_s"], ports)
 
     def ports(self) -> list[PortReport]:
         """Returns the current reports of all ports, as in a result.
@@ -84,10 +84,10 @@ class ActiveEmulation:
 
         Raises `RunError` if the run has ended. Then `wait` returns the result.
         """
-        told = self._native.reports("all")
-        if told is None:
+        report = self._native.reports("all")
+        if report is None:
             raise RunError("the run has ended; wait() returns its result")
-        return port_reports(json.loads(told))
+        return port_reports(json.loads(report))
 
     def set_load(self, factor: float) -> None:
         """Multiplies the initial loads: rates, numbers of concurrent flows, throughputs.
@@ -148,8 +148,8 @@ class ActiveEmulation:
         :raises Interrupted: after Ctrl-C, which stops the run; has the result so far
         :raises RunError: if the run did not begin, or an error occurred
         """
-        tell = None if progress is None else lambda: progress(self.progress)
-        if wait_for_end(self._native, timeout, tell):
+        on_progress = None if progress is None else lambda: progress(self.progress)
+        if wait_for_end(self._native, timeout, on_progress):
             raise Interrupted(self._result())
         result = self._result()
         if result.errors:

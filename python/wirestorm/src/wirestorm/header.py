@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from wirestorm._plan_values import plain
+from wirestorm._plan_values import plan_value
 
 
 class Header:
@@ -25,7 +25,7 @@ class Header:
 
     def to_plan(self) -> dict[str, Any]:
         """Returns the header in the form of a plan."""
-        return {self.name: plain(self.fields)}
+        return {self.name: plan_value(self.fields)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Header) and self.to_plan() == other.to_plan()
@@ -51,10 +51,10 @@ def payload(
     :param increment_byte: first of bytes that count up
     :param increment_word: first of 16-bit numbers that count up
     """
-    forms = given(locals())
-    if len(forms) > 1:
-        raise TypeError(f"expected a single form of payload, not {', '.join(forms)}")
-    return Header("payload", forms or {"zeros": None})
+    fields = without_none(locals())
+    if len(fields) > 1:
+        raise TypeError(f"expected a single form of payload, not {', '.join(fields)}")
+    return Header("payload", fields or {"zeros": None})
 
 
 def capture(
@@ -72,6 +72,6 @@ def capture(
     return Header("capture", {"file": os.fspath(file), "number": number, **more})
 
 
-def given(arguments: dict[str, Any]) -> dict[str, Any]:
+def without_none(arguments: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from wirestorm._plan_values import Scalar
-from wirestorm.header import Header, given
+from wirestorm.header import Header, without_none
 from wirestorm.patterns import Pattern
 
 Field = Optional[Union[Scalar, Pattern, bytes, dict[str, Any]]]
@@ -60,7 +60,7 @@ def ethernet(
     ether_type: Field = None,
 ) -> Header:
     """Ethernet, IEEE 802.3 section 3.1.1."""
-    return Header("ethernet", given(locals()))
+    return Header("ethernet", without_none(locals()))
 
 
 def vlan(
@@ -72,7 +72,7 @@ def vlan(
     ether_type: Field = None,
 ) -> Header:
     """VLAN tag, IEEE 802.1Q section 9."""
-    return Header("vlan", given(locals()))
+    return Header("vlan", without_none(locals()))
 
 
 def mpls(
@@ -83,7 +83,7 @@ def mpls(
     time_to_live: Field = None,
 ) -> Header:
     """MPLS label, RFC 3032 section 2.1."""
-    return Header("mpls", given(locals()))
+    return Header("mpls", without_none(locals()))
 
 
 def arp(
@@ -99,7 +99,7 @@ def arp(
     target_protocol_addr: Field = None,
 ) -> Header:
     """ARP for IPv4 over Ethernet, RFC 826."""
-    return Header("arp", given(locals()))
+    return Header("arp", without_none(locals()))
 
 
 def ipv4(
@@ -130,7 +130,7 @@ def ipv4(
     options: Items = None,
 ) -> Header:
     """IPv4, RFC 791 section 3.1."""
-    return Header("ipv4", given(locals()))
+    return Header("ipv4", without_none(locals()))
 
 
 def ipv6(
@@ -147,7 +147,7 @@ def ipv6(
     dst: Field = None,
 ) -> Header:
     """IPv6, RFC 8200 section 3."""
-    return Header("ipv6", given(locals()))
+    return Header("ipv6", without_none(locals()))
 
 
 def ipv6_hop_by_hop(
@@ -157,7 +157,7 @@ def ipv6_hop_by_hop(
     options: Items = None,
 ) -> Header:
     """IPv6 hop-by-hop options, RFC 8200 section 4.3."""
-    return Header("ipv6_hop_by_hop", given(locals()))
+    return Header("ipv6_hop_by_hop", without_none(locals()))
 
 
 def ipv6_destination_options(
@@ -167,7 +167,7 @@ def ipv6_destination_options(
     options: Items = None,
 ) -> Header:
     """IPv6 destination options, RFC 8200 section 4.6."""
-    return Header("ipv6_destination_options", given(locals()))
+    return Header("ipv6_destination_options", without_none(locals()))
 
 
 def ipv6_routing(
@@ -182,7 +182,7 @@ def ipv6_routing(
     segments: Items = None,
 ) -> Header:
     """IPv6 routing header, RFC 8754 section 2."""
-    return Header("ipv6_routing", given(locals()))
+    return Header("ipv6_routing", without_none(locals()))
 
 
 def ipv6_fragment(
@@ -195,7 +195,7 @@ def ipv6_fragment(
     identification: Field = None,
 ) -> Header:
     """IPv6 fragment header, RFC 8200 section 4.5."""
-    return Header("ipv6_fragment", given(locals()))
+    return Header("ipv6_fragment", without_none(locals()))
 
 
 def icmp(
@@ -210,7 +210,7 @@ def icmp(
     next_hop_mtu: Field = None,
 ) -> Header:
     """ICMP, RFC 792."""
-    return Header("icmp", given(locals()))
+    return Header("icmp", without_none(locals()))
 
 
 def icmpv6(
@@ -224,7 +224,7 @@ def icmpv6(
     pointer: Field = None,
 ) -> Header:
     """ICMPv6, RFC 4443 section 4."""
-    return Header("icmpv6", given(locals()))
+    return Header("icmpv6", without_none(locals()))
 
 
 def icmpv6_router_solicitation(
@@ -236,7 +236,7 @@ def icmpv6_router_solicitation(
     options: Items = None,
 ) -> Header:
     """Router solicitation, RFC 4861 section 4.1."""
-    return Header("icmpv6_router_solicitation", given(locals()))
+    return Header("icmpv6_router_solicitation", without_none(locals()))
 
 
 def icmpv6_router_advertisement(
@@ -254,7 +254,7 @@ def icmpv6_router_advertisement(
     options: Items = None,
 ) -> Header:
     """Router advertisement, RFC 4861 section 4.2."""
-    return Header("icmpv6_router_advertisement", given(locals()))
+    return Header("icmpv6_router_advertisement", without_none(locals()))
 
 
 def icmpv6_neighbor_solicitation(
@@ -267,7 +267,7 @@ def icmpv6_neighbor_solicitation(
     options: Items = None,
 ) -> Header:
     """Neighbor solicitation, RFC 4861 section 4.3."""
-    return Header("icmpv6_neighbor_solicitation", given(locals()))
+    return Header("icmpv6_neighbor_solicitation", without_none(locals()))
 
 
 def icmpv6_neighbor_advertisement(
@@ -283,7 +283,7 @@ def icmpv6_neighbor_advertisement(
     options: Items = None,
 ) -> Header:
     """Neighbor advertisement, RFC 4861 section 4.4."""
-    return Header("icmpv6_neighbor_advertisement", given(locals()))
+    return Header("icmpv6_neighbor_advertisement", without_none(locals()))
 
 
 def icmpv6_redirect(
@@ -297,7 +297,7 @@ def icmpv6_redirect(
     options: Items = None,
 ) -> Header:
     """Redirect, RFC 4861 section 4.5."""
-    return Header("icmpv6_redirect", given(locals()))
+    return Header("icmpv6_redirect", without_none(locals()))
 
 
 def igmpv1(
@@ -309,7 +309,7 @@ def igmpv1(
     group_address: Field = None,
 ) -> Header:
     """IGMP version 1, RFC 1112 appendix I."""
-    return Header("igmpv1", given(locals()))
+    return Header("igmpv1", without_none(locals()))
 
 
 def igmpv2(
@@ -320,7 +320,7 @@ def igmpv2(
     group_address: Field = None,
 ) -> Header:
     """IGMP version 2, RFC 2236 section 2."""
-    return Header("igmpv2", given(locals()))
+    return Header("igmpv2", without_none(locals()))
 
 
 def igmpv3_query(
@@ -337,7 +337,7 @@ def igmpv3_query(
     sources: Items = None,
 ) -> Header:
     """IGMP version 3 query, RFC 9776 section 4.1."""
-    return Header("igmpv3_query", given(locals()))
+    return Header("igmpv3_query", without_none(locals()))
 
 
 def igmpv3_report(
@@ -350,7 +350,7 @@ def igmpv3_report(
     records: Items = None,
 ) -> Header:
     """IGMP version 3 report, RFC 9776 section 4.2."""
-    return Header("igmpv3_report", given(locals()))
+    return Header("igmpv3_report", without_none(locals()))
 
 
 def udp(
@@ -361,7 +361,7 @@ def udp(
     checksum: Field = None,
 ) -> Header:
     """UDP, RFC 768."""
-    return Header("udp", given(locals()))
+    return Header("udp", without_none(locals()))
 
 
 def tcp(
@@ -388,7 +388,7 @@ def tcp(
     options: Items = None,
 ) -> Header:
     """TCP, RFC 9293 section 3.1."""
-    return Header("tcp", given(locals()))
+    return Header("tcp", without_none(locals()))
 
 
 def sctp(
@@ -400,7 +400,7 @@ def sctp(
     chunks: Items = None,
 ) -> Header:
     """SCTP, RFC 9260 section 3.1."""
-    return Header("sctp", given(locals()))
+    return Header("sctp", without_none(locals()))
 
 
 def sctp_data(
@@ -418,7 +418,7 @@ def sctp_data(
     payload_protocol: Field = None,
 ) -> Header:
     """SCTP user data, RFC 9260 section 3.3.1."""
-    return Header("sctp_data", given(locals()))
+    return Header("sctp_data", without_none(locals()))
 
 
 def gre(
@@ -436,7 +436,7 @@ def gre(
     sequence_number: Field = None,
 ) -> Header:
     """GRE, RFC 2784 section 2 and RFC 2890 section 2."""
-    return Header("gre", given(locals()))
+    return Header("gre", without_none(locals()))
 
 
 def vxlan(
@@ -447,7 +447,7 @@ def vxlan(
     reserved1: Field = None,
 ) -> Header:
     """VXLAN, RFC 7348 section 5."""
-    return Header("vxlan", given(locals()))
+    return Header("vxlan", without_none(locals()))
 
 
 def gtpv1(
@@ -467,7 +467,7 @@ def gtpv1(
     extension_headers: Items = None,
 ) -> Header:
     """GTP-U, 3GPP TS 29.281 section 5.1."""
-    return Header("gtpv1", given(locals()))
+    return Header("gtpv1", without_none(locals()))
 
 
 def pppoe(
@@ -479,7 +479,7 @@ def pppoe(
     length: Field = None,
 ) -> Header:
     """PPPoE session, RFC 2516 section 4."""
-    return Header("pppoe", given(locals()))
+    return Header("pppoe", without_none(locals()))
 
 
 def pppoe_discovery(
@@ -492,7 +492,7 @@ def pppoe_discovery(
     tags: Items = None,
 ) -> Header:
     """PPPoE discovery, RFC 2516 section 5."""
-    return Header("pppoe_discovery", given(locals()))
+    return Header("pppoe_discovery", without_none(locals()))
 
 
 def ppp(
@@ -502,11 +502,11 @@ def ppp(
     protocol_type: Field = None,
 ) -> Header:
     """PPP, RFC 1661 section 2."""
-    return Header("ppp", given(locals()))
+    return Header("ppp", without_none(locals()))
 
 
 def custom(
     bytes: Field = None,
 ) -> Header:
     """Any bytes."""
-    return Header("custom", given(locals()))
+    return Header("custom", without_none(locals()))

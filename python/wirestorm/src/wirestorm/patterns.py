@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wirestorm._plan_values import Scalar, plain
+from wirestorm._plan_values import Scalar, plan_value
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Pattern:
     form: str
     content: Any
     after: str | None = None
-    beside: dict[str, Any] = field(default_factory=dict)
+    modifiers: dict[str, Any] = field(default_factory=dict)
 
     def restart_after(self, count: int) -> Pattern:
         """Restarts the pattern after `count` values, and with it the fields that wait for it."""
-        return replace(self, beside={**self.beside, "restart_after": count})
+        return replace(self, modifiers={**self.modifiers, "restart_after": count})
 
     def masked(
         self, mask: Scalar | None = None, *, shift: int = 0, value: Scalar | None = None
@@ -38,15 +38,15 @@ class Pattern:
         A negative `shift` shifts right. The other bits are those of `value`.
         """
         part = {"mask": mask, "shift": shift, "value": value}
-        given = {name: it for name, it in part.items() if it is not None}
-        return replace(self, beside={**self.beside, **given})
+        changes = {name: it for name, it in part.items() if it is not None}
+        return replace(self, modifiers={**self.modifiers, **changes})
 
     def to_plan(self) -> dict[str, Any]:
         """Returns the pattern in the form of a plan."""
-        written = {self.form: plain(self.content), **plain(self.beside)}
+        document = {self.form: plan_value(self.content), **plan_value(self.modifiers)}
         if self.after is not None:
-            written["after"] = self.after
-        return written
+            document["after"] = self.after
+        return document
 
     def __repr__(self) -> str:
         if isinstance(self.content, dict):
@@ -55,8 +55,8 @@ class Pattern:
             arguments = [repr(value) for value in self.content]
         if self.after is not None:
             arguments.append(f"after={self.after!r}")
-        beside = f" with {self.beside}" if self.beside else ""
-        return f"{self.form}({', '.join(arguments)}){beside}"
+        modifiers = f" with {self.modifiers}" if self.modifiers else ""
+        return f"{self.form}({', '.join(arguments)}){modifiers}"
 
 
 def values(*items: Scalar, after: str | None = None) -> Pattern:
@@ -87,8 +87,8 @@ def random(
     The same `seed` gives the same values. With `count`, the sequence repeats after that number.
     """
     content = {"min": min, "max": max, "seed": seed, "count": count}
-    given = {name: value for name, value in content.items() if value is not None}
-    return Pattern("random", given, after)
+    arguments = {name: value for name, value in content.items() if value is not None}
+    return Pattern("random", arguments, after)
 
 
 def weighted(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from wirestorm import _native
-from wirestorm._plan_values import Time, plain, time_text
+from wirestorm._plan_values import Time, plan_value, time_text
 from wirestorm.errors import PlanError
 from wirestorm.header import Header
 
@@ -40,14 +40,14 @@ class Port:
 
     def to_plan(self) -> dict[str, Any]:
         """Returns the port in the form of a plan."""
-        written = {
+        document = {
             "name": self.name,
             "location": self.location,
             "speed": self.speed,
-            "addresses": plain(self.addresses),
-            "gateway": plain(self.gateway),
+            "addresses": plan_value(self.addresses),
+            "gateway": plan_value(self.gateway),
         }
-        return {name: value for name, value in written.items() if value is not None}
+        return {name: value for name, value in document.items() if value is not None}
 
 
 PortName = Union[str, Port]
@@ -89,25 +89,25 @@ class Flow:
     def to_plan(self) -> dict[str, Any]:
         """Returns the flow in the form of a plan."""
         rx = self.rx
-        written = {
+        document = {
             "name": self.name,
             "tx": _port_name(self.tx),
             "rx": [_port_name(port) for port in rx]
             if rx is not None and not isinstance(rx, (str, Port))
             else rx and _port_name(rx),
-            "packet": plain(list(self.packet)),
-            "size": plain(self.size),
-            "rate": plain(self.rate),
-            "duration": plain(self.duration)
+            "packet": plan_value(list(self.packet)),
+            "size": plan_value(self.size),
+            "rate": plan_value(self.rate),
+            "duration": plan_value(self.duration)
             if isinstance(self.duration, (str, Mapping))
             else self.duration and time_text(self.duration),
-            "inter_departure": plain(self.inter_departure),
+            "inter_departure": plan_value(self.inter_departure),
             "start_delay": None if self.start_delay is None else time_text(self.start_delay),
             "start": self.start,
-            "next": plain(self.next),
+            "next": plan_value(self.next),
             "metrics": {"enable": True} if self.measure else None,
         }
-        return {name: value for name, value in written.items() if value is not None}
+        return {name: value for name, value in document.items() if value is not None}
 
     @classmethod
     def from_scapy(
@@ -186,10 +186,10 @@ class Plan:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], folder: str | os.PathLike[str] = "") -> Plan:
         """Creates a plan from the values of `to_dict`. Raises `PlanError` if they are invalid."""
-        _native.check(json.dumps(plain(document)), folder)
+        _native.check(json.dumps(plan_value(document)), folder)
         return cls(
             [Port(**port) for port in document["ports"]],
-            [_flow_of(flow) for flow in document["flows"]],
+            [_parse_flow(flow) for flow in document["flows"]],
             Path(folder),
         )
 
@@ -213,24 +213,24 @@ def plan_text(plan: AnyPlan) -> tuple[str, Path]:
     if isinstance(plan, Plan):
         return plan.to_json(), plan.folder
     if isinstance(plan, Mapping):
-        return json.dumps(plain(plan)), Path()
+        return json.dumps(plan_value(plan)), Path()
     try:
         return Path(plan).read_text(), Path(plan).parent
     except OSError as error:
         raise PlanError([(os.fspath(plan), error.strerror or str(error))]) from error
 
 
-def _flow_of(written: Mapping[str, Any]) -> Flow:
-    fields = dict(written)
+def _parse_flow(document: Mapping[str, Any]) -> Flow:
+    fields = dict(document)
     metrics = fields.pop("metrics", None)
     packet = [_header_of(item) for item in fields.pop("packet")]
     measure = metrics is not None and metrics.get("enable", True)
     return Flow(packet=packet, measure=measure, **fields)
 
 
-def _header_of(written: Mapping[str, Any]) -> Header | Mapping[str, Any]:
-    ((name, fields),) = written.items()
-    return Header(name, fields) if fields is None or isinstance(fields, dict) else written
+def _header_of(document: Mapping[str, Any]) -> Header | Mapping[str, Any]:
+    ((name, fields),) = document.items()
+    return Header(name, fields) if fields is None or isinstance(fields, dict) else document
 
 
 def _port_name(port: PortName) -> str:

@@ -79,22 +79,22 @@ class ActiveRun:
     @property
     def progress(self) -> Progress:
         """Progress of the run."""
-        told = self._native.progress()
-        if told is None:
+        report = self._native.progress()
+        if report is None:
             return Progress(0.0, 0, 0, 0, {})
-        counts = told.pop("flows").items()
-        flows = {name: FlowCount(*left, *arrived) for name, (left, arrived) in counts}
-        return Progress(flows=flows, **told)
+        counts = report.pop("flows").items()
+        flows = {name: FlowCount(*sent, *received) for name, (sent, received) in counts}
+        return Progress(flows=flows, **report)
 
     def measured(self, flow: str) -> list[MeasuredReport]:
         """Returns the current measurements of a flow at each of its receiving ports.
 
         Raises `RunError` if the run has ended. Then `wait` returns the result.
         """
-        told = self._native.measured(flow)
-        if told is None:
+        report = self._native.measured(flow)
+        if report is None:
             raise RunError("the run has ended; wait() returns its result")
-        return measured_reports(json.loads(told))
+        return measured_reports(json.loads(report))
 
     def stop(self, *flows: str) -> None:
         """Stops the run, or only these flows. Returns at once."""
@@ -135,8 +135,8 @@ class ActiveRun:
         :raises Interrupted: after Ctrl-C, which stops the run; has the result so far
         :raises RunError: if the run did not begin, or an error occurred
         """
-        tell = None if progress is None else lambda: progress(self.progress)
-        if wait_for_end(self._native, timeout, tell):
+        on_progress = None if progress is None else lambda: progress(self.progress)
+        if wait_for_end(self._native, timeout, on_progress):
             raise Interrupted(self._result())
         result = self._result()
         if result.errors:

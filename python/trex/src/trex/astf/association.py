@@ -37,7 +37,7 @@ class ASTFAssociationRule:
                 check_ipv4(context, name, address)
                 self.fields[name] = address
         if l7_map is not None:
-            self.fields["l7_map"] = _l7_map(context, l7_map)
+            self.fields["l7_map"] = _check_l7_map(context, l7_map)
         if assoc_id is not None:
             check_optional(context, "assoc_id", assoc_id, int)
             self.fields["assoc_id"] = assoc_id
@@ -60,8 +60,8 @@ class ASTFAssociation:
     ) -> None:
         """:param rules: one or several rules; port 80 if None"""
         context = type(self).__name__
-        given = ASTFAssociationRule() if rules is None else rules
-        self.rules = check_list(context, "rules", given, ASTFAssociationRule)
+        rules = ASTFAssociationRule() if rules is None else rules
+        self.rules = check_list(context, "rules", rules, ASTFAssociationRule)
 
     @property
     def port(self) -> int:
@@ -77,34 +77,34 @@ class ASTFAssociation:
         return [rule.to_json() for rule in self.rules]
 
 
-def _l7_map(context: str, given: Any) -> dict[str, Any]:
-    if isinstance(given, (list, tuple)):
-        given = {"offset": list(given)}
-    if not isinstance(given, dict):
+def _check_l7_map(context: str, l7_map: Any) -> dict[str, Any]:
+    if isinstance(l7_map, (list, tuple)):
+        l7_map = {"offset": list(l7_map)}
+    if not isinstance(l7_map, dict):
         raise ASTFError(
-            f"argument 'l7_map' of {context} is {given!r}, neither a list of offsets nor a dict"
+            f"argument 'l7_map' of {context} is {l7_map!r}, neither a list of offsets nor a dict"
         )
-    unknown = sorted(set(given) - set(_L7_MAP_KEYS))
-    if unknown or "offset" not in given:
+    unknown = sorted(set(l7_map) - set(_L7_MAP_KEYS))
+    if unknown or "offset" not in l7_map:
         raise ASTFError(
-            f"l7_map of {context} has {', '.join(map(str, given)) or 'nothing'}: 'offset' is "
+            f"l7_map of {context} has {', '.join(map(str, l7_map)) or 'nothing'}: 'offset' is "
             "needed, 'mask' and 'value' are possible"
         )
-    for key, numbers in given.items():
+    for key, numbers in l7_map.items():
         name = f"l7_map[{key!r}]"
         if not isinstance(numbers, (list, tuple)):
             raise ASTFError(f"{name} of {context} is {numbers!r}, not a list of numbers")
         for number in numbers:
             check_range(context, name, number, 0, 255)
-    offsets = given["offset"]
+    offsets = l7_map["offset"]
     if not 1 <= len(offsets) <= _L7_MAP_LEN_MAX or list(offsets) != sorted(set(offsets)):
         raise ASTFError(
             f"l7_map['offset'] of {context} is {offsets}, not 1 to {_L7_MAP_LEN_MAX} offsets that "
             "rise"
         )
-    if "value" in given and len(given["value"]) != len(offsets):
+    if "value" in l7_map and len(l7_map["value"]) != len(offsets):
         raise ASTFError(
-            f"l7_map of {context} has {len(offsets)} offsets and {len(given['value'])} values: "
+            f"l7_map of {context} has {len(offsets)} offsets and {len(l7_map['value'])} values: "
             "each offset needs one"
         )
-    return {key: list(numbers) for key, numbers in given.items()}
+    return {key: list(numbers) for key, numbers in l7_map.items()}

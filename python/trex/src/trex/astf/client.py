@@ -51,8 +51,8 @@ class ASTFClient(
 
     needs_service_mode = False
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self.topo_mngr = ASTFTopologyManager(self)
         self.traffic_stats = TrafficStats(self)
         self.latency_stats = LatencyStats(self)
@@ -476,9 +476,9 @@ def _warnings(result: dict[str, Any]) -> Iterable[str]:
         if dropped:
             yield f"{port['interface']}: {dropped:,} frames were dropped: receive buffer full"
         tunnels = port.get("tunnels") or {}
-        for cause, why in (
+        for cause, reason in (
             ("no_tunnel", "neither sender nor receiver has a tunnel"),
             ("too_long", "they are too long with a tunnel's headers"),
         ):
             if tunnels.get(cause):
-                yield f"{port['interface']}: {tunnels[cause]:,} frames were not sent, for {why}"
+                yield f"{port['interface']}: {tunnels[cause]:,} frames were not sent, for {reason}"

@@ -307,8 +307,8 @@ class Console(PortLines, StreamLines, TaggedLines):
     def update_clients_tunnel(self: Any, line: str) -> None:
         """Sets the tunnels of a range of clients, with ascending TEIDs."""
         parser = LineParser(self.update_clients_tunnel)
-        for name, told in (("--c_start", "first client"), ("--c_end", "last client")):
-            parser.add_argument(name, type=ipv4, required=True, help=told)
+        for name, help_text in (("--c_start", "first client"), ("--c_end", "last client")):
+            parser.add_argument(name, type=ipv4, required=True, help=help_text)
         parser.add_argument(
             "--teid",
             type=int,
@@ -431,7 +431,7 @@ class Console(PortLines, StreamLines, TaggedLines):
             "--pid", help="profile ID for counters of flows; default: the sum of all"
         )
         which = parser.add_mutually_exclusive_group()
-        for flags, what, told in (
+        for flags, what, help_text in (
             (["-a"], "flows", "counters of flows"),
             (["--za", "--az"], "all flows", "counters of flows, including zeros"),
             (["-l"], "show", "latency traffic: delays"),
@@ -439,7 +439,9 @@ class Console(PortLines, StreamLines, TaggedLines):
             (["--lc"], "counters", "latency traffic: packets"),
             *OF_PORTS,
         ):
-            which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
+            which.add_argument(
+                *flags, dest="what", action="store_const", const=what, help=help_text
+            )
         args = parser.parse_line(line)
         if args is None:
             return

@@ -21,8 +21,8 @@ _IPV4_MASK = 0xFFFFFFFF
 class CounterCommands(ProfileCommands):
     """Commands for counters of profiles."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self._sum_rates = Rates()
         self._global_rates = Rates()
 

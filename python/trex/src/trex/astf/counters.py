@@ -252,8 +252,8 @@ def _rates(counts: Counts, rates: Rates | None, key: Any, since: float | None) -
     # A single time for all rates, because they are divided by each other.
     now = time.monotonic()
 
-    def rate(what: str, *names: str) -> float:
-        return rates.rate((key, what), sum(counts[name] for name in names), since, now)
+    def rate(sample: str, *names: str) -> float:
+        return rates.rate((key, sample), sum(counts[name] for name in names), since, now)
 
     sent = ("tcps_sndbyte_ok", "tcps_sndrexmitbyte", "udps_sndbyte")
     acked = rate("acked", "tcps_rcvackbyte", "udps_sndbyte")
@@ -279,7 +279,9 @@ def errors_of(stats: Mapping[str, Mapping[str, float]]) -> tuple[bool, dict[str,
     if missing:
         raise TRexError(f"stats have no {missing[0]!r}: expected what get_traffic_stats() returned")
     found = {
-        section: {name: told for name, told in ERRORS.items() if stats[section].get(name, 0)}
+        section: {
+            name: description for name, description in ERRORS.items() if stats[section].get(name, 0)
+        }
         for section in SECTIONS
     }
     return any(found.values()), found

@@ -71,9 +71,9 @@ class Document:
     def _program(self, side: str, program: ASTFProgram) -> int:
         commands = []
         for position, command in enumerate(program.commands):
-            place = _CommandPosition(position, program, self.groups, self.buffers)
+            at = _CommandPosition(position, program, self.groups, self.buffers)
             try:
-                commands.append(command.at(place))
+                commands.append(command.at(at))
             except ASTFError as error:
                 raise ASTFError(
                     f"program of the {side}, command {position} ({command.name}): {error}"

@@ -25,8 +25,8 @@ class ASTFErrorMissingParam(ASTFError):
     """A missing argument."""
 
     def __init__(self, func: str, name1: str, name2: str | None = None) -> None:
-        wanted = f"'{name1}'" if name2 is None else f"'{name1}' or '{name2}'"
-        super().__init__(f"{func} needs {wanted}, which is not given")
+        names = f"'{name1}'" if name2 is None else f"'{name1}' or '{name2}'"
+        super().__init__(f"{func} needs {names}, which is not given")
 
 
 class ASTFErrorWrongType(ASTFError):

@@ -20,8 +20,8 @@ def ignored(macs: Any, ips: Any, is_text: bool) -> dict[str, list[int]]:
     }
 
 
-def _numbers(name: str, given: Any, read: Any) -> list[int]:
-    entries = list(given or [])
+def _numbers(name: str, value: Any, read: Any) -> list[int]:
+    entries = list(value or [])
     if len(entries) > _COUNT_MAX:
         raise TRexArgumentError(name, f"{len(entries)} addresses", f"{_COUNT_MAX} at most")
     found = []

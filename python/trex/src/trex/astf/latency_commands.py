@@ -18,8 +18,8 @@ _IPV4_MASK = 0xFFFFFFFF
 class LatencyCommands(Session):
     """Commands for latency traffic."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self._latency: LatencyTraffic | None = None
 
     def start_latency(
@@ -89,10 +89,10 @@ class LatencyCommands(Session):
                 )
                 for address, offset in zip(addresses, offsets)
             )
-            told = (own, other) if number % 2 == 0 else (other, own)
+            pair = (own, other) if number % 2 == 0 else (other, own)
             macs = (port.source, port.destination or "ff:ff:ff:ff:ff:ff")
             interface, sends = port.interface, number in sending
-            ends.append(LatencyPort(number, interface, macs, port.vlan, told, sends))
+            ends.append(LatencyPort(number, interface, macs, port.vlan, pair, sends))
         for end in ends:
             self.links[end.number].begin_latency(end)
         self._latency = LatencyTraffic(ends, rate, is_over)

@@ -34,8 +34,8 @@ class ProfileCommands(Session):
     #: TRex's numbers for the state of ports, by the state of the profiles.
     port_states = (0, 5, 6, 7, 2, 8, 0)
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
         #: Errors of failed runs: of the last run, and of each profile's last run.
         self.last_error = ""
@@ -60,9 +60,9 @@ class ProfileCommands(Session):
         elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
             validate_type("profile", profile, str)
             line = isinstance(tunables, (list, tuple))
-            named = {"tunables": list(tunables)} if line else check_tunables(tunables, _OR_LINE)
+            kwargs = {"tunables": list(tunables)} if line else check_tunables(tunables, _OR_LINE)
             try:
-                profile = ASTFProfile.load(profile, **named)
+                profile = ASTFProfile.load(profile, **kwargs)
             except Exception as error:
                 raise TRexError(f"cannot load profile: {error}") from error
         if profile is None:

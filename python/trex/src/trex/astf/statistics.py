@@ -27,8 +27,8 @@ class TrafficStats:
     ) -> dict[str, dict[str, float]]:
         """Returns `get_traffic_stats`, or `get_dynamic_traffic_stats`."""
         client = self._client
-        told = client.get_dynamic_traffic_stats if is_dynamic else client.get_traffic_stats
-        found: dict[str, dict[str, float]] = told(skip_zero, pid_input, is_sum)
+        query = client.get_dynamic_traffic_stats if is_dynamic else client.get_traffic_stats
+        found: dict[str, dict[str, float]] = query(skip_zero, pid_input, is_sum)
         return found
 
     def clear_stats(self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False) -> None:
@@ -108,20 +108,22 @@ class LatencyStats:
 
     def to_table_main(self) -> str:
         """Returns the delays as text."""
-        return self._table(lambda told: {k: v for k, v in told["hist"].items() if k != "histogram"})
+        return self._table(
+            lambda query: {k: v for k, v in query["hist"].items() if k != "histogram"}
+        )
 
     def histogram_to_table(self) -> str:
         """Returns the histograms of delays as text."""
         return self._table(
-            lambda told: {str(it["key"]): it["val"] for it in told["hist"]["histogram"]}
+            lambda query: {str(it["key"]): it["val"] for it in query["hist"]["histogram"]}
         )
 
     def counters_to_table(self) -> str:
         """Returns the packet counters as text."""
-        return self._table(lambda told: told["stats"])
+        return self._table(lambda query: query["stats"])
 
     def _table(self, shown: Any) -> str:
         ports = self.get_stats()
         if not ports:
             return "no latency traffic was sent"
-        return "\n".join(values(f"port {number}", shown(told)) for number, told in ports.items())
+        return "\n".join(values(f"port {number}", shown(query)) for number, query in ports.items())

@@ -56,7 +56,7 @@ class TopoVIF:
     def get_data(self, to_server: bool) -> dict[str, Any]:
         """Returns the fields, with the port in one (`port_id`) or two fields."""
         fields = {name: getattr(self, name) for name in ("src_mac", "src_ipv4", "src_ipv6", "vlan")}
-        return {**fields, **_place(self, to_server)}
+        return {**fields, **_port_fields(self, to_server)}
 
     def to_code(self) -> str:
         """Returns the Python code of the object."""
@@ -96,7 +96,7 @@ class TopoGW:
         fields = {name: getattr(self, name) for name in ("src_start", "src_end", "dst")}
         if to_server:
             fields["dst_mac"] = self.dst_mac
-        return {**fields, **_place(self, to_server)}
+        return {**fields, **_port_fields(self, to_server)}
 
     def to_code(self) -> str:
         """Returns the Python code of the object."""
@@ -226,7 +226,7 @@ def _numbers(port_id: Any) -> tuple[int, int]:
     return int(port), number
 
 
-def _place(it: TopoVIF | TopoGW, to_server: bool) -> dict[str, Any]:
+def _port_fields(it: TopoVIF | TopoGW, to_server: bool) -> dict[str, Any]:
     if to_server:
         return {"trex_port": it.trex_port, "sub_if": it.sub_if}
     return {"port_id": it.port_id}
@@ -236,7 +236,7 @@ def _with_port_id(fields: dict[str, Any]) -> dict[str, Any]:
     if "trex_port" not in fields:
         return fields
     rest = {name: value for name, value in fields.items() if name not in ("trex_port", "sub_if")}
-    place = str(fields["trex_port"])
+    port_id = str(fields["trex_port"])
     if fields.get("sub_if"):
-        place += f".{fields['sub_if']}"
-    return {"port_id": place, **rest}
+        port_id += f".{fields['sub_if']}"
+    return {"port_id": port_id, **rest}

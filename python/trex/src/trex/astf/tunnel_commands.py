@@ -62,8 +62,8 @@ class Tunnel:
 class TunnelCommands(ProfileCommands):
     """Commands for tunnels."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self.tunnels_topo = TunnelsTopo(self)
         self._has_tunnels = self._is_loopback = False
         # Tunnels of single clients, by address as an integer.
@@ -171,9 +171,9 @@ class TunnelCommands(ProfileCommands):
         """Returns whether `get_dynamic_traffic_stats` reports errors, and the errors by section."""
         found = {
             side: {
-                name: told
-                for name, (_, told) in _COUNTERS.items()
-                if told and stats.get(side, {}).get(name, 0)
+                name: description
+                for name, (_, description) in _COUNTERS.items()
+                if description and stats.get(side, {}).get(name, 0)
             }
             for side in SECTIONS
         }
@@ -224,8 +224,8 @@ class TunnelCommands(ProfileCommands):
         lasts = list(accumulate((last for _, last in ranges), max))
 
         def has_tunnel(number: int) -> bool:
-            behind = bisect_right(firsts, number)
-            return number in self._records or (behind > 0 and number <= lasts[behind - 1])
+            following = bisect_right(firsts, number)
+            return number in self._records or (following > 0 and number <= lasts[following - 1])
 
         return has_tunnel
 

@@ -14,8 +14,8 @@ from trex.errors import TRexArgumentError, TRexError
 class CaptureCommands(Session):
     """Captures by ID."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self._captures: dict[int, Capture] = {}
 
     def start_capture(
@@ -105,9 +105,9 @@ class CaptureCommands(Session):
         for number in tx_ports:
             invisible = [it for it in self.links[number].active if not it.is_visible]
             if invisible:
-                what = invisible[0].named(number)
+                name = invisible[0].display_name(number)
                 raise TRexError(
-                    f"{what} sends past the kernel's taps; stop it and start it after the capture"
+                    f"{name} sends past the kernel's taps; stop it and start it after the capture"
                 )
 
     def _captures_tx(self, port: int) -> bool:

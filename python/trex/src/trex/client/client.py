@@ -460,17 +460,17 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         version = f"wirestorm {native().__version__}"
         return {"version": version, "mode": self.get_mode(), "built_by": ""}
 
-    def _set_rx_mode(self, number: int, what: str, on: bool) -> None:
-        """Switches promiscuous or multicast (`what`) mode of a port."""
+    def _set_rx_mode(self, number: int, mode: str, on: bool) -> None:
+        """Switches promiscuous or multicast (`mode`) mode of a port."""
         sockets = self.links[number].mode_sockets
-        if on and what not in sockets:
-            sockets[what] = port = PacketSocket(self.links[number].interface)
-            if what == "promiscuous":
+        if on and mode not in sockets:
+            sockets[mode] = port = PacketSocket(self.links[number].interface)
+            if mode == "promiscuous":
                 port.enable_promiscuous()
             else:
                 port.enable_all_multicast()
-        elif not on and what in sockets:
-            sockets.pop(what).close()
+        elif not on and mode in sockets:
+            sockets.pop(mode).close()
 
     def _profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
         """Returns the profiles of ports (`0`), single profiles (`"0.name"`), or all of a port

@@ -96,32 +96,32 @@ def _read(path: str, document: Any, speed: str | None) -> Configuration:
             )
         more = details[number] if number < len(details) else {}
         source, destination = _mac(more.get("src_mac")), _mac(more.get("dest_mac"))
-        place = f"{path}: port_info[{number}]"
+        context = f"{path}: port_info[{number}]"
         ports[number] = PortConfiguration(
-            str(name), source, destination, *_host(place, more), vlan=_vlan(place, more)
+            str(name), source, destination, *_host(context, more), vlan=_vlan(context, more)
         )
     return Configuration(ports, speed)
 
 
-def _host(place: str, port: dict[str, Any]) -> tuple[str | None, str | None]:
+def _host(context: str, port: dict[str, Any]) -> tuple[str | None, str | None]:
     """Returns the addresses of a port that is an IPv4 host and of its gateway: both or none."""
     found = {key: port.get(key) for key in ("ip", "default_gw")}
     for key, address in found.items():
         if address is not None and not is_valid_ipv4(address):
-            raise TRexError(f"{place}.{key} is {address!r}, expected an address of IPv4")
+            raise TRexError(f"{context}.{key} is {address!r}, expected an address of IPv4")
     address, gateway = found.values()
     if (address is None) != (gateway is None):
-        raise TRexError(f"{place}: ip and default_gw go together")
+        raise TRexError(f"{context}: ip and default_gw go together")
     return address, gateway
 
 
-def _vlan(place: str, port: dict[str, Any]) -> tuple[int, ...]:
+def _vlan(context: str, port: dict[str, Any]) -> tuple[int, ...]:
     try:
         return VLAN(port.get("vlan")).get_tags()
     except TypeError:
-        raise TRexError(f"{place}.vlan is {port['vlan']!r}, expected 1 to 4095") from None
+        raise TRexError(f"{context}.vlan is {port['vlan']!r}, expected 1 to 4095") from None
     except TRexError as error:
-        raise TRexError(f"{place}: {error}") from None
+        raise TRexError(f"{context}: {error}") from None
 
 
 def _is_pci(name: str) -> bool:

@@ -40,8 +40,8 @@ def encoded(counted_ns: Iterable[tuple[float, int]]) -> str:
     for nanoseconds, count in counted_ns:
         microseconds = max(int(nanoseconds) // 1000, 0)
         if microseconds <= HIGHEST_US:
-            place = _bucket(microseconds)
-            counts[place] = counts.get(place, 0) + count
+            index = _bucket(microseconds)
+            counts[index] = counts.get(index, 0) + count
     data = b"".join(_runs(counts))
     header = (_ENCODING, len(data), 0, SIGNIFICANT_DIGITS, LOWEST_US, HIGHEST_US, 1.0)
     compressed = zlib.compress(_HEADER.pack(*header) + data)
@@ -59,12 +59,12 @@ def _runs(counts: dict[int, int]) -> Iterable[bytes]:
 
     As in TRex, the encoding has at least the count of 0.
     """
-    behind = 0
-    for place in sorted(counts):
-        if place > behind:
-            yield _zig_zag(behind - place)
-        yield _zig_zag(counts[place])
-        behind = place + 1
+    next_index = 0
+    for index in sorted(counts):
+        if index > next_index:
+            yield _zig_zag(next_index - index)
+        yield _zig_zag(counts[index])
+        next_index = index + 1
     if not counts:
         yield _zig_zag(-1)
 

@@ -139,7 +139,7 @@ class Hosts:
             answers = [host.native.answer(untagged) for host in targets]
             for prefix in routers.prefixes(untagged):
                 new = [host for host in targets if host.learn(prefix)]
-                answers += [frame for host in new for frame in host.native.announcements()]
+                answers += [it for host in new for it in host.native.announcements()]
             return [
                 self._count_sent(_insert_tags(tags, answer))
                 for answer in answers

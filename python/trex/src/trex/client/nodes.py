@@ -139,8 +139,8 @@ class Nodes:
         if node is None:
             raise TRexError(f"there is no node {mac} on port {self._port}")
         if shared is not None and shared != (node.shared_ns is not None):
-            where = "is in no" if shared else "is in a"
-            raise TRexError(f"node {mac} {where} shared namespace")
+            location = "is in no" if shared else "is in a"
+            raise TRexError(f"node {mac} {location} shared namespace")
         return node
 
     def _update_host(self, node: Node) -> None:

@@ -118,8 +118,8 @@ class PacketSocket:
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
         except OSError as error:
-            what = f"the kernel rejected a filter of {count} instructions"
-            raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
+            message = f"the kernel rejected a filter of {count} instructions"
+            raise TRexError(f"{self._interface}: {message}: {error.strerror or error}") from error
 
     def enable_timestamps(self) -> None:
         """Enables receive timestamps; see `received_with_time`."""
@@ -130,8 +130,8 @@ class PacketSocket:
         try:
             self._socket.send(frame)
         except OSError as error:
-            what = f"a frame of {len(frame)} bytes was not sent"
-            raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
+            message = f"a frame of {len(frame)} bytes was not sent"
+            raise TRexError(f"{self._interface}: {message}: {error.strerror or error}") from error
 
     def receive(self, predicate: Callable[[bytes], bool], timeout_s: float) -> bytes | None:
         """Returns the first frame that matches `predicate`; None after the timeout."""

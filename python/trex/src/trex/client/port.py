@@ -61,7 +61,7 @@ class Profile:
         self.streams: dict[int, STLStream] = {}
         self.transmission: Transmission | None = None
 
-    def named(self, port: int) -> str:
+    def display_name(self, port: int) -> str:
         """Returns the name for messages."""
         return f"port {port}" if self.name == DEFAULT_PROFILE_ID else f"profile {port}.{self.name}"
 
@@ -335,8 +335,8 @@ class Port:
         counts += [run.sent(self.number) for run in self.stateful.values()]
         counts += [] if self.latency is None else [self.latency.sent()]
         for sent in counts:
-            for place, value in enumerate(sent):
-                sums[place] += value
+            for index, value in enumerate(sent):
+                sums[index] += value
         return sums[0], sums[1], sums[2]
 
     def begin_receiving(self) -> None:

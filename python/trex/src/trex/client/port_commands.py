@@ -41,9 +41,9 @@ _ATTRIBUTES = {
 def _server_message(name: str) -> Callable[..., NoReturn]:
     """Returns a method for messages of TRex's server, which raises `TRexError`."""
 
-    def method(self: PortCommands, *arguments: Any, **named: Any) -> NoReturn:
-        what = f"{name}() takes messages of TRex's server"
-        raise TRexError(f"port {self.port_id}: {what}: {_NO_SERVER}")
+    def method(self: PortCommands, *arguments: Any, **kwargs: Any) -> NoReturn:
+        message = f"{name}() takes messages of TRex's server"
+        raise TRexError(f"port {self.port_id}: {message}: {_NO_SERVER}")
 
     method.__name__ = name
     method.__doc__ = "Raises `TRexError`: there is no server."
@@ -554,12 +554,10 @@ class PortCommands:
         link, profile = self._link, self.get_profile()
         if profile is None:
             return
-        wanted = max_load(
-            link.streams, link.stream_parameters(), Multiplier.parse(_multiplier(mult))
-        )
-        call_engine = (*wanted, 100 * wanted[2] / link.speed_bps)
+        load = max_load(link.streams, link.stream_parameters(), Multiplier.parse(_multiplier(mult)))
+        requested = (*load, 100 * load[2] / link.speed_bps)
         rows = [
-            (name, rate, other) for (name, rate), other in zip(profile["rate"].items(), call_engine)
+            (name, base, rate) for (name, base), rate in zip(profile["rate"].items(), requested)
         ]
         print(table(f"Port {self.port_id}", ("rate", "base", "requested"), rows, ""))
 
@@ -604,13 +602,13 @@ class PortCommands:
 
     def set_attr(self, **kwargs: Any) -> RC:
         """Sets attributes: `promiscuous` and `multicast`. Others return an error."""
-        wanted = {name: value for name, value in kwargs.items() if value is not None}
-        unknown = [name for name in wanted if name not in _ATTRIBUTES]
+        attributes = {name: value for name, value in kwargs.items() if value is not None}
+        unknown = [name for name in attributes if name not in _ATTRIBUTES]
         if unknown:
             known = ", ".join(_ATTRIBUTES)
             return RC_ERR(f"port {self.port_id} has no attribute {unknown[0]} to set, but {known}")
-        named = {_ATTRIBUTES[name]: value for name, value in wanted.items()}
-        return self._run_command(lambda: self._client.set_port_attr(self.port_id, **named))
+        attributes_set = {_ATTRIBUTES[name]: value for name, value in attributes.items()}
+        return self._run_command(lambda: self._client.set_port_attr(self.port_id, **attributes_set))
 
     # Forwarded frames and nodes.
 

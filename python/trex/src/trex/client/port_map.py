@@ -50,8 +50,8 @@ def _receiving_port(port: Port, ports: list[Port], send_pkts: int) -> int | None
         "duration": {"fixed_packets": send_pkts},
         "metrics": {"enable": True},
     }
-    named = [{"name": str(it.number), "location": it.interface} for it in [port, *others]]
-    plan = json.dumps({"ports": named, "flows": [flow]})
+    port_documents = [{"name": str(it.number), "location": it.interface} for it in [port, *others]]
+    plan = json.dumps({"ports": port_documents, "flows": [flow]})
     run = call_engine(native().Run, plan, "", {}, send_options())
     while not run.wait(0.05):
         time.sleep(0)

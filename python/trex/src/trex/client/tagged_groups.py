@@ -133,8 +133,8 @@ class TaggedGroups:
     def received(self, port: int, group: int, tag: int | str) -> dict[str, int]:
         """Returns the received counters of a group at a port by tag."""
         counts = self._received.get((port, group), {}).get(tag, _ZERO)
-        named = dict(zip(_COUNTERS, counts))
-        return {name: named[name] for name in _UNKNOWN_COUNTERS} if tag == UNKNOWN else named
+        counters = dict(zip(_COUNTERS, counts))
+        return {name: counters[name] for name in _UNKNOWN_COUNTERS} if tag == UNKNOWN else counters
 
     def sections(
         self, port: int, group: int, tags: tuple[int, int], limit: int

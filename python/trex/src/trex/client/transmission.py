@@ -55,7 +55,7 @@ class StreamParameters:
 
 def send_options(**options: Any) -> dict[str, Any]:
     """Returns the send options for the engine."""
-    options = {
+    defaults = {
         "duration": None,
         "backend": "auto",
         "workers": 1,
@@ -68,7 +68,7 @@ def send_options(**options: Any) -> dict[str, Any]:
         "is_visible": False,
         "per_vlan": False,
     }
-    return {**options, **options}
+    return {**defaults, **options}
 
 
 def max_load(
@@ -218,16 +218,16 @@ class Transmission:
         report = self.report()
         if report is not None:
             unsent = _unsent(report)
-            named = {
+            totals = {
                 it["name"]: _final_counts(it, unsent.get(it["name"], 0)) for it in report["flows"]
             }
         else:
             progress = (self._run.progress() or {}).get("flows", {})
-            named = {name: _live_counts(*counts) for name, counts in progress.items()}
+            totals = {name: _live_counts(*counts) for name, counts in progress.items()}
         return {
-            number: named[_name(number, stream)]
+            number: totals[_name(number, stream)]
             for number, stream in self.streams.items()
-            if _name(number, stream) in named
+            if _name(number, stream) in totals
         }
 
     def measured(self, number: int) -> dict[str, Any] | None:

@@ -291,14 +291,14 @@ class PortLines:
         clear-counters, remove-all.
         """
         parser = LineParser(self.ns_line)
-        named = ("add", "remove", "show-node")
+        names = ("add", "remove", "show-node")
         of_port = ("show-nodes", "show-counters", "clear-counters")
-        made = parser.commands(*named, *of_port, "remove-all")
-        for sub in made[:-1]:
+        subparsers = parser.commands(*names, *of_port, "remove-all")
+        for sub in subparsers[:-1]:
             sub.add_port()
-        for sub in made[: len(named)]:
+        for sub in subparsers[: len(names)]:
             sub.add_argument("--mac", type=mac, required=True, help="its Ethernet address")
-        add = made[0]
+        add = subparsers[0]
         add.add_vlan()
         add.add_argument("--tpid", nargs="*", choices=_TYPES_OF_TAGS, help="TPIDs of the VLAN tags")
         add.add_argument("--src", type=ipv4, required=True, help="its address")

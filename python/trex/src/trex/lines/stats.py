@@ -42,46 +42,46 @@ def stats(client: Any, parser: LineParser, line: str) -> None:
     )
     ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
     which = parser.add_mutually_exclusive_group()
-    for flags, what, text in (*OF_PORTS, *_OF_DELAYS):
-        which.add_argument(*flags, dest="what", action="store_const", const=what, help=text)
+    for flags, section, text in (*OF_PORTS, *_OF_DELAYS):
+        which.add_argument(*flags, dest="what", action="store_const", const=section, help=text)
     args = parser.parse_line(line)
     if args is not None:
         print_ports(client, args.what, ports_of(client, args))
 
 
-def print_ports(client: Any, what: str | None, ports: list[int] | None) -> None:
-    """Prints one kind of counters; without `what`, those of all ports together and of each port."""
+def print_ports(client: Any, section: str | None, ports: list[int] | None) -> None:
+    """Prints one section of counters; without `section`, those of all ports and of each port."""
     stats = client.get_stats(ports)
     chosen = [number for number in stats if isinstance(number, int)]
-    if what in (None, "global"):
+    if section in (None, "global"):
         print(values("all ports", stats["global"]))
-    if what in (None, "ports"):
+    if section in (None, "ports"):
         for number in chosen:
             print(values(f"port {number}", stats[number]))
-    if what == "status":
+    if section == "status":
         for info in client.get_port_info(chosen):
             print(values(f"port {info['index']}", info))
-    if what in ("groups", "delays", "histogram"):
-        _print_groups(client.get_pgid_stats(), what)
-    if what == "memory":
+    if section in ("groups", "delays", "histogram"):
+        _print_groups(client.get_pgid_stats(), section)
+    if section == "memory":
         print("there are no pools of packet memory")
-    if what == "cpu":
+    if section == "cpu":
         for one in client.get_util_stats()["cpu"]:
             print(f"port {one['ports'][0]}: {one['history'][0]} %")
-    if what in ("kernel", "all kernel"):
+    if section in ("kernel", "all kernel"):
         for number in chosen:
             counted = client.get_xstats(number)
-            kept = {k: v for k, v in counted.items() if v or what == "all kernel"}
+            kept = {k: v for k, v in counted.items() if v or section == "all kernel"}
             print(values(f"port {number}", kept))
 
 
-def _print_groups(stats: dict[str, Any], what: str) -> None:
+def _print_groups(stats: dict[str, Any], section: str) -> None:
     groups = {k: v for k, v in stats["flow_stats"].items() if isinstance(k, int)}
     delays = {k: v for k, v in stats["latency"].items() if isinstance(k, int)}
-    if what == "groups":
+    if section == "groups":
         rows = [(str(k), *(v[name]["total"] for name in _GROUP)) for k, v in groups.items()]
         print(table("packet groups", ("PG ID", *_GROUP), rows, "no packet groups"))
-    elif what == "delays":
+    elif section == "delays":
         rows = [
             (
                 str(k),
@@ -91,6 +91,6 @@ def _print_groups(stats: dict[str, Any], what: str) -> None:
             for k, v in delays.items()
         ]
         print(table("delays, us", ("PG ID", *_DELAYS, *_LOST), rows, "no delays are measured"))
-    for group, text in delays.items() if what == "histogram" else ():
+    for group, text in delays.items() if section == "histogram" else ():
         histogram = {str(k): v for k, v in sorted(text["latency"]["histogram"].items())}
         print(values(f"packet group {group}", histogram))

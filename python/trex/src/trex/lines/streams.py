@@ -159,26 +159,26 @@ def start(client: Any, parser: LineParser, line: str) -> None:
     args = parser.parse_line(line)
     if args is None:
         return
-    named = args.ports or [str(number) for number in client.get_acquired_ports()]
-    named = list(dict.fromkeys(named))
-    loaded = {one: _load(args.file, one, args.tunables) for one in named}
+    profiles = args.ports or [str(number) for number in client.get_acquired_ports()]
+    profiles = list(dict.fromkeys(profiles))
+    loaded = {one: _load(args.file, one, args.tunables) for one in profiles}
     if any(word in args.tunables for word in HELP):
         # The profile has only printed its help.
         return
-    client.validate_profile_input(named)
+    client.validate_profile_input(profiles)
     if args.force:
-        client.stop_stl(named)
-    client.remove_all_streams(named)
+        client.stop_stl(profiles)
+    client.remove_all_streams(profiles)
     for one, streams in loaded.items():
         client.add_streams(streams, one)
     if args.dry:
-        for one in named:
+        for one in profiles:
             print(_streams_table(f"port {one}:", client, [one], set()))
         print("dry run: no traffic was started")
         return
     mask = args.core_mask or client.CORE_MASK_SPLIT
     is_timed = (args.force, args.duration, args.total, mask, args.sync)
-    client.start_stl(named, args.mult, *is_timed)
+    client.start_stl(profiles, args.mult, *is_timed)
 
 
 def stop(client: Any, parser: LineParser, line: str) -> None:
@@ -219,21 +219,21 @@ def update(client: Any, parser: LineParser, line: str) -> None:
 
 def _load(file: str, port: str, words: list[str]) -> Any:
     number = int(port.partition(".")[0])
-    named = {"direction": number % 2, "port_id": number, **tunables(words)}
-    profile = STLProfile.load(file, **named)
+    arguments = {"direction": number % 2, "port_id": number, **tunables(words)}
+    profile = STLProfile.load(file, **arguments)
     return [] if profile is None else profile.get_streams()
 
 
-def _single_profile(what: str, profiles: list[str]) -> str:
+def _single_profile(prog: str, profiles: list[str]) -> str:
     if len(profiles) != 1:
-        named = ", ".join(profiles) or "none"
-        raise TRexError(f"{what}: -i selects streams of a single port, found: {named}")
+        names = ", ".join(profiles) or "none"
+        raise TRexError(f"{prog}: -i selects streams of a single port, found: {names}")
     return profiles[0]
 
 
-def _require_profiles(what: str, profiles: list[str]) -> list[str]:
+def _require_profiles(prog: str, profiles: list[str]) -> list[str]:
     if not profiles:
-        raise TRexError(f"{what}: no port is transmitting, or none of these is paused")
+        raise TRexError(f"{prog}: no port is transmitting, or none of these is paused")
     return profiles
 
 

@@ -19,9 +19,11 @@ def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]], emp
     return "\n".join([title, *(line.rstrip() for line in shown)])
 
 
-def values(title: str, named: Mapping[str, Any]) -> str:
+def values(title: str, counters: Mapping[str, Any]) -> str:
     """Formats values, one a line with its name."""
-    return "\n".join([title, *(f"  {name:<24} {number(value)}" for name, value in named.items())])
+    return "\n".join(
+        [title, *(f"  {name:<24} {number(value)}" for name, value in counters.items())]
+    )
 
 
 def sides(sections: Mapping[str, Mapping[str, float]]) -> str:

@@ -8,7 +8,7 @@ from trex.errors import TRexError
 
 
 class _AccessPointService:
-    def __init__(self, *arguments: Any, **named: Any) -> NoReturn:
+    def __init__(self, *arguments: Any, **kwargs: Any) -> NoReturn:
         raise TRexError(
             f"{type(self).__name__}: access points (CAPWAP, DTLS) are not supported; "
             "the supported services are ARP, neighbour discovery, ping and DHCP"

@@ -89,8 +89,8 @@ class ServiceARP(Service):
             request = ARP(psrc=self.src_ip, pdst=self.dst_ip, hwsrc=self.src_mac)
             packet = Ether(src=self.src_mac, dst=_ALL) / request
             pipe.async_tx_pkt(self.vlan.embed(packet, self.fmt))
-        arrived = yield pipe.async_wait_for_pkt(time_sec=self.timeout_sec)
-        answer = Ether(arrived[0]["pkt"]) if arrived else None
+        frames = yield pipe.async_wait_for_pkt(time_sec=self.timeout_sec)
+        answer = Ether(frames[0]["pkt"]) if frames else None
         self.record = ARPRecord(self.src_ip, self.dst_ip, answer)
         self.log(f"ARP: {self.record}")
 

@@ -130,16 +130,16 @@ class ServiceDHCP(Service):
             address, server = offer[BOOTP].yiaddr, _options(offer).get("server_id", "0.0.0.0")
             self.log(f"DHCP: {self.mac}: {server} offers {address}")
             self.state = "REQUESTING"
-            asked = [("requested_addr", address), ("server_id", server)]
-            yield pipe.async_tx_pkt(self._message("request", *asked))
+            options = [("requested_addr", address), ("server_id", server)]
+            yield pipe.async_tx_pkt(self._message("request", *options))
             answer = yield from self._answer(pipe, _ACK, _NAK)
             if answer is not None and _options(answer)["message-type"] == _ACK:
                 self.log(f"DHCP: {self.mac}: has {answer[BOOTP].yiaddr}")
                 self.state = "BOUND"
                 self.record = Lease(self.mac, answer)
                 return
-            said = "does not answer" if answer is None else "refuses"
-            self.log(f"DHCP: {self.mac}: {server} {said}", Service.ERROR)
+            failure = "does not answer" if answer is None else "refuses"
+            self.log(f"DHCP: {self.mac}: {server} {failure}", Service.ERROR)
         self.state = "INIT"
 
     def _release(self, pipe: ServicePipe, lease: Lease) -> Generator[Event, Any, None]:

@@ -144,9 +144,9 @@ class ServiceICMP(Service):
         self.vlan.embed(packet)
         packet /= Raw(b"x" * max(0, self.pkt_size - len(packet)))
         sent = yield pipe.async_tx_pkt(packet)
-        arrived = yield pipe.async_wait_for_pkt(time_sec=self.timeout_sec)
-        if arrived:
-            self.record = PingRecord(Ether(arrived[0]["pkt"]), sent["ts"], arrived[0]["ts"])
+        frames = yield pipe.async_wait_for_pkt(time_sec=self.timeout_sec)
+        if frames:
+            self.record = PingRecord(Ether(frames[0]["pkt"]), sent["ts"], frames[0]["ts"])
         else:
             self.record = PingRecord()
         self.log(f"ICMP: {self.src_ip}: {self.record}")

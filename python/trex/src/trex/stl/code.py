@@ -209,8 +209,10 @@ def _address_variables(instructions: list[dict[str, Any]], layout: PacketLayout 
     for instruction in instructions:
         if "pkt_offset" not in instruction or "name" not in instruction:
             continue
-        place = layout.field_at(instruction["pkt_offset"]) if layout else None
-        is_address = place is not None and place.layer == "IP" and place.field in ("src", "dst")
+        position = layout.field_at(instruction["pkt_offset"]) if layout else None
+        is_address = (
+            position is not None and position.layer == "IP" and position.field in ("src", "dst")
+        )
         if is_address and not instruction["add_value"]:
             written.add(instruction["name"])
         else:
@@ -248,20 +250,20 @@ def _tuple(i: dict[str, Any], layout: PacketLayout | None) -> Line:
 
 
 def _write(i: dict[str, Any], layout: PacketLayout | None) -> Line:
-    return "write", _place(i, layout)
+    return "write", _position_arguments(i, layout)
 
 
 def _write_mask(i: dict[str, Any], layout: PacketLayout | None) -> Line:
     bits = {k: i[k] for k in ("pkt_cast_size", "mask", "shift")}
-    return "write_mask", {**_place(i, layout), **bits}
+    return "write_mask", {**_position_arguments(i, layout), **bits}
 
 
-def _place(i: dict[str, Any], layout: PacketLayout | None) -> dict[str, Any]:
+def _position_arguments(i: dict[str, Any], layout: PacketLayout | None) -> dict[str, Any]:
     offset = i["pkt_offset"]
-    place = layout.field_at(offset) if layout else None
+    position = layout.field_at(offset) if layout else None
     return {
         "fv_name": i["name"],
-        "pkt_offset": offset if place is None else field_name(place),
+        "pkt_offset": offset if position is None else field_name(position),
         "add_val": i["add_value"],
         "byte_order": "big" if i["is_big_endian"] else "little",
     }

@@ -28,11 +28,11 @@ class STLTXMode:
         bps_L2: float | None = None,
         percentage: float | None = None,
     ) -> None:
-        given = [pps, bps_L1, bps_L2, percentage]
-        if given == [None] * len(given):
-            given[0] = pps = 1.0
-        verify_exclusive_arg(given)
-        rate, value = next((n, v) for n, v in zip(RATES, given) if v is not None)
+        rates = [pps, bps_L1, bps_L2, percentage]
+        if rates == [None] * len(rates):
+            rates[0] = pps = 1.0
+        verify_exclusive_arg(rates)
+        rate, value = next((n, v) for n, v in zip(RATES, rates) if v is not None)
         validate_type(rate, value, (int, float))
         check_positive(rate, value)
         if percentage is not None and percentage > 100:

@@ -507,8 +507,8 @@ class StreamCommands(TRexClient):
         if force:
             return
         if profile.is_active:
-            what = profile.named(port.number)
-            raise TRexError(f"{what} is sending; stop it or pass force=True")
+            active = profile.display_name(port.number)
+            raise TRexError(f"{active} is sending; stop it or pass force=True")
         if port.is_service:
             raise TRexError(f"{name} is in service mode; leave it or pass force=True")
         if not port.read_properties()["has_carrier"]:
@@ -533,7 +533,7 @@ class StreamCommands(TRexClient):
                 continue
             shared = groups & _groups(other.transmission.streams.values())
             if shared:
-                name = other.named(port.number)
+                name = other.display_name(port.number)
                 raise TRexError(
                     f"port {port.number}: {name} is sending and uses packet groups "
                     f"{sorted(shared)}: use other groups"
@@ -584,7 +584,7 @@ class StreamCommands(TRexClient):
         profiles = self._profiles(ports)
         for port, profile in profiles:
             if profile.is_active:
-                raise TRexError(f"{profile.named(port.number)} is sending; stop it first")
+                raise TRexError(f"{profile.display_name(port.number)} is sending; stop it first")
         return profiles
 
     def _active_transmissions(self, ports: Any) -> list[tuple[Port, Transmission]]:
@@ -592,7 +592,7 @@ class StreamCommands(TRexClient):
         found = []
         for port, profile in profiles:
             if not profile.is_active or profile.transmission is None:
-                raise TRexError(f"{profile.named(port.number)} is not sending")
+                raise TRexError(f"{profile.display_name(port.number)} is not sending")
             found.append((port, profile.transmission))
         if not found:
             raise TRexError("no port is sending")
@@ -628,14 +628,14 @@ class StreamCommands(TRexClient):
                 if not transmission.is_stopped:
                     self._log_state(port, transmission, "job done")
 
-    def _log_state(self, port: Port, transmission: Transmission, what: str) -> None:
+    def _log_state(self, port: Port, transmission: Transmission, name: str) -> None:
         """Records the state of a profile in TRex's words, which scripts wait for."""
         profiles = (it for it in port.profiles.values() if it.transmission is transmission)
         for profile in profiles:
-            self._log_event(f"Profile {port.number}.{profile.name} {what}")
+            self._log_event(f"Profile {port.number}.{profile.name} {name}")
             others = [it for it in port.active if it is not profile]
-            if all(it.is_paused for it in others) if what == "has paused" else not others:
-                self._log_event(f"Port {port.number} {what}")
+            if all(it.is_paused for it in others) if name == "has paused" else not others:
+                self._log_event(f"Port {port.number} {name}")
 
     def _count_received(self, transmission: Transmission) -> None:
         report, receiver = transmission.report(), self.links.get(transmission.receiver or 0)
@@ -658,8 +658,8 @@ def _check_pausable(port: Port, transmission: Transmission) -> None:
     streams = transmission.streams.values()
     is_continuous = all(it.get_mode() == str(STLTXCont()) for it in streams)
     if transmission.has_duration or not is_continuous:
-        what = "continuous streams without a duration can be paused"
-        raise TRexError(f"port {port.number}: only {what}, and all of a profile have to be")
+        name = "continuous streams without a duration can be paused"
+        raise TRexError(f"port {port.number}: only {name}, and all of a profile have to be")
 
 
 def _groups(streams: Iterable[STLStream]) -> set[int]:

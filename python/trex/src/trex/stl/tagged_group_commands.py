@@ -15,8 +15,8 @@ _NOT_ENABLED = "tagged packet groups are not enabled; call enable_tpg() first"
 class TaggedGroupCommands(Session):
     """Counters of streams with `STLTaggedPktGroup` by the VLAN tags of received frames."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self._tagged: TaggedGroups | None = None
 
     def enable_tpg(self, num_tpgids: int, tags: Any, rx_ports: Any = None) -> None:

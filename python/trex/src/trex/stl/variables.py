@@ -201,13 +201,13 @@ class STLVmTupleGen(CTRexVmDescBase):
         flags: int = 0,
     ) -> None:
         validate_type("name", name, str)
-        for what, number in (
+        for argument, number in (
             ("port_min", port_min),
             ("port_max", port_max),
             ("limit_flows", limit_flows),
             ("flags", flags),
         ):
-            validate_type(what, number, int)
+            validate_type(argument, number, int)
         self.name = name
         self.ip_min = convert_val(ip_min)
         self.ip_max = convert_val(ip_max)

@@ -12,6 +12,6 @@ def nottest(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def assert_raises(*arguments: Any, **named: Any) -> Any:
+def assert_raises(*arguments: Any, **kwargs: Any) -> Any:
     """Same as in `unittest`."""
-    return unittest.TestCase().assertRaises(*arguments, **named)
+    return unittest.TestCase().assertRaises(*arguments, **kwargs)

@@ -141,12 +141,12 @@ _TAG_ARGUMENTS = tuple(name for name in DEFAULTS if name.startswith("vlan_"))
 
 
 class Arguments(dict[str, Any]):
-    """All arguments of one stream. `given` has the names that the user passed."""
+    """All arguments of one stream. `names_set` has the names that the user passed."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, arguments: dict[str, Any]) -> None:
         super().__init__(DEFAULTS)
-        self.given = frozenset(given)
-        for name, value in given.items():
+        self.names_set = frozenset(arguments)
+        for name, value in arguments.items():
             if name in DEFAULTS or name in _OPTIONAL:
                 self[name] = value
             else:
@@ -186,7 +186,7 @@ class Arguments(dict[str, Any]):
 
         The longest argument determines the number of tags. Shorter ones use their defaults.
         """
-        if self["l2_encap"] != "ethernet_ii_vlan" and self.given.isdisjoint(_TAG_ARGUMENTS):
+        if self["l2_encap"] != "ethernet_ii_vlan" and self.names_set.isdisjoint(_TAG_ARGUMENTS):
             return []
         values = {name: _to_list(name, self[name]) for name in _TAG_ARGUMENTS}
         return [

@@ -243,14 +243,14 @@ class _Builder:
         if mode == "auto":
             return 0
         if mode == "fixed":
-            if "l3_length" in args.given and "frame_size" not in args.given:
+            if "l3_length" in args.names_set and "frame_size" not in args.names_set:
                 return args.number("l3_length") + len(ethernet) - headers_len
             return args.frame_len("frame_size") - headers_len
         if mode not in _LENGTH_MODES:
             raise TRexError(
                 f"length_mode is auto, fixed, imix, {', '.join(_LENGTH_MODES)}, not {mode}"
             )
-        if args.given.isdisjoint(("frame_size_min", "frame_size_max")):
+        if args.names_set.isdisjoint(("frame_size_min", "frame_size_max")):
             l3_shortest, l3_longest = args.number("l3_length_min"), args.number("l3_length_max")
             if min(l3_shortest, l3_longest) < _L3_LEN_MIN:
                 raise TRexError(f"l3_length_min and l3_length_max are at least {_L3_LEN_MIN}")
@@ -326,12 +326,12 @@ class _Builder:
 
 def _tos(args: Arguments) -> int:
     """Returns IPv4's second byte, in the interpretation of the given arguments."""
-    interpretations = [r for r in _TOS_INTERPRETATIONS if not args.given.isdisjoint(r)]
+    interpretations = [r for r in _TOS_INTERPRETATIONS if not args.names_set.isdisjoint(r)]
     # The precedence belongs to two interpretations. Alone it selects either.
     only = [
-        r for r in interpretations if args.given & r.keys() - {"ip_precedence"}
+        r for r in interpretations if args.names_set & r.keys() - {"ip_precedence"}
     ] or interpretations[:1]
-    if len(only) > 1 or (only and "ip_precedence" in args.given - only[0].keys()):
+    if len(only) > 1 or (only and "ip_precedence" in args.names_set - only[0].keys()):
         raise TRexError(
             "use one of these ways for the type of service: "
             + "; ".join(", ".join(interpretation) for interpretation in _TOS_INTERPRETATIONS)

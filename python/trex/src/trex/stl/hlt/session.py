@@ -62,9 +62,9 @@ def _call(method: Callable[..., HLT_OK]) -> Callable[..., HLT_OK | HLT_ERR]:
     """Wraps a method so that its errors become results."""
 
     @functools.wraps(method)
-    def wrapped(self: CTRexHltApi, *arguments: Any, **named: Any) -> HLT_OK | HLT_ERR:
+    def wrapped(self: CTRexHltApi, *arguments: Any, **kwargs: Any) -> HLT_OK | HLT_ERR:
         try:
-            return method(self, *arguments, **named)
+            return method(self, *arguments, **kwargs)
         except (TRexError, TypeError, ValueError, OSError) as error:
             return HLT_ERR(f"{method.__name__}: {error}")
 
@@ -344,11 +344,11 @@ class CStreamsPerPort(dict[int, list[int]]):
             self[port] += listify(numbers)
 
 
-def _merge_defaults(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    for name in given:
+def _merge_defaults(defaults: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    for name in arguments:
         if name not in defaults:
             warnings.warn(f"argument '{name}' is not supported", stacklevel=5)
-    return {**defaults, **{name: it for name, it in given.items() if name in defaults}}
+    return {**defaults, **{name: it for name, it in arguments.items() if name in defaults}}
 
 
 def _check(name: str, value: Any, known: Iterable[str]) -> None:

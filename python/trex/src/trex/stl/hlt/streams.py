@@ -46,10 +46,10 @@ def STLHltStream(**user_kwargs: Any) -> STLStream | list[STLStream]:
 
 def _rate(arguments: Arguments) -> str:
     """Returns the argument with the rate."""
-    given = [name for name in _RATES if name in arguments.given]
-    if len(given) > 1:
-        raise TRexError(f"{', '.join(given)} exclude each other")
-    rate = given[0] if given else "rate_percent"
+    rate_names = [name for name in _RATES if name in arguments.names_set]
+    if len(rate_names) > 1:
+        raise TRexError(f"{', '.join(rate_names)} exclude each other")
+    rate = rate_names[0] if rate_names else "rate_percent"
     if rate == "rate_percent" and float(arguments[rate]) > 100:
         raise TRexError(f"rate_percent is {arguments[rate]}, more than 100")
     return rate
