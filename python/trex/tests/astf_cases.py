@@ -29,9 +29,9 @@ def _result(case: dict[str, Any]) -> Any:
         if "profile" in case:
             profile = ASTFProfile.load(case["profile"], tunables=case["tunables"])
         elif "capture" in case:
-            profile = _of_capture(case["capture"], case["arguments"])
+            profile = _capture_result(case["capture"], case["arguments"])
         else:
-            profile = _of_programs(case["client"], case["server"], case["stream"])
+            profile = _program_result(case["client"], case["server"], case["stream"])
         # Serialises and parses it, as both clients do.
         return json.loads(json.dumps(profile.to_json()))
     except Exception:
@@ -47,7 +47,7 @@ def _addresses() -> Any:
     )
 
 
-def _of_capture(file: str, arguments: dict[str, Any]) -> Any:
+def _capture_result(file: str, arguments: dict[str, Any]) -> Any:
     from trex.astf.api import ASTFCapInfo, ASTFCmdDelay, ASTFCmdDelayRnd, ASTFProfile
 
     arguments = dict(arguments)
@@ -58,7 +58,7 @@ def _of_capture(file: str, arguments: dict[str, Any]) -> Any:
     return ASTFProfile(default_ip_gen=_addresses(), cap_list=[capture])
 
 
-def _of_programs(client: list[Any], server: list[Any], stream: bool) -> Any:
+def _program_result(client: list[Any], server: list[Any], stream: bool) -> Any:
     from trex.astf.api import (
         ASTFProfile,
         ASTFProgram,
@@ -88,12 +88,16 @@ def program_cases(count: int) -> list[dict[str, Any]]:
     for _ in range(count):
         stream = draw.random() < 0.6
         cases.append(
-            {"client": _calls(draw, stream), "server": _calls(draw, stream), "stream": stream}
+            {
+                "client": _random_calls(draw, stream),
+                "server": _random_calls(draw, stream),
+                "stream": stream,
+            }
         )
     return cases
 
 
-def _calls(draw: random.Random, stream: bool) -> list[Any]:
+def _random_calls(draw: random.Random, stream: bool) -> list[Any]:
     calls: list[Any] = [["set_var", {"var_id": "n", "val": 3}], ["set_tick_var", {"var_id": "t"}]]
     if draw.random() < 0.9:
         calls.append(["set_var", {"var_id": "m", "val": 0}])
@@ -101,12 +105,12 @@ def _calls(draw: random.Random, stream: bool) -> list[Any]:
     for number in range(length):
         if number == 0 or draw.random() < 0.3:
             calls.append(["set_label", {"label": f"l{number}"}])
-        calls.append(_call(draw, stream))
+        calls.append(_random_call(draw, stream))
     calls.append(["set_label", {"label": "end"}])
     return calls
 
 
-def _call(draw: random.Random, stream: bool) -> Any:
+def _random_call(draw: random.Random, stream: bool) -> Any:
     var = draw.choice(["n", "n", "n", "m"])
     label = draw.choice(["end"] * 20 + ["l0"] * 20 + ["l1"])
     size = draw.choice([0, 0, 3, 500])

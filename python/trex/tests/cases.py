@@ -48,14 +48,14 @@ def hlt_cases(count: int) -> list[dict[str, Any]]:
 def _hlt(draw: random.Random) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
 
-    def maybe(name: str, *values: Any, chance: float = 0.3) -> None:
+    def add_sometimes(name: str, *values: Any, chance: float = 0.3) -> None:
         if draw.random() < chance:
             arguments[name] = draw.choice(values)
 
     # No varying length without an IP header: TRex's client fails on it.
     arguments["l3_protocol"] = draw.choice(["ipv4", "ipv4", "ipv6"])
-    maybe("l4_protocol", "tcp", "udp", chance=0.8)
-    maybe("direction", 0, 1)
+    add_sometimes("l4_protocol", "tcp", "udp", chance=0.8)
+    add_sometimes("direction", 0, 1)
     for field, starts, steps in (
         ("mac_src", ("00:11:22:33:44:55", "{00 11 22 33 44 66}"), (1, 3, "00:00:00:00:00:04")),
         ("mac_dst", ("0011.2233.4455", "00-11-22-33-44-77"), (1, 3, "00:00:00:00:00:04")),
@@ -68,33 +68,35 @@ def _hlt(draw: random.Random) -> dict[str, Any]:
         ("udp_src_port", (1, 9000), (1, 3)),
         ("udp_dst_port", (53,), (1, 3)),
     ):
-        maybe(f"{field}_addr" if field.startswith("ip") else field, *starts, chance=0.5)
-        maybe(f"{field}_mode", "fixed", "increment", "decrement", "random", chance=0.5)
-        maybe(f"{field}_count", 1, 2, 50, "7", chance=0.6)
-        maybe(f"{field}_step", *steps)
-    maybe("vlan_id", 5, "7 8", [1, 2, 3], "{9 10}")
-    maybe("vlan_user_priority", 2, "3 4")
-    maybe("vlan_protocol_tag_id", "0x88a8", "88a8 8100")
-    maybe("vlan_id_mode", "increment", "increment fixed", chance=0.2)
-    maybe("vlan_id_count", 4, "3 5")
-    maybe(draw.choice(["tcp_fin_flag", "tcp_syn_flag", "tcp_ack_flag"]), 1)
-    maybe(draw.choice(["ip_precedence", "ip_dscp", "ip_delay", "ip_tos_field"]), 1, 5)
-    maybe("ip_ttl", 3)
-    maybe("ip_checksum", 77, chance=0.1)
-    maybe("ipv6_next_header", 17, chance=0.1)
-    maybe("length_mode", "fixed", "auto", "increment", "decrement", "random", "imix", chance=0.5)
-    maybe("frame_size", 100, 1518)
-    maybe("l3_length", 100, 300)
+        add_sometimes(f"{field}_addr" if field.startswith("ip") else field, *starts, chance=0.5)
+        add_sometimes(f"{field}_mode", "fixed", "increment", "decrement", "random", chance=0.5)
+        add_sometimes(f"{field}_count", 1, 2, 50, "7", chance=0.6)
+        add_sometimes(f"{field}_step", *steps)
+    add_sometimes("vlan_id", 5, "7 8", [1, 2, 3], "{9 10}")
+    add_sometimes("vlan_user_priority", 2, "3 4")
+    add_sometimes("vlan_protocol_tag_id", "0x88a8", "88a8 8100")
+    add_sometimes("vlan_id_mode", "increment", "increment fixed", chance=0.2)
+    add_sometimes("vlan_id_count", 4, "3 5")
+    add_sometimes(draw.choice(["tcp_fin_flag", "tcp_syn_flag", "tcp_ack_flag"]), 1)
+    add_sometimes(draw.choice(["ip_precedence", "ip_dscp", "ip_delay", "ip_tos_field"]), 1, 5)
+    add_sometimes("ip_ttl", 3)
+    add_sometimes("ip_checksum", 77, chance=0.1)
+    add_sometimes("ipv6_next_header", 17, chance=0.1)
+    add_sometimes(
+        "length_mode", "fixed", "auto", "increment", "decrement", "random", "imix", chance=0.5
+    )
+    add_sometimes("frame_size", 100, 1518)
+    add_sometimes("l3_length", 100, 300)
     if draw.random() < 0.3:
         arguments.update(frame_size_min=110, frame_size_max=400)
-    maybe("frame_size_step", 5)
-    maybe("l3_imix4_ratio", 2)
-    maybe(draw.choice(["rate_pps", "rate_bps", "rate_percent"]), 7, 80.5, chance=0.6)
-    maybe("transmit_mode", "single_burst", "multi_burst")
-    maybe("pkts_per_burst", 10)
-    maybe("flow_stats_id", 7)
-    maybe("consistent_random", True, "yes")
-    maybe("ignore_macs", True, chance=0.1)
+    add_sometimes("frame_size_step", 5)
+    add_sometimes("l3_imix4_ratio", 2)
+    add_sometimes(draw.choice(["rate_pps", "rate_bps", "rate_percent"]), 7, 80.5, chance=0.6)
+    add_sometimes("transmit_mode", "single_burst", "multi_burst")
+    add_sometimes("pkts_per_burst", 10)
+    add_sometimes("flow_stats_id", 7)
+    add_sometimes("consistent_random", True, "yes")
+    add_sometimes("ignore_macs", True, chance=0.1)
     return arguments
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 #: File of names for each TRex class.
-KEPT = {
+NAME_FILES = {
     ("trex.stl.trex_stl_client", "STLClient"): Path(__file__).with_name("stl_names.txt"),
     ("trex.astf.trex_astf_client", "ASTFClient"): Path(__file__).with_name("astf_names.txt"),
     ("trex.stl.trex_stl_port", "STLPort"): Path(__file__).with_name("stl_port_names.txt"),
@@ -27,7 +27,7 @@ KEPT = {
 }
 
 
-def told(client: type) -> list[str]:
+def class_names(client: type) -> list[str]:
     """Returns all names, sorted: `method NAME PARAMETER=DEFAULT ...`, `attribute NAME`, `line NAME
     COMMAND OPTION ...`.
 
@@ -92,14 +92,14 @@ class _Parsed(BaseException):
     """Raised instead of parsing a line."""
 
 
-class _Anything:
+class _Stub:
     """Stand-in for the parts of a client that a line uses before it is parsed."""
 
-    def __getattr__(self, name: str) -> _Anything:
-        return _Anything()
+    def __getattr__(self, name: str) -> _Stub:
+        return _Stub()
 
-    def __call__(self, *arguments: Any, **kwargs: Any) -> _Anything:
-        return _Anything()
+    def __call__(self, *arguments: Any, **kwargs: Any) -> _Stub:
+        return _Stub()
 
 
 def _options(client: type, method: Any) -> dict[str, list[str]]:
@@ -111,7 +111,7 @@ def _options(client: type, method: Any) -> dict[str, list[str]]:
 
     fake: Any = object.__new__(client)
     known = {"ports": {}, "is_dynamic": True, "astf_profile_state": {"_": 0}}
-    for name, value in {**dict.fromkeys(("conn", "ctx", "psv"), _Anything()), **known}.items():
+    for name, value in {**dict.fromkeys(("conn", "ctx", "psv"), _Stub()), **known}.items():
         # Properties cannot be set, and need no value.
         with contextlib.suppress(AttributeError):
             setattr(fake, name, value)
@@ -141,7 +141,7 @@ def _options_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
 def main() -> None:
     """Prints the names of the requested classes."""
     asked = json.load(sys.stdin)
-    found = [told(getattr(importlib.import_module(module), name)) for module, name in asked]
+    found = [class_names(getattr(importlib.import_module(module), name)) for module, name in asked]
     json.dump(found, sys.stdout)
 
 

@@ -84,7 +84,7 @@ class Peer:
         command = self.command(*arguments)
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
-    def give(self, *addresses: str) -> None:
+    def add_addresses(self, *addresses: str) -> None:
         """Adds addresses. The first IPv6 address enables IPv6."""
         for address in addresses:
             is_ipv6 = ":" in address

@@ -8,7 +8,7 @@ from trex.stl.api import STLClient, STLError, generate_ipv6
 
 
 def test_neighbour_discovery_resolves_the_next_hop(client, peer):
-    peer.give("2001:db8::2/64")
+    peer.add_addresses("2001:db8::2/64")
     client.set_l3_mode(0, "2001:db8::1", "2001:db8::2")
     assert client.links[0].destination == peer.mac
     assert client.get_resolved_ports() == client.get_resolvable_ports() == [0]
@@ -24,7 +24,7 @@ def test_neighbour_discovery_resolves_the_next_hop(client, peer):
 
 
 def test_ping_over_ipv6(client, peer):
-    peer.give("2001:db8::2/64")
+    peer.add_addresses("2001:db8::2/64")
     client.conf_ipv6(0, True, "2001:db8::1")
     first, second = client.ping_ip(0, "2001:db8::2", pkt_size=100, count=2, interval_sec=0)
     for reply in (first, second):
@@ -40,7 +40,7 @@ def test_ping_over_ipv6(client, peer):
 
 
 def test_ping_reports_an_unreachable_host(client, peer):
-    peer.give("10.9.9.2/24", "2001:db8::2/64")
+    peer.add_addresses("10.9.9.2/24", "2001:db8::2/64")
     # A router without a route reports the destination as unreachable.
     peer.set("ipv4/ip_forward", 1)
     peer.set("ipv6/conf/all/forwarding", 1)
@@ -54,7 +54,7 @@ def test_ping_reports_an_unreachable_host(client, peer):
 
 
 def test_port_answers_for_its_addresses(client, peer):
-    peer.give("10.9.9.2/24", "2001:db8::2/64")
+    peer.add_addresses("10.9.9.2/24", "2001:db8::2/64")
     client.set_l3_mode(0, "10.9.9.1", "10.9.9.2")
     assert peer.pings("10.9.9.1") and peer.neighbour("10.9.9.1") == client.links[0].source
     assert not peer.pings("2001:db8::1")
@@ -78,7 +78,7 @@ def test_port_answers_for_its_addresses(client, peer):
 def test_link_local_address_follows_the_mac_address(client, peer):
     client.conf_ipv6(0, True)
     assert client.get_port_attr(0)["ipv6"] == "auto" and client.get_port(0).has_ipv6()
-    peer.give("fe80::2/64")
+    peer.add_addresses("fe80::2/64")
     assert peer.pings(generate_ipv6(client.links[0].source))
     with pytest.raises(STLError, match="'src_ipv6' cannot be 'nowhere'"):
         client.conf_ipv6(0, True, "nowhere")
@@ -104,7 +104,7 @@ def test_port_in_a_vlan_answers_only_there(client):
 
 def test_scan6_finds_neighbours(client, peer, capsys):
     assert client.scan6([0], timeout=0.3) == {0: []}
-    peer.give("fe80::2/64")
+    peer.add_addresses("fe80::2/64")
     (found,) = client.scan6(0, timeout=2, verbose=True)[0]
     assert found == {"type": "Host", "mac": peer.mac, "ipv6": "fe80::2"}
     assert f"Host    {peer.mac}  fe80::2" in capsys.readouterr().out
@@ -136,5 +136,5 @@ def test_trex_cfg_makes_ports_hosts(lab, monkeypatch, tmp_path):
     file.write_text(file.read_text().replace("default_gw: 10.9.9.2", "default_gw: 10.9.9.7"))
     with STLClient() as client:
         assert client.get_resolved_ports() == [1] and client.links[0].destination is None
-        said = [event.msg for event in client.get_events()]
-        assert "port 0: no answer for 10.9.9.7 (ARP); resolve() asks again" in said
+        message = [event.msg for event in client.get_events()]
+        assert "port 0: no answer for 10.9.9.7 (ARP); resolve() asks again" in message

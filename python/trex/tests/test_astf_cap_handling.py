@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scapy.layers.inet import TCP, UDP
 from scapy.utils import rdpcap
-from test_astf_capture import CLIENT, SERVER, datagrams, page, written
+from test_astf_capture import CLIENT, SERVER, datagrams, page, write_capture
 
 from trex.astf.api import ASTFError, TRexError
 from trex.astf.cap_handling import (
@@ -31,7 +31,7 @@ def read(path):
 
 
 def test_reader_returns_a_connection_packet_by_packet(tmp_path, capsys):
-    reader = read(written(tmp_path, page().packets))
+    reader = read(write_capture(tmp_path, page().packets))
     assert reader.is_tcp() and (reader.s_port, reader.d_port) == (5000, 8080)
     assert (reader.c_ip, reader.s_ip) == (socket.inet_aton(CLIENT), socket.inet_aton(SERVER))
     assert reader.c_tcp_win == reader.s_tcp_win == 8192
@@ -45,21 +45,21 @@ def test_reader_returns_a_connection_packet_by_packet(tmp_path, capsys):
         ("c", b"bye"),
     ]
     reader.dump()
-    told = capsys.readouterr().out
-    assert "Client TCP window:8192" in told and "s - len 700" in told
+    output = capsys.readouterr().out
+    assert "Client TCP window:8192" in output and "s - len 700" in output
 
 
 def test_captures_are_compared(tmp_path):
-    one = read(written(tmp_path, datagrams(("c", 0, b"a"), ("s", 9, b"b")), "one.pcap"))
-    path = written(tmp_path, datagrams(("c", 0, b"a"), ("s", 9, b"c")), "other.pcap")
+    one = read(write_capture(tmp_path, datagrams(("c", 0, b"a"), ("s", 9, b"b")), "one.pcap"))
+    path = write_capture(tmp_path, datagrams(("c", 0, b"a"), ("s", 9, b"c")), "other.pcap")
     other = read(path)
-    longer = read(written(tmp_path, datagrams(("c", 0, b"a")) * 3, "longer.pcap"))
+    longer = read(write_capture(tmp_path, datagrams(("c", 0, b"a")) * 3, "longer.pcap"))
     assert not one.is_tcp() and one.c_tcp_win == -1
     assert one.is_same_pkts(one) == -1 and one.is_same_pkts(other) == 1
     assert one.is_same_pkts(longer) == -2
     # The reader of an unchanged file comes from the cache.
     assert pcap_reader(path) is other
-    written(tmp_path, datagrams(("c", 0, b"a"), ("s", 9, b"b")), "other.pcap")
+    write_capture(tmp_path, datagrams(("c", 0, b"a"), ("s", 9, b"b")), "other.pcap")
     os.utime(path, ns=(1, 1))
     assert one.is_same_pkts(read(path)) == -1
     with pytest.raises(ASTFError, match="No such file"):
@@ -70,7 +70,9 @@ def test_captures_are_compared(tmp_path):
 
 
 def test_datagrams_are_truncated(tmp_path, capsys):
-    path = written(tmp_path, datagrams(("c", 0, b"question"), ("s", 50_000, b"yes"), ("c", 9, b"")))
+    path = write_capture(
+        tmp_path, datagrams(("c", 0, b"question"), ("s", 50_000, b"yes"), ("c", 9, b""))
+    )
     assert is_udp_pcap(path)
     out = str(tmp_path / "cut.pcap")
     pcap_cut_udp(4, path, out, verbose=True)
@@ -81,15 +83,15 @@ def test_datagrams_are_truncated(tmp_path, capsys):
     assert bytes(packets[0]) == bytes(datagrams(("c", 0, b"ques"))[0])
     assert float(packets[1].time - packets[0].time) == pytest.approx(0.05)
     with pytest.raises(ASTFError, match="packet 1: it is not of UDP"):
-        pcap_cut_udp(4, written(tmp_path, page().packets), out)
-    assert not is_udp_pcap(written(tmp_path, page().packets))
+        pcap_cut_udp(4, write_capture(tmp_path, page().packets), out)
+    assert not is_udp_pcap(write_capture(tmp_path, page().packets))
 
 
 def test_fix_timing_moves_packets_by_a_quarter_round_trip(tmp_path, capsys):
     packets = page().packets
     for number, packet in enumerate(packets):
         packet.time = 100 + 0.020 * number
-    path, out = written(tmp_path, packets), str(tmp_path / "moved.pcap")
+    path, out = write_capture(tmp_path, packets), str(tmp_path / "moved.pcap")
     moved = CPcapFixTime(path)
     moved.fix_timing(out)
     assert moved.rtt == pytest.approx(0.020) and moved.rtt_syn_ack_ack == pytest.approx(0.020)
@@ -104,22 +106,22 @@ def test_fix_timing_moves_packets_by_a_quarter_round_trip(tmp_path, capsys):
 
 
 def test_captures_with_unknown_timing_are_rejected(tmp_path):
-    def refused(packets, said):
-        path = written(tmp_path, packets, "refused.pcap")
-        with pytest.raises(TRexError, match=said):
+    def check_rejected(packets, message):
+        path = write_capture(tmp_path, packets, "refused.pcap")
+        with pytest.raises(TRexError, match=message):
             CPcapFixTime(path).fix_timing(str(tmp_path / "out.pcap"))
 
     packets = page().packets
-    refused(packets[:1], "no SYN\\+ACK")
-    refused(packets[2:], "packet 1 has no SYN")
-    refused(datagrams(("c", 0, b"a")), "packet 1 is not of TCP")
+    check_rejected(packets[:1], "no SYN\\+ACK")
+    check_rejected(packets[2:], "packet 1 has no SYN")
+    check_rejected(datagrams(("c", 0, b"a")), "packet 1 is not of TCP")
     for number, packet in enumerate(packets):
         packet.time = 100 + 0.004 * number
-    refused(packets, "4 ms, which is below 10")
+    check_rejected(packets, "4 ms, which is below 10")
     for packet in packets:
         packet.time = 100 + 25 * (packet.time - 100)
     packets[-1][TCP].dport = 9
-    refused(packets, "of another connection")
+    check_rejected(packets, "of another connection")
 
 
 def test_names_match_trex():

@@ -35,11 +35,13 @@ from trex.stl.api import (
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
 
 
-class Talk:
+class Connection:
     """Builds packets of a TCP connection, by default with correct sequence numbers."""
 
-    def __init__(self, below=None, first_sequence=1000):
-        self.below = below or (lambda source, target: Ether() / IP(src=source, dst=target))
+    def __init__(self, lower_layers=None, first_sequence=1000):
+        self.lower_layers = lower_layers or (
+            lambda source, target: Ether() / IP(src=source, dst=target)
+        )
         self.next = {"c": first_sequence, "s": 0xFFFFFF00}
         self.packets = []
         self.add("c", flags="S")
@@ -52,29 +54,29 @@ class Talk:
         ports = (5000, 8080) if there else (8080, 5000)
         number = self.next[side] if sequence is None else sequence
         header = TCP(sport=ports[0], dport=ports[1], seq=number, flags=flags)
-        self.packets.append(self.below(*ends) / header / Raw(payload))
+        self.packets.append(self.lower_layers(*ends) / header / Raw(payload))
         self.next[side] = (number + len(payload) + ("S" in flags or "F" in flags)) % (1 << 32)
         return self
 
 
 def page():
-    talk = Talk()
-    talk.add("c", b"GET ").add("s").add("c", b"/").add("s", b"a" * 300).add("c")
+    connection = Connection()
+    connection.add("c", b"GET ").add("s").add("c", b"/").add("s", b"a" * 300).add("c")
     # The server's sequence numbers wrap here.
-    talk.add("s", b"b" * 400).add("c", b"bye", flags="PA").add("s", flags="FA")
-    return talk.add("c", flags="FA").add("s")
+    connection.add("s", b"b" * 400).add("c", b"bye", flags="PA").add("s", flags="FA")
+    return connection.add("c", flags="FA").add("s")
 
 
-def written(tmp_path, packets, name="talk.pcap"):
+def write_capture(tmp_path, packets, name="talk.pcap"):
     path = str(tmp_path / name)
     wrpcap(path, packets)
     return path
 
 
-def datagrams(*turns):
+def datagrams(*messages):
     """UDP packets of (side, microseconds since the previous one, payload)."""
     packets, usec = [], 1_700_000_000_000_000
-    for side, gap, payload in turns:
+    for side, gap, payload in messages:
         ends = (CLIENT, SERVER) if side == "c" else (SERVER, CLIENT)
         ports = (5000, 53) if side == "c" else (53, 5000)
         header = UDP(sport=ports[0], dport=ports[1])
@@ -118,8 +120,8 @@ PAGE_SIDES = (
 )
 
 
-def test_connection_becomes_the_turns_of_both_sides(tmp_path):
-    found = document(ASTFCapInfo(file=written(tmp_path, page().packets), cps=2.5))
+def test_connection_becomes_messages_of_both_sides(tmp_path):
+    found = document(ASTFCapInfo(file=write_capture(tmp_path, page().packets), cps=2.5))
     assert sides(found) == PAGE_SIDES
     (template,) = found["templates"]
     assert template["client_template"]["port"] == 8080
@@ -128,7 +130,7 @@ def test_connection_becomes_the_turns_of_both_sides(tmp_path):
 
 
 def test_template_has_the_arguments_of_the_capture(tmp_path):
-    path = written(tmp_path, page().packets)
+    path = write_capture(tmp_path, page().packets)
     rule = ASTFAssociationRule(port=81, ip_start="48.0.0.1", ip_end="48.0.0.4")
     found = document(
         ASTFCapInfo(file=path, port=80, limit=5, cont=True, tg_name="a"),
@@ -145,7 +147,7 @@ def test_template_has_the_arguments_of_the_capture(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "below",
+    "lower_layers",
     [
         lambda source, target: Ether() / Dot1Q(vlan=5) / IP(src=source, dst=target),
         lambda source, target: (
@@ -159,20 +161,22 @@ def test_template_has_the_arguments_of_the_capture(tmp_path):
     ],
     ids=["vlan", "two vlans", "ipv6", "ipv6 with options", "one host"],
 )
-def test_headers_below_tcp_do_not_matter(tmp_path, below):
-    talk = Talk(below).add("c", b"one").add("s", b"two")
-    assert sides(document(ASTFCapInfo(file=written(tmp_path, talk.packets)))) == (
+def test_headers_below_tcp_do_not_matter(tmp_path, lower_layers):
+    connection = Connection(lower_layers).add("c", b"one").add("s", b"two")
+    assert sides(document(ASTFCapInfo(file=write_capture(tmp_path, connection.packets)))) == (
         [("tx", b"one"), ("rx", 3)],
         [("rx", 3), ("tx", b"two")],
     )
 
 
 def test_padding_is_ignored_and_offloaded_packets_are_complete(tmp_path):
-    talk = Talk().add("c", b"one").add("s", b"two")
-    padded = [Ether(bytes(packet) + bytes(6)) for packet in talk.packets]
-    offloaded = [Ether() / IP(src=p[IP].src, dst=p[IP].dst, len=0) / p[TCP] for p in talk.packets]
+    connection = Connection().add("c", b"one").add("s", b"two")
+    padded = [Ether(bytes(packet) + bytes(6)) for packet in connection.packets]
+    offloaded = [
+        Ether() / IP(src=p[IP].src, dst=p[IP].dst, len=0) / p[TCP] for p in connection.packets
+    ]
     for packets in (padded, offloaded):
-        path = written(tmp_path, packets)
+        path = write_capture(tmp_path, packets)
         assert sides(document(ASTFCapInfo(file=path)))[0] == [("tx", b"one"), ("rx", 3)]
 
 
@@ -186,24 +190,26 @@ def test_pcapng_is_read(tmp_path):
 
 
 def test_server_that_sends_first_waits_for_the_connection(tmp_path):
-    talk = Talk().add("s", b"220").add("c", b"EHLO")
-    assert sides(document(ASTFCapInfo(file=written(tmp_path, talk.packets)))) == (
+    connection = Connection().add("s", b"220").add("c", b"EHLO")
+    assert sides(document(ASTFCapInfo(file=write_capture(tmp_path, connection.packets)))) == (
         [("rx", 3), ("tx", b"EHLO")],
         [("connect",), ("tx", b"220"), ("rx", 4)],
     )
 
 
 def test_data_with_fin_and_repeated_syn_are_accepted(tmp_path):
-    talk = Talk().add("c", b"one").add("s", b"two", flags="FA").add("c", flags="FA").add("s")
-    packets = [talk.packets[0], *talk.packets]
-    assert sides(document(ASTFCapInfo(file=written(tmp_path, packets))))[1] == [
+    connection = (
+        Connection().add("c", b"one").add("s", b"two", flags="FA").add("c", flags="FA").add("s")
+    )
+    packets = [connection.packets[0], *connection.packets]
+    assert sides(document(ASTFCapInfo(file=write_capture(tmp_path, packets))))[1] == [
         ("rx", 3),
         ("tx", b"two"),
     ]
 
 
 def test_program_is_of_the_given_side(tmp_path):
-    path = written(tmp_path, page().packets)
+    path = write_capture(tmp_path, page().packets)
     client, server = (ASTFProgram(file=path, side=side) for side in "cs")
     assert [c.name for c in client.commands] == ["tx", "rx", "tx"]
     assert [c.name for c in server.commands] == ["rx", "tx", "rx"]
@@ -214,7 +220,7 @@ def test_program_is_of_the_given_side(tmp_path):
 def test_capture_path_is_relative_to_the_profile(tmp_path, monkeypatch):
     folder = tmp_path / "profiles"
     folder.mkdir()
-    written(folder, page().packets, "page.pcap")
+    write_capture(folder, page().packets, "page.pcap")
     path = folder / "page.py"
     path.write_text(
         "from trex.astf.api import *\n\n"
@@ -243,7 +249,7 @@ def test_datagrams_are_answers_or_follow_a_delay(tmp_path):
         ("c", 400_000, b"q5"),
         ("s", 5, b"a3"),
     )
-    found = document(ASTFCapInfo(file=written(tmp_path, packets)))
+    found = document(ASTFCapInfo(file=write_capture(tmp_path, packets)))
     client, server = sides(found)
     # Like TRex, differences of seconds in floating point, truncated to microseconds.
     assert [c[0] for c in client] == ["tx_msg"] * 2 + ["delay"] + [
@@ -263,7 +269,7 @@ def test_datagrams_are_answers_or_follow_a_delay(tmp_path):
 
 def test_long_pauses_are_limited_and_set_keepalives(tmp_path):
     packets = datagrams(("c", 0, b"q1"), ("c", 2_000_000, b"q2"), ("s", 10, b"a"))
-    client, server = sides(document(ASTFCapInfo(file=written(tmp_path, packets))))
+    client, server = sides(document(ASTFCapInfo(file=write_capture(tmp_path, packets))))
     keepalive = ("keepalive", 1_400_000)
     pause = ("delay", 700_000)
     # The client has it twice, as in TRex: its own, and a copy from the server's.
@@ -279,8 +285,8 @@ def test_long_pauses_are_limited_and_set_keepalives(tmp_path):
 
 
 def test_s_delay_precedes_each_answer(tmp_path):
-    talk = Talk().add("c", b"1").add("s", b"2").add("c", b"3").add("s", b"4")
-    path = written(tmp_path, talk.packets)
+    connection = Connection().add("c", b"1").add("s", b"2").add("c", b"3").add("s", b"4")
+    path = write_capture(tmp_path, connection.packets)
     client, server = sides(document(ASTFCapInfo(file=path, s_delay=ASTFCmdDelay(500))))
     assert client == [("tx", b"1"), ("rx", 1), ("tx", b"3"), ("rx", 2)]
     wait = ("delay", 500)
@@ -295,7 +301,7 @@ def test_s_delay_precedes_each_answer(tmp_path):
 
 def test_s_delay_of_datagrams_sets_keepalives(tmp_path):
     packets = datagrams(("c", 0, b"q"), ("s", 10, b"a1"), ("s", 10, b"a2"))
-    path = written(tmp_path, packets)
+    path = write_capture(tmp_path, packets)
     for s_delay, expected in (
         (ASTFCmdDelay(899_999), []),
         (ASTFCmdDelay(900_000), [("keepalive", 1350)]),
@@ -314,7 +320,7 @@ def test_s_delay_of_datagrams_sets_keepalives(tmp_path):
 
 
 def test_udp_mtu_truncates_datagrams(tmp_path):
-    path = written(tmp_path, datagrams(("c", 0, b"x" * 100), ("s", 10, b"y" * 58)))
+    path = write_capture(tmp_path, datagrams(("c", 0, b"x" * 100), ("s", 10, b"y" * 58)))
     own = ASTFCapInfo(file=path, udp_mtu=142)
     by_profile = document(ASTFCapInfo(file=path), udp_mtu=100)
     assert sides(document(own))[0] == [("tx_msg", b"x" * 100), ("rx_msg", 1)]
@@ -329,8 +335,8 @@ def test_udp_mtu_truncates_datagrams(tmp_path):
 
 def test_l7_percent_divides_flows_by_payload(tmp_path):
     # TRex uses the sizes as percents, whatever the given percents are.
-    small = written(tmp_path, Talk().add("c", b"x" * 100).packets, "small.pcap")
-    large = written(tmp_path, Talk().add("s", b"x" * 300).packets, "large.pcap")
+    small = write_capture(tmp_path, Connection().add("c", b"x" * 100).packets, "small.pcap")
+    large = write_capture(tmp_path, Connection().add("s", b"x" * 300).packets, "large.pcap")
     found = document(
         ASTFCapInfo(file=small, l7_percent=25, port=1),
         ASTFCapInfo(file=large, l7_percent=75.0, port=2),
@@ -354,22 +360,22 @@ def test_l7_percent_divides_flows_by_payload(tmp_path):
 
 
 def test_l7_percent_requires_payload(tmp_path):
-    path = written(tmp_path, datagrams(("c", 0, b""), ("s", 5, b"")))
+    path = write_capture(tmp_path, datagrams(("c", 0, b""), ("s", 5, b"")))
     assert sides(document(ASTFCapInfo(file=path)))[0] == [("tx_msg", b""), ("rx_msg", 1)]
     with pytest.raises(ASTFError, match="has no payload to have l7_percent of: give it cps"):
         document(ASTFCapInfo(file=path, l7_percent=100))
 
 
 def test_port_of_a_capture_and_of_a_template_conflict(tmp_path):
-    path = written(tmp_path, page().packets)
+    path = write_capture(tmp_path, page().packets)
     with pytest.raises(ASTFError, match="templates 0 and 1 both have a server at TCP port 8080"):
         document(ASTFCapInfo(file=path), ASTFCapInfo(file=path))
-    udp = written(tmp_path, datagrams(("c", 0, b"q"), ("s", 1, b"a")), "udp.pcap")
+    udp = write_capture(tmp_path, datagrams(("c", 0, b"q"), ("s", 1, b"a")), "udp.pcap")
     assert document(ASTFCapInfo(file=path), ASTFCapInfo(file=udp, port=8080))
 
 
-def broken(name):
-    """Captures that are not a complete conversation, with the error of each."""
+def invalid_capture(name):
+    """Returns a capture that is not a complete conversation, and its error."""
     whole = page().packets
     other = Ether() / IP(src=CLIENT, dst="10.0.0.3") / UDP(sport=5000, dport=53)
     elsewhere = whole[3].copy()
@@ -384,7 +390,10 @@ def broken(name):
     return {
         "late": (whole[3:], "packet 1: a connection begins with SYN and SYN.ACK"),
         "answer first": (whole[1:], r"packet 1: a SYN\+ACK without a SYN before it"),
-        "two": (whole + Talk().packets, "another SYN after the SYN.ACK: the capture holds two"),
+        "two": (
+            whole + Connection().packets,
+            "another SYN after the SYN.ACK: the capture holds two",
+        ),
         "repeated": (whole[:4] + whole[3:], "packet 5: its TCP sequence number is 1001, and 1005"),
         "missing": (whole[:5] + whole[6:], "packet 7: its TCP sequence number is 1006, and 1005"),
         "other ports": ([*whole[:3], elsewhere], "packet 4: it is of another conversation"),
@@ -409,8 +418,8 @@ def broken(name):
     ],
 )  # fmt: skip
 def test_invalid_conversations_report_the_packet(tmp_path, name):
-    packets, reason = broken(name)
-    path = written(tmp_path, packets)
+    packets, reason = invalid_capture(name)
+    path = write_capture(tmp_path, packets)
     with pytest.raises(ASTFError, match=reason) as error:
         ASTFProgram(file=path)
     assert path in str(error.value)

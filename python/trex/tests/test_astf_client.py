@@ -14,7 +14,7 @@ import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
-from sending import LIMIT_S, burst, continuous, until
+from stream_helpers import LIMIT_S, burst, continuous, wait_until
 from wirestorm_lab import ip
 
 from trex.addresses import ip2int
@@ -105,8 +105,8 @@ def test_counters_of_both_sides_have_trex_names(client):
     client.wait_on_traffic(timeout=LIMIT_S)
     stats = client.get_stats()
     clients, servers = stats["traffic"]["client"], stats["traffic"]["server"]
-    for side, begun in ((clients, "tcps_connattempt"), (servers, "tcps_accepts")):
-        assert side[begun] == side["tcps_connects"] == side["tcps_closed"] == 40
+    for side, opened_name in ((clients, "tcps_connattempt"), (servers, "tcps_accepts")):
+        assert side[opened_name] == side["tcps_connects"] == side["tcps_closed"] == 40
         assert side["m_active_flows"] == side["m_est_flows"] == 0
         assert side["m_traffic_duration"] > 0.1
     assert clients["tcps_sndbyte"] == servers["tcps_rcvbyte"] == 40 * len(REQUEST)
@@ -130,22 +130,22 @@ def test_rates_and_states_are_visible_and_the_load_can_change(client):
     client.load_profile(profile(template(cps=50, delay_us=10_000)))
     client.start(mult=2)
     assert client.get_profiles_state() == {"_": "STATE_TX"} and client.get_active_ports() == [0, 1]
-    until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 30)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 30)
     told = client.get_traffic_stats()["client"]
     assert told["m_tx_pps_r"] > 0 and told["m_rx_bw_l7_r"] > 0 and told["m_avg_size"] > 0
     assert client.get_stats()[0]["tx_pps"] > 0
 
-    def made_in(seconds: float) -> float:
+    def opened_in(seconds: float) -> float:
         before, since = client.get_traffic_stats()["client"]["tcps_connattempt"], time.monotonic()
         time.sleep(seconds)
-        made = client.get_traffic_stats()["client"]["tcps_connattempt"] - before
-        return made / (time.monotonic() - since)
+        opened = client.get_traffic_stats()["client"]["tcps_connattempt"] - before
+        return opened / (time.monotonic() - since)
 
     client.update(20)
     # 1000 per second; a busy machine must only exceed the previous 100.
-    assert made_in(0.5) > 300
+    assert opened_in(0.5) > 300
     client.update(0.2)
-    assert made_in(0.5) < 100
+    assert opened_in(0.5) < 100
     with pytest.raises(TRexError, match="profile _ is running"):
         client.start()
     with pytest.raises(TRexError, match="profile _ is running"):
@@ -193,18 +193,18 @@ def test_t_duration_limits_the_end_of_flows(client):
 def test_warning_about_dropped_flows_names_t_duration(client):
     client.load_profile(profile(template(cps=100, delay_us=60_000_000)))
 
-    def warned(**how) -> str:
+    def warnings_of(**how) -> str:
         client.clear_events()
         client.start(**how)
         client.wait_on_traffic(timeout=LIMIT_S)
         return str([it.msg for it in client.get_warnings()])
 
-    said = warned(duration=0.3, t_duration=0.3)
-    assert "0.3 s after the load ended: t_duration of start() sets this time" in said
-    assert "--" not in said
+    message = warnings_of(duration=0.3, t_duration=0.3)
+    assert "0.3 s after the load ended: t_duration of start() sets this time" in message
+    assert "--" not in message
     # These options request the drop, so that there is no warning.
     for how in ({"duration": 0.3, "nc": True}, {"t_duration": 0.3}):
-        assert "unfinished" not in warned(**how)
+        assert "unfinished" not in warnings_of(**how)
         assert client.get_traffic_stats()["client"]["tcps_testdrops"] > 10
 
 
@@ -235,7 +235,7 @@ def test_duration_follows_the_engine_clock(client):
         found = client.get_traffic_stats()["client"]["m_traffic_duration"]
         assert told <= found <= time.monotonic() - before
         # The next progress of the engine.
-        until(lambda then=told: run._run.progress()["elapsed_s"] > then)
+        wait_until(lambda then=told: run._run.progress()["elapsed_s"] > then)
     client.stop()
     assert found < client.get_traffic_stats()["client"]["m_traffic_duration"]
 
@@ -301,15 +301,17 @@ def test_latency_add_on_measures_datagrams(client):
     client.start()
     names = ("min_time", "max_time", "total_time")
     # The measurement is visible during the run.
-    until(lambda: "total_pkts" in client.get_traffic_tg_stats("latency")["latency"]["server"])
+    wait_until(lambda: "total_pkts" in client.get_traffic_tg_stats("latency")["latency"]["server"])
     client.wait_on_traffic(timeout=LIMIT_S)
     stats = client.get_traffic_tg_stats(["latency", "plain"])
     # The server expects no other datagrams, and nothing expects the client's.
     for side, count, pause in (("client", 10, 5_000), ("server", 30, 0)):
         section = stats["latency"][side]
         assert (section["measure_cnt"], section["total_pkts"]) == (1, count)
-        least, most, total = (section.get(name, 0) for name in names)
-        assert pause <= least <= most < 1_000_000 and count * least <= total <= count * most
+        minimum, maximum, total = (section.get(name, 0) for name in names)
+        assert (
+            pause <= minimum <= maximum < 1_000_000 and count * minimum <= total <= count * maximum
+        )
         assert section["udps_rcvpkt"] == count
         assert not {*names, "measure_cnt", "total_pkts"} & set(stats["plain"][side])
     assert stats["latency"]["client"]["udps_sndbyte"] == 30 * (12 + len(REQUEST))
@@ -324,9 +326,9 @@ def test_files_documents_and_tunables(client, profiles, tmp_path):
     assert clients["tcps_rcvbyte"] % 700 == 0 and clients["tcps_connects"] >= 1
     client.load_profile(path, tunables=["--pages", "2"])
     document = ASTFProfile.load(path).to_json()
-    written = tmp_path / "profile.json"
-    written.write_text(json.dumps(document))
-    for form in (document, ASTFProfileLight(document), str(written)):
+    saved = tmp_path / "profile.json"
+    saved.write_text(json.dumps(document))
+    for form in (document, ASTFProfileLight(document), str(saved)):
         client.load_profile(form)
         assert client.get_tg_names() == ["pages"]
     with pytest.raises(TRexError, match=r"cannot load profile: .*broken.py"):
@@ -438,7 +440,7 @@ def test_client_records_apply_during_the_run(client):
             client.activate_tunnel(1, False)
         # No client has a tunnel yet.
         drops = "m_err_tunnel_no_context"
-        until(lambda: client.get_dynamic_traffic_stats()["client"].get(drops, 0))
+        wait_until(lambda: client.get_dynamic_traffic_stats()["client"].get(drops, 0))
         assert client.get_traffic_stats()["client"].get("tcps_connects", 0) == 0
         assert client.is_dynamic_traffic_stats_error(client.get_dynamic_traffic_stats())[0]
         first = ip2int("16.0.0.1")
@@ -446,7 +448,7 @@ def test_client_records_apply_during_the_run(client):
         records = {first + place: Tunnel(*ends, 7 + place, 4) for place in range(9)}
         client.update_tunnel_client_record(records, 1)
         # All clients have opened flows by then.
-        until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 30)
+        wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 30)
         ends = "--src_ip 11.11.0.2 --dst_ip 1.1.1.11 --sport 0"
         client.update_clients_tunnel(f"--c_start 16.0.0.5 --c_end 16.0.0.5 --teid 99 {ends}")
         info = client.get_clients_info([first]).data()
@@ -456,8 +458,8 @@ def test_client_records_apply_during_the_run(client):
     frames = captured(client, told)
     assert tunnels_of(frames, 4) == {("11.11.0.1", "1.1.1.11", 10), ("1.1.1.11", "11.11.0.1", 10)}
     assert ("11.11.0.1", "1.1.1.11", 11) in tunnels_of(frames, 5)
-    warned = str([it.msg for it in client.get_warnings()])
-    assert "frames were not sent, for neither sender nor receiver has a tunnel" in warned
+    warnings_of = str([it.msg for it in client.get_warnings()])
+    assert "frames were not sent, for neither sender nor receiver has a tunnel" in warnings_of
 
 
 def test_inactive_clients_open_no_first_flow(client, monkeypatch):
@@ -468,7 +470,7 @@ def test_inactive_clients_open_no_first_flow(client, monkeypatch):
     client.tunnels_topo_load(topology)
     client.load_profile(profile(template(cps=500)))
 
-    class Late:
+    class SlowEngine:
         """The engine, with a delay after the start of a run."""
 
         @staticmethod
@@ -479,9 +481,9 @@ def test_inactive_clients_open_no_first_flow(client, monkeypatch):
             return run
 
     engine = stateful_run.native()
-    monkeypatch.setattr(stateful_run, "native", lambda: Late)
+    monkeypatch.setattr(stateful_run, "native", lambda: SlowEngine)
     client.start()
-    until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
     assert "tcps_connattempt" not in client.get_traffic_stats()["client"]
     client.stop()
 
@@ -498,14 +500,14 @@ def test_tunnel_topologies_load_from_files(client, tmp_path):
         "from trex.astf.tunnels_topo import TunnelsTopo\n\n\ndef get_topo(last):\n"
         f"    return TunnelsTopo.from_data({document!r} | {{'latency': []}})\n"
     )
-    written = tmp_path / "tunnels.json"
-    written.write_text(json.dumps(document))
+    saved = tmp_path / "tunnels.json"
+    saved.write_text(json.dumps(document))
     client.activate_tunnel(1, True)
-    for path, tunables in ((python, {"last": 1}), (written, {})):
+    for path, tunables in ((python, {"last": 1}), (saved, {})):
         client.tunnels_topo_load(str(path), tunables)
         assert client.tunnels_topo.get_data() == document
         client.tunnels_topo_clear()
-    client.tunnels_topo_load(str(written))
+    client.tunnels_topo_load(str(saved))
     # The clients are off until they are switched on.
     client.load_profile(profile(template(cps=100)))
     client.start(duration=0.3, nc=True)
@@ -519,9 +521,9 @@ def test_tunnel_topologies_load_from_files(client, tmp_path):
         ({"src_end": "15.0.0.1"}, "src_start is above src_end"),
         ({"initial_teid": -1}, "initial_teid -1 is not a number from 0"),
     ):
-        written.write_text(json.dumps({"tunnels": [{**fields, **change}]}))
+        saved.write_text(json.dumps({"tunnels": [{**fields, **change}]}))
         with pytest.raises(TRexError, match=message):
-            client.tunnels_topo_load(str(written))
+            client.tunnels_topo_load(str(saved))
     twice = TunnelsTopo.from_data({"tunnels": [fields, {**fields, "src_start": "16.0.0.5"}]})
     with pytest.raises(TRexError, match="clients have two tunnels"):
         client.tunnels_topo_load(twice)
@@ -563,7 +565,7 @@ def test_profiles_run_concurrently(client):
     def told(pid: str, name: str, side: str = "client") -> float:
         return client.get_traffic_stats(pid_input=pid, skip_zero=False)[side][name]
 
-    until(lambda: told("pages", "tcps_closed") > 50 and told("names", "udps_closed") > 50)
+    wait_until(lambda: told("pages", "tcps_closed") > 50 and told("names", "udps_closed") > 50)
     client.update(1, pid_input="names")
     client.stop(pid_input="names")
     assert client.get_profiles_state()["pages"] == "STATE_TX"
@@ -582,8 +584,8 @@ def test_profiles_run_concurrently(client):
     total = client.get_traffic_stats(is_sum=True)["client"]
     assert total["tcps_connattempt"] == told("pages", "tcps_connattempt")
     assert total["udps_connects"] == told("names", "udps_connects")
-    said = [event.msg for event in client.get_events()]
-    assert said.count("Moved to state: Loaded") == 1
+    message = [event.msg for event in client.get_events()]
+    assert message.count("Moved to state: Loaded") == 1
 
 
 def test_profiles_with_long_responses_run_concurrently(client):
@@ -597,7 +599,7 @@ def test_profiles_with_long_responses_run_concurrently(client):
         stats = client.get_traffic_stats(pid_input=pid, skip_zero=False)
         return stats["client"]["tcps_rcvbyte"]
 
-    until(lambda: min(received("first"), received("second")) >= 3 * long)
+    wait_until(lambda: min(received("first"), received("second")) >= 3 * long)
     client.stop(pid_input="*")
     for pid in ("first", "second"):
         clients = client.get_traffic_stats(pid_input=pid)["client"]
@@ -610,7 +612,7 @@ def test_stop_opens_no_flows(client):
     unfinished = []
     for _ in range(10):
         client.start()
-        until(lambda: client.get_traffic_stats()["client"].get("tcps_closed", 0) > 2)
+        wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_closed", 0) > 2)
         # Stops between the start of a flow and the next one.
         time.sleep(0.004)
         client.stop()
@@ -629,15 +631,15 @@ def test_warning_about_a_missed_load(client):
     assert missed > 1_000_000
     is_wrong, what = client.is_traffic_stats_error(stats)
     assert is_wrong and "no time for them" in what["client"]["err_c_nf_throttled"]
-    warned = [event.msg for event in client.get_warnings()]
-    assert any("flows of its load did not start in time" in it for it in warned), warned
+    warnings_of = [event.msg for event in client.get_warnings()]
+    assert any("flows of its load did not start in time" in it for it in warnings_of), warnings_of
 
 
 def test_rates_are_zero_after_the_end(client):
     client.load_profile(profile(template(cps=100, answer=bytes(10_000))))
     client.start(duration=0.5)
     rates = ("tx_bps", "tx_pps", "rx_bps", "rx_pps")
-    until(lambda: client.get_stats()["global"]["rx_bps"] > 1e6)
+    wait_until(lambda: client.get_stats()["global"]["rx_bps"] > 1e6)
     client.wait_on_traffic(timeout=LIMIT_S)
     stats = client.get_stats()
     assert {name: stats["global"][name] for name in rates} == dict.fromkeys(rates, 0.0)
@@ -648,7 +650,7 @@ def test_rates_are_zero_after_the_end(client):
 def test_run_without_duration_is_endless(client, duration):
     client.load_profile(profile(template(cps=100)))
     client.start(duration=duration)
-    until(lambda: client.get_traffic_stats()["client"].get("tcps_closed", 0) > 10)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_closed", 0) > 10)
     assert client.get_profiles_state() == {"_": "STATE_TX"}
     client.stop()
     # Then t_duration ends the run.
@@ -712,7 +714,7 @@ def test_global_counters_match_trex(client):
     client.load_profile(profile(template(81, cps=10)), pid_input="one")
     client.start(mult=2, pid_input="both")
     client.start(pid_input="one")
-    until(lambda: client.get_stats()["global"]["tx_cps"] > 150)
+    wait_until(lambda: client.get_stats()["global"]["tx_cps"] > 150)
     told = client.get_stats()["global"]
     assert told["tx_expected_cps"] == 2 * (60 + 40) + 10
     assert (told["total_clients"], told["total_servers"]) == (2 * 9, 2 * 3)
@@ -727,8 +729,8 @@ def test_global_counters_match_trex(client):
 def test_notes_of_a_profile_become_warnings(client):
     tunables = ASTFGlobalInfo()
     tunables.tcp.delay_ack_msec = 4_000
-    asked = ASTFProfile(POOL, default_c_glob_info=tunables, templates=template(limit=1, cps=100))
-    client.load_profile(asked)
+    requests = ASTFProfile(POOL, default_c_glob_info=tunables, templates=template(limit=1, cps=100))
+    client.load_profile(requests)
     client.start()
     client.wait_on_traffic(timeout=LIMIT_S)
     assert any("500 ms" in event.msg for event in client.get_warnings())
@@ -780,8 +782,10 @@ def test_warning_about_unanswered_connections(lab, tmp_path, monkeypatch):
         client.load_profile(asks)
         client.start()
         client.wait_on_traffic(timeout=LIMIT_S)
-        said = [it.msg for it in client.get_warnings()]
-        assert sum("of 20 connections that were made, 20 had no answer" in it for it in said) == 1
+        message = [it.msg for it in client.get_warnings()]
+        assert (
+            sum("of 20 connections that were made, 20 had no answer" in it for it in message) == 1
+        )
         clients = client.get_traffic_stats()["client"]
         assert clients["tcps_conndrops"] == clients["tcps_closed"] == 20
         assert "tcps_drops" not in clients and "tcps_testdrops" not in clients
@@ -813,11 +817,11 @@ def test_ignored_hosts_get_no_resets(client):
 
     def resets() -> int:
         client.start()
-        until(lambda: client.get_traffic_stats()["server"].get("tcps_accepts", 0) > 1)
+        wait_until(lambda: client.get_traffic_stats()["server"].get("tcps_accepts", 0) > 1)
         before = client.get_traffic_stats()["server"]["tcps_accepts"]
         with PacketSocket(client.links[0].interface) as socket:
             socket.send(syn)
-        until(lambda: client.get_traffic_stats()["server"]["tcps_accepts"] > before + 3)
+        wait_until(lambda: client.get_traffic_stats()["server"]["tcps_accepts"] > before + 3)
         with pytest.raises(TRexError, match="profile _ is running"):
             client.set_ignored_macs_ips()
         # The stop also resets open connections.
@@ -845,7 +849,7 @@ def test_topology_sets_the_next_hop_of_clients(hosts):
         with pytest.raises(TRexError, match="a topology is loaded already"):
             client.topo_load(topology)
 
-        def asked() -> str:
+        def requests() -> str:
             context = client.create_service_ctx(1)
             question = ServiceARP(context, "1.1.1.9", "1.1.1.7", [7], gateway, timeout_sec=0.5)
             run_services(second, question)
@@ -872,15 +876,15 @@ def test_topology_sets_the_next_hop_of_clients(hosts):
         usual = (first.source, second.source, 0)
         clients = [f"16.0.0.{number}" for number in range(1, 10)]
         # The topology has no effect before it is resolved.
-        assert went() == dict.fromkeys(clients, usual) and asked() is None
+        assert went() == dict.fromkeys(clients, usual) and requests() is None
         client.topo_resolve()
-        assert asked() == own
+        assert requests() == own
         expected = dict.fromkeys(clients, usual)
         expected.update(dict.fromkeys(clients[:2], (own, gateway, 7)))
         expected.update(dict.fromkeys(clients[3:5], (first.source, other, 0)))
         assert went() == expected
         client.topo_clear()
-        assert went() == dict.fromkeys(clients, usual) and asked() is None
+        assert went() == dict.fromkeys(clients, usual) and requests() is None
         for wrong, message in (
             (TopoGW("0", "16.0.0.1", "16.0.0.2", "1.1.1.99"), "do not answer: 1.1.1.99"),
             (TopoGW("0", "16.0.0.1", "16.0.0.2", "::1"), "no IPv6 address for its requests"),
@@ -897,12 +901,12 @@ def test_console_lines_call_their_methods(client, profiles, capsys, tmp_path):
     assert client.start_line(f"-f {path} -m 2 -d 5m --nc -t --pages 1 --page-size 700")
     client.wait_for_profile_state("_", client.STATE_TX, timeout=LIMIT_S)
     assert client.state == client.wait_for_steady() == client.STATE_TX
-    until(lambda: client.get_traffic_stats()["client"].get("tcps_rcvbyte", 0) >= 700)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_rcvbyte", 0) >= 700)
     client.update_line("-m 200 --pid _")
     # The limit would be a few hundred.
-    until(lambda: client.get_traffic_stats()["client"].get("udps_connects", 0) > 300)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("udps_connects", 0) > 300)
     client.latency_line("start -m 100 --src 16.0.0.1 --dst 48.0.0.1")
-    until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 5)
+    wait_until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 5)
     for line in ("show", "hist", "counters", "update -m 10", "stop"):
         assert client.latency_line(line)
     capsys.readouterr()
@@ -966,7 +970,7 @@ def test_flow_info_of_single_flows(client):
     assert client.get_flow_info() == {} and client.get_flow_info(index=3) == {"next_index": 3}
     client.load_profile(profile(template(cps=10, limit=1, delay_us=60_000_000)))
     client.start(dump_interval=0.1)
-    until(lambda: len(client.get_flow_info()) == 2)
+    wait_until(lambda: len(client.get_flow_info()) == 2)
     by_side = {info["origin"]: (ends, info) for ends, (info,) in client.get_flow_info().items()}
     ends, info = by_side["client"]
     assert ends.startswith("16.0.0.1:") and ends.endswith("-48.0.0.1:80")
@@ -978,9 +982,9 @@ def test_flow_info_of_single_flows(client):
     assert info["rcv_ooopack"] == 0
     assert info["duration"] > 0 and info["rtt"] >= 0 and info["snd_cwnd"] >= info["snd_mss"] > 500
     assert by_side["server"][1]["rcv_nxt"] == len(REQUEST) + 1
-    looks = client.get_flow_info(duration=0.5)[ends]
-    assert 2 <= len(looks) <= 10
-    assert [it["duration"] for it in looks] == sorted(it["duration"] for it in looks)
+    samples = client.get_flow_info(duration=0.5)[ends]
+    assert 2 <= len(samples) <= 10
+    assert [it["duration"] for it in samples] == sorted(it["duration"] for it in samples)
     told = client.get_flow_info(index=0)
     later = client.get_flow_info(index=told["next_index"], duration=0.3)
     assert len(told[ends]) >= 3 and 1 <= len(later[ends]) <= 8
@@ -1020,15 +1024,15 @@ def test_clients_switch_off_and_on(client):
     assert client.set_client_enable_range(first, first + 6, False)
     assert states(first, first + 6, first + 7) == ["Inactive", "Inactive", "Active"]
     # Workers check every 20 ms, and open flows end soon.
-    until(lambda: sources_in(client, 0.2) == {"16.0.0.8", "16.0.0.9"})
+    wait_until(lambda: sources_in(client, 0.2) == {"16.0.0.8", "16.0.0.9"})
     assert client.set_client_enable([first + 7, "16.0.0.9"], False)
-    until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
-    until(lambda: client.get_traffic_stats()["client"]["m_active_flows"] == 0)
-    made = client.get_traffic_stats()["client"]["tcps_connattempt"]
+    wait_until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
+    wait_until(lambda: client.get_traffic_stats()["client"]["m_active_flows"] == 0)
+    opened = client.get_traffic_stats()["client"]["tcps_connattempt"]
     assert client.set_client_enable_range("16.0.0.1", "16.0.0.255", True)
     told = client.get_clients_info_range("16.0.0.0", "16.0.0.1").data()
     assert told == {str(first - 1): {"Found": 0}, str(first): {"Found": 1, "state": "Active"}}
-    until(lambda: client.get_traffic_stats()["client"]["tcps_connattempt"] > made + 50)
+    wait_until(lambda: client.get_traffic_stats()["client"]["tcps_connattempt"] > opened + 50)
     client.stop()
     assert states(first) == ["none"]
 
@@ -1036,9 +1040,9 @@ def test_clients_switch_off_and_on(client):
 def test_last_32_bits_identify_clients_over_ipv6(client):
     client.load_profile(profile(template(cps=300)))
     client.start(ipv6=True)
-    until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
     client.set_client_enable_range("16.0.0.1", "16.0.0.9", False)
-    until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
     number = str(ip2int("16.0.0.5"))
     assert client.get_clients_info(["16.0.0.5"]).data()[number]["state"] == "Inactive"
     client.stop()
@@ -1050,14 +1054,14 @@ def sources_in(client: ASTFClient, seconds: float) -> set[str]:
     time.sleep(seconds)
     packets: list = []
     client.stop_capture(capture["id"], packets)
-    asked = (Ether(it["binary"]) for it in packets)
-    return {it[IP].src for it in asked if TCP in it and it[TCP].flags == "S"}
+    requests = (Ether(it["binary"]) for it in packets)
+    return {it[IP].src for it in requests if TCP in it and it[TCP].flags == "S"}
 
 
 def test_latency_traffic_runs_with_a_profile_or_alone(client):
     client.load_profile(profile(template(cps=200)))
     client.start(duration=1.5, latency_pps=200)
-    until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 50)
+    wait_until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 50)
     with pytest.raises(TRexError, match="latency traffic is running"):
         client.start_latency()
     client.load_profile(profile(template(81, cps=1)), pid_input="beside")
@@ -1065,7 +1069,7 @@ def test_latency_traffic_runs_with_a_profile_or_alone(client):
         client.start(pid_input="beside", latency_pps=1)
     assert client.get_profiles_state()["beside"] == "STATE_ASTF_LOADED"
     client.wait_on_traffic(timeout=LIMIT_S, profile_id="_")
-    until(lambda: not client._latency.is_active)
+    wait_until(lambda: not client._latency.is_active)
     stats = client.get_stats()
     assert stats[0]["opackets"] == stats[1]["ipackets"]
     assert stats[1]["opackets"] == stats[0]["ipackets"]
@@ -1081,18 +1085,18 @@ def test_latency_traffic_runs_with_a_profile_or_alone(client):
         assert below_10 + sum(it["val"] for it in delays["histogram"]) == delays["cnt"]
     client.set_vlan([0, 1], 9)
     client.start_latency(mult=20)
-    until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] >= 1)
+    wait_until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] >= 1)
     # A duplicate packet does not count as received.
     client.set_service_mode()
     capture = client.start_capture(rx_ports=1)
-    until(lambda: client.get_capture_status()[capture["id"]]["count"] > 0)
+    wait_until(lambda: client.get_capture_status()[capture["id"]]["count"] > 0)
     packets: list = []
     client.stop_capture(capture["id"], packets)
     with PacketSocket(client.links[0].interface) as socket:
         socket.send(packets[0]["binary"])
-    until(lambda: client.get_latency_stats()[1]["stats"]["m_seq_error"] == 1)
+    wait_until(lambda: client.get_latency_stats()[1]["stats"]["m_seq_error"] == 1)
     client.update_latency(500)
-    until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 100)
+    wait_until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 100)
     client.stop_latency()
     told = client.get_latency_stats()[1]["stats"]
     assert told["m_seq_error"] == 1
@@ -1107,7 +1111,7 @@ def test_latency_traffic_runs_with_a_profile_or_alone(client):
 @pytest.mark.parametrize("sender", [0, 1])
 def test_other_port_measures_latency_traffic(client, sender):
     client.start_latency(mult=100, ports_mask=1 << sender)
-    until(lambda: client.get_latency_stats()[1 - sender]["stats"]["m_pkt_ok"] > 5)
+    wait_until(lambda: client.get_latency_stats()[1 - sender]["stats"]["m_pkt_ok"] > 5)
     client.stop_latency()
     told = client.get_latency_stats()
     stats = told[sender]["stats"], told[1 - sender]["stats"]
@@ -1117,30 +1121,30 @@ def test_other_port_measures_latency_traffic(client, sender):
 
 def test_warning_about_failed_latency_traffic(client):
     client.start_latency(mult=50)
-    until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3)
+    wait_until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3)
     namespace, _, interface = client.links[1].interface.removeprefix("netns/").partition(":")
     ip("-n", namespace, "link", "set", interface, "down")
-    until(lambda: "latency traffic has ended" in str([it.msg for it in client.get_warnings()]))
-    until(lambda: not client._latency.is_active)
+    wait_until(lambda: "latency traffic has ended" in str([it.msg for it in client.get_warnings()]))
+    wait_until(lambda: not client._latency.is_active)
     assert client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3
 
 
 def test_warning_about_a_link_outage(client):
     client.load_profile(profile(template(cps=200)))
     client.start()
-    until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
+    wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
     interface = client.links[0].interface
     namespace, _, name = interface.removeprefix("netns/").partition(":")
     ip("-n", namespace, "link", "set", name, "down")
     run = client._profiles_by_id["_"].run
-    until(lambda: run.port(0)["down_s"] > 0.1)
+    wait_until(lambda: run.port(0)["down_s"] > 0.1)
     ip("-n", namespace, "link", "set", name, "up")
-    made = client.get_traffic_stats()["client"]["tcps_connects"]
-    until(lambda: client.get_traffic_stats()["client"]["tcps_connects"] > made)
+    opened = client.get_traffic_stats()["client"]["tcps_connects"]
+    wait_until(lambda: client.get_traffic_stats()["client"]["tcps_connects"] > opened)
     client.stop()
-    said = [it.msg for it in client.get_warnings() if interface in it.msg]
-    assert sum(f"{interface} was down for " in it for it in said) == 1
-    assert sum("frames were not sent" in it for it in said) == 1
+    message = [it.msg for it in client.get_warnings() if interface in it.msg]
+    assert sum(f"{interface} was down for " in it for it in message) == 1
+    assert sum("frames were not sent" in it for it in message) == 1
 
 
 def test_errors_and_warnings_of_runs(client):
@@ -1200,7 +1204,7 @@ def test_streams_and_profiles_exclude_each_other(client):
     # A capture sees traffic that starts later, also without service mode.
     capture = client.start_capture(rx_ports=0)
     client.start_stl(ports=1)
-    until(lambda: client.get_capture_status()[capture["id"]]["matched"] > 10)
+    wait_until(lambda: client.get_capture_status()[capture["id"]]["matched"] > 10)
     client.stop_stl(ports=1)
     client.stop_capture(capture["id"])
     client.start()
@@ -1212,7 +1216,7 @@ def test_streams_and_profiles_exclude_each_other(client):
 
 
 @pytest.mark.parametrize(
-    ("example", "said"),
+    ("example", "message"),
     [
         ("astf_example.py -d 1", "Test has passed :-)"),
         ("astf_example.py -d 1 -f astf/udp_pcap.py", "Test has passed :-)"),
@@ -1224,7 +1228,7 @@ def test_streams_and_profiles_exclude_each_other(client):
         ),
     ],
 )
-def test_trex_examples_run_unmodified(lab, example, said):
+def test_trex_examples_run_unmodified(lab, example, message):
     if "TREX_CORE" not in os.environ:
         pytest.skip("TREX_CORE names no tree of trex-core")
     scripts = Path(os.environ["TREX_CORE"]).absolute() / "scripts"
@@ -1236,4 +1240,4 @@ def test_trex_examples_run_unmodified(lab, example, said):
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=LIMIT_S, cwd=scripts, env=paths
     )
-    assert said in done.stdout, done.stdout + done.stderr
+    assert message in done.stdout, done.stdout + done.stderr

@@ -12,7 +12,7 @@ from trex.lines import tables
 COMMANDS = [method.__name__ for method in ASTFClient().get_console_methods().values()]
 OPTION = re.compile(r"^  (-\S.*)$")
 # An option with its help on the same line or on the next one.
-TOLD = re.compile(r"^  -\S.*?  +\S|^ {10,}\S")
+OPTION_HELP = re.compile(r"^  -\S.*?  +\S|^ {10,}\S")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -25,7 +25,9 @@ def test_every_option_has_help(command, capsys):
     options = [at for at, line in enumerate(lines) if OPTION.match(line)]
     assert options
     bare = [
-        lines[at] for at in options if not TOLD.match(lines[at]) and not TOLD.match(lines[at + 1])
+        lines[at]
+        for at in options
+        if not OPTION_HELP.match(lines[at]) and not OPTION_HELP.match(lines[at + 1])
     ]
     assert not bare
 
@@ -42,5 +44,5 @@ SUBCOMMANDS = {
 
 def test_number_format():
     shown = {"bits": 9_837_290.0, "frames": 201_093, "share": 0.12345, "none": 0.0, "is": True}
-    told = [line.split()[-1] for line in tables.values("port 0", shown).splitlines()[1:]]
-    assert told == ["9,837,290", "201,093", "0.123", "0", "True"]
+    texts = [line.split()[-1] for line in tables.values("port 0", shown).splitlines()[1:]]
+    assert texts == ["9,837,290", "201,093", "0.123", "0", "True"]

@@ -26,8 +26,8 @@ def test_connections_dropped_by_stop_are_no_errors():
     flows = {**dict.fromkeys((*names, "late"), 0), "active": 7, "time_wait": 2}
     tcp = {"connattempt": 10, "connects": 7, "conndrops": 1, "closed": 3}
     port = {"side": "client", "flows": flows, "tcp": tcp, "udp": {}, "counters": {}}
-    meanwhile = total_counts([port], is_over=False)
-    assert (meanwhile["m_active_flows"], meanwhile["m_est_flows"]) == (7, 3)
+    running = total_counts([port], is_over=False)
+    assert (running["m_active_flows"], running["m_est_flows"]) == (7, 3)
     ended = total_counts([port], is_over=True)
     assert ended["m_active_flows"] == ended["m_est_flows"] == 0
     assert (ended["tcps_closed"], ended["tcps_testdrops"]) == (10, 5)
@@ -43,7 +43,7 @@ def test_latency_counters_exist_only_with_the_add_on():
     flows = dict.fromkeys((*names, "late", "active", "waiting"), 0)
     counted = {"name": "0", "side": "client", "flows": flows, "tcp": {}, "udp": {}, "counters": {}}
 
-    def told(*times):
+    def latency_report(*times):
         """Returns the counters of templates with these times of datagrams."""
         stamped = [
             {
@@ -59,7 +59,7 @@ def test_latency_counters_exist_only_with_the_add_on():
 
     measured = ("min_time", "max_time", "measure_cnt", "total_time", "total_pkts")
     assert not set(measured) & set(total_counts([counted], False))
-    assert told() == (None,) * 5
-    assert told([]) == (0,) * 5
-    assert told([], [30, 20], [], [70]) == (20, 70, 1, 120, 3)
-    assert told([0, 9], [4]) == (0, 9, 1, 13, 3)
+    assert latency_report() == (None,) * 5
+    assert latency_report([]) == (0,) * 5
+    assert latency_report([], [30, 20], [], [70]) == (20, 70, 1, 120, 3)
+    assert latency_report([0, 9], [4]) == (0, 9, 1, 13, 3)

@@ -10,7 +10,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.utils import wrpcap
-from sending import LIMIT_S, burst, sent, until
+from stream_helpers import LIMIT_S, burst, sent, wait_until
 
 from trex.astf.api import ASTFClient, TRexError
 from trex.stl.api import (
@@ -45,7 +45,7 @@ def host(hosts):
     found.disconnect()
 
 
-def out_of(capsys, line) -> str:
+def output_of(capsys, line) -> str:
     """Returns the output of a line."""
     capsys.readouterr()
     line()
@@ -59,23 +59,23 @@ def test_connect_and_disconnect_lines(lab, capsys):
     assert client.is_connected() and client.get_acquired_ports() == []
     client.connect_line("--force")
     assert client.get_acquired_ports() == [0, 1]
-    told = out_of(capsys, lambda: client.map_line(""))
-    assert "port 0 <--> port 1" in told and told.rstrip().endswith("Mapping unknown:")
-    assert "the engine answers" in out_of(capsys, lambda: client.ping_line(""))
-    assert "connected" in out_of(capsys, lambda: client.get_events_line("-i"))
-    assert "connected" not in out_of(capsys, lambda: client.get_events_line("-w"))
+    output = output_of(capsys, lambda: client.map_line(""))
+    assert "port 0 <--> port 1" in output and output.rstrip().endswith("Mapping unknown:")
+    assert "the engine answers" in output_of(capsys, lambda: client.ping_line(""))
+    assert "connected" in output_of(capsys, lambda: client.get_events_line("-i"))
+    assert "connected" not in output_of(capsys, lambda: client.get_events_line("-w"))
     client.get_events_line("-c")
     assert not client.has_events()
-    told = out_of(capsys, lambda: client.global_cfg_line("-t sched_max_stretch=3"))
-    assert told == "sched_max_stretch = 3\n"
+    output = output_of(capsys, lambda: client.global_cfg_line("-t sched_max_stretch=3"))
+    assert output == "sched_max_stretch = 3\n"
     client.release_line("-a")
     assert client.get_acquired_ports() == []
-    for line, said in (
+    for line, message in (
         (lambda: client.release_line(""), "none of these ports is acquired"),
         (lambda: client.map_line(""), "no port is acquired"),
         (lambda: client.set_port_attr_line("--prom on"), "no port is acquired"),
     ):
-        with pytest.raises(TRexError, match=said):
+        with pytest.raises(TRexError, match=message):
             line()
     client.disconnect_line("")
     assert not client.is_connected()
@@ -89,9 +89,9 @@ def test_portattr_sets_and_prints_attributes(client, capsys):
     assert client.links[0].is_prom_enabled() and not client.links[1].is_prom_enabled()
     client.set_port_attr_line("-p 0 --prom off")
     assert not client.links[0].is_prom_enabled() and client.links[0].is_mult_enabled()
-    told = out_of(capsys, lambda: client.set_port_attr_line("-p 1"))
-    assert "port 1" in told and "port 0" not in told and "prom" in told
-    assert "Promiscuous:" in out_of(capsys, lambda: client.set_port_attr_line("--supp"))
+    output = output_of(capsys, lambda: client.set_port_attr_line("-p 1"))
+    assert "port 1" in output and "port 0" not in output and "prom" in output
+    assert "Promiscuous:" in output_of(capsys, lambda: client.set_port_attr_line("--supp"))
     with pytest.raises(TRexError, match="ip link set"):
         client.set_port_attr_line("-a --link down")
     with pytest.raises(TRexError, match="ethtool --pause"):
@@ -111,7 +111,7 @@ def test_address_and_vlan_lines(client):
     assert client.links[1].has_own_ipv6 and client.links[1].own_ipv6 == ""
     client.conf_ipv6_line("-p 1 --off")
     assert not client.links[1].has_own_ipv6
-    for line, said in (
+    for line, message in (
         (lambda: client.set_l2_mode_line("-p 0 --dst 1.1.1.1"), "is no Ethernet address"),
         (lambda: client.set_l3_mode_line("-p 0 --src 1.1.1.1"), "required: --dst"),
         (lambda: client.set_vlan_line("-p 0"), "one of the arguments --vlan -c is required"),
@@ -121,19 +121,19 @@ def test_address_and_vlan_lines(client):
         (lambda: client.ping_line("-p 0 -d nobody"), "'nobody' is no IP address"),
         (lambda: client.set_l2_mode_line("-p 9 --dst 00:00:00:00:00:09"), "ports"),
     ):
-        with pytest.raises(TRexError, match=said):
+        with pytest.raises(TRexError, match=message):
             line()
 
 
 def test_arp_and_ping_lines(host, capsys):
-    told = out_of(capsys, lambda: host.resolve_line("-p 0 -r 2"))
-    assert f"1.1.1.2 is {host.links[1].source}" in told
-    told = out_of(capsys, lambda: host.ping_line(f"-p 0 -d 1.1.1.2 -n 2 -s {PING}"))
-    assert told.count("1.1.1.2") == 2 and host.get_verbose() == "error"
+    output = output_of(capsys, lambda: host.resolve_line("-p 0 -r 2"))
+    assert f"1.1.1.2 is {host.links[1].source}" in output
+    output = output_of(capsys, lambda: host.ping_line(f"-p 0 -d 1.1.1.2 -n 2 -s {PING}"))
+    assert output.count("1.1.1.2") == 2 and host.get_verbose() == "error"
     host.set_l3_mode_line("-p 0 --src 1.1.1.7 --dst 1.1.1.2")
     assert host.links[0].layer.resolved == host.links[1].source
     host.conf_ipv6_line("-p 1 -s 2001:db8::7")
-    assert "IPv6 neighbours" in out_of(capsys, lambda: host.scan6_line("-p 0 -t 1"))
+    assert "IPv6 neighbours" in output_of(capsys, lambda: host.scan6_line("-p 0 -t 1"))
     with pytest.raises(TRexError, match="no answer for 1.1.1.99"):
         host.set_l3_mode_line("-p 0 --src 1.1.1.7 --dst 1.1.1.99")
     # A next hop without an answer is resolved again when it is needed.
@@ -146,15 +146,15 @@ def test_pkt_line_takes_a_scapy_expression(client, capsys):
     client.set_service_mode()
     capture = client.start_capture(rx_ports=[1])
     client.pkt_line('-p 0 -s Ether(dst="00:00:00:00:00:09")/IP(ttl=3)/UDP(dport=9)')
-    until(lambda: client.get_capture_status()[capture["id"]]["count"] > 0)
+    wait_until(lambda: client.get_capture_status()[capture["id"]]["count"] > 0)
     frames: list = []
     client.stop_capture(capture["id"], frames)
     (frame,) = [it for it in frames if it["binary"][:6] == bytes.fromhex("000000000009")]
     assert Ether(frame["binary"])[IP].ttl == 3 and Ether(frame["binary"])[UDP].dport == 9
     before = sent(client)
-    told = out_of(capsys, lambda: client.pkt_line("-n -s Ether()/IP()"))
-    assert "size: 34" in told and "dry run" in told and sent(client) == before
-    assert "DHCP" in out_of(capsys, lambda: client.pkt_line("--layers"))
+    output = output_of(capsys, lambda: client.pkt_line("-n -s Ether()/IP()"))
+    assert "size: 34" in output and "dry run" in output and sent(client) == before
+    assert "DHCP" in output_of(capsys, lambda: client.pkt_line("--layers"))
     for wrong in ("Ether(", "__import__('os')", "3"):
         with pytest.raises(TRexError, match="is not a scapy packet"):
             client.pkt_line(f"-s {wrong}")
@@ -164,33 +164,33 @@ def test_ns_line_adds_shows_and_removes_nodes(client, capsys):
     one, other = "00:00:00:01:00:07", "00:00:00:01:00:08"
     client.ns_line(f"add -p 0 --mac {one} --src 1.1.1.7 --dst 1.1.1.2 --vlan 5 --tpid 0x88A8")
     shared = client.set_namespace(0, "add_shared_ns")["result"]
-    where = f"--shared-ns {shared} --subnet 24 --dst 1.1.2.1"
-    client.ns_line(f"add -p 0 --mac {other} --src 1.1.2.7 --auto-ipv6 {where}")
-    told = out_of(capsys, lambda: client.ns_line("show-nodes -p 0"))
-    assert one in told and other in told
-    told = out_of(capsys, lambda: client.ns_line(f"show-node -p 0 --mac {one}"))
-    assert "'1.1.1.7'" in told and str(0x88A8) in told
+    options = f"--shared-ns {shared} --subnet 24 --dst 1.1.2.1"
+    client.ns_line(f"add -p 0 --mac {other} --src 1.1.2.7 --auto-ipv6 {options}")
+    output = output_of(capsys, lambda: client.ns_line("show-nodes -p 0"))
+    assert one in output and other in output
+    output = output_of(capsys, lambda: client.ns_line(f"show-node -p 0 --mac {one}"))
+    assert "'1.1.1.7'" in output and str(0x88A8) in output
     client.ns_line("clear-counters -p 0")
     client.ns_line("show-counters -p 0")
     client.ns_line(f"remove -p 0 --mac {one}")
-    assert one not in out_of(capsys, lambda: client.ns_line("show-nodes -p 0"))
+    assert one not in output_of(capsys, lambda: client.ns_line("show-nodes -p 0"))
     client.ns_line("remove-all")
-    assert out_of(capsys, lambda: client.ns_line("show-nodes -p 0")) == "no nodes\n"
-    assert "show-counters" in out_of(capsys, lambda: client.ns_line(""))
-    for line, said in (
+    assert output_of(capsys, lambda: client.ns_line("show-nodes -p 0")) == "no nodes\n"
+    assert "show-counters" in output_of(capsys, lambda: client.ns_line(""))
+    for line, message in (
         (f"remove -p 0 --mac {one}", one),
         (f"add -p 0 --mac {one} --src 1.1.1.7", "dg"),
         (f"add -p 0 --mac {one} --src 1.1.1.7 --dst 1.1.1.1 --subnet 33", "--subnet"),
     ):
-        with pytest.raises(TRexError, match=said):
+        with pytest.raises(TRexError, match=message):
             client.ns_line(line)
 
 
 def test_lines_show_pause_and_update_streams(client, profiles, capsys, tmp_path):
     path = profiles / "udp_sizes.py"
-    told = out_of(capsys, lambda: client.start_stl_line(f"-f {path} -n -t --sizes 90"))
-    assert "dry run" in told and client.get_active_ports() == []
-    assert "Ethernet:IP:UDP" in told and " 94 " in told
+    output = output_of(capsys, lambda: client.start_stl_line(f"-f {path} -n -t --sizes 90"))
+    assert "dry run" in output and client.get_active_ports() == []
+    assert "Ethernet:IP:UDP" in output and " 94 " in output
     client.start_stl_line(f"-f {path} -p 0 --multiplier 100pps --sync -p 1")
     assert client.get_active_ports() == [0, 1]
     client.pause_line("-p 0")
@@ -202,29 +202,29 @@ def test_lines_show_pause_and_update_streams(client, profiles, capsys, tmp_path)
     client.resume_line(f"-p 0 -i {first}")
     client.update_stl_line("-m 200pps -t")
     client.update_stl_line(f"-p 0 -m 2 -i {first}")
-    told = out_of(capsys, lambda: client.streams_line("-p 0"))
-    assert "packet type" in told and len(told.splitlines()) == 4
-    assert len(out_of(capsys, lambda: client.streams_line(f"-p 0 -i {first}")).splitlines()) == 3
-    assert "No streams found" in out_of(capsys, lambda: client.streams_line("-i 99"))
-    assert "STLPktBuilder(" in out_of(capsys, lambda: client.streams_line("-p 0 --code"))
-    assert "port 0._" in out_of(capsys, lambda: client.profiles_line("-p 0"))
-    written = tmp_path / "streams.py"
-    client.streams_line(f"-p 0 --code {written}")
-    made = runpy.run_path(str(written))["register"]().get_streams()
-    assert [it.get_pkt() for it in made] == [
+    output = output_of(capsys, lambda: client.streams_line("-p 0"))
+    assert "packet type" in output and len(output.splitlines()) == 4
+    assert len(output_of(capsys, lambda: client.streams_line(f"-p 0 -i {first}")).splitlines()) == 3
+    assert "No streams found" in output_of(capsys, lambda: client.streams_line("-i 99"))
+    assert "STLPktBuilder(" in output_of(capsys, lambda: client.streams_line("-p 0 --code"))
+    assert "port 0._" in output_of(capsys, lambda: client.profiles_line("-p 0"))
+    code = tmp_path / "streams.py"
+    client.streams_line(f"-p 0 --code {code}")
+    streams = runpy.run_path(str(code))["register"]().get_streams()
+    assert [it.get_pkt() for it in streams] == [
         it.get_pkt() for it in client.links[0].streams.values()
     ]
     client.streams_line(f"-a --code {tmp_path / 'both.py'}")
     assert sorted(it.name for it in tmp_path.glob("both*")) == ["both_port0.py", "both_port1.py"]
-    for line, said in (
-        (lambda: client.streams_line(f"-p 0 --code {written}"), "exists already"),
+    for line, message in (
+        (lambda: client.streams_line(f"-p 0 --code {code}"), "exists already"),
         (lambda: client.streams_line("-p 0 --code streams.txt"), "ends with .py"),
         (lambda: client.resume_line(""), "none of these is paused"),
         (lambda: client.pause_line("-i 1"), "-i selects streams of a single port"),
         (lambda: client.pause_line("-p zero"), "'zero' is no port"),
         (lambda: client.start_stl_line(f"-f {path} -p 0"), "is sending"),
     ):
-        with pytest.raises(TRexError, match=said):
+        with pytest.raises(TRexError, match=message):
             line()
     client.stop_stl_line("-a --remove")
     assert client.get_active_ports() == [] and not client.links[0].streams
@@ -240,7 +240,7 @@ def test_push_line_sends_a_capture(client, tmp_path):
         before = sent(client)
         client.push_line(f"-f {capture} -p 0 -i 1000 --count 3 {option}")
         client.wait_on_traffic_stl([0], timeout=LIMIT_S)
-        until(lambda before=before: sent(client) == before + 12)
+        wait_until(lambda before=before: sent(client) == before + 12)
     with pytest.raises(TRexError, match="no such file"):
         client.push_line("-f nowhere.pcap -p 0")
 
@@ -250,14 +250,14 @@ def test_stats_line_shows_packet_groups(client, capsys):
     client.add_streams(measured, ports=[0])
     client.start_stl([0])
     client.wait_on_traffic_stl([0], timeout=LIMIT_S)
-    (row,) = out_of(capsys, lambda: client.stats_stl_line("-s")).splitlines()[2:]
+    (row,) = output_of(capsys, lambda: client.stats_stl_line("-s")).splitlines()[2:]
     assert row.split()[:3] == ["7", "20", "20"]
-    (row,) = out_of(capsys, lambda: client.stats_stl_line("-l")).splitlines()[2:]
+    (row,) = output_of(capsys, lambda: client.stats_stl_line("-l")).splitlines()[2:]
     assert row.split()[0] == "7" and row.split()[6:] == ["0"] * 5
-    assert "packet group 7" in out_of(capsys, lambda: client.stats_stl_line("--lh"))
-    assert "opackets" in out_of(capsys, lambda: client.stats_stl_line("-p --port 0"))
-    assert "no pools" in out_of(capsys, lambda: client.show_stats_line("-m"))
-    assert "tx_pkts" in out_of(capsys, lambda: client.show_stats_line("-s"))
+    assert "packet group 7" in output_of(capsys, lambda: client.stats_stl_line("--lh"))
+    assert "opackets" in output_of(capsys, lambda: client.stats_stl_line("-p --port 0"))
+    assert "no pools" in output_of(capsys, lambda: client.show_stats_line("-m"))
+    assert "tx_pkts" in output_of(capsys, lambda: client.show_stats_line("-s"))
 
 
 def test_tagged_packet_groups_by_lines(client, capsys, tmp_path):
@@ -265,12 +265,12 @@ def test_tagged_packet_groups_by_lines(client, capsys, tmp_path):
     qinq = {"type": "QinQ", "value": {"vlans": [5, 6]}}
     file = tmp_path / "tags.json"
     file.write_text(json.dumps([*tags, qinq]))
-    assert "is disabled" in out_of(capsys, lambda: client.show_tpg_status(""))
+    assert "is disabled" in output_of(capsys, lambda: client.show_tpg_status(""))
     client.tpg_enable(f"--num-tpgids 2 --tags {file} -p 1")
-    told = out_of(capsys, lambda: client.show_tpg_status(""))
-    assert "is enabled" in told and told.splitlines()[-1].split()[-3:] == ["[1]", "2", "3"]
-    told = out_of(capsys, lambda: client.show_tpg_tags(""))
-    assert "Dot1Q(2)" in told and "QinQ(5, 6)" in told and "[0-3)" in told
+    output = output_of(capsys, lambda: client.show_tpg_status(""))
+    assert "is enabled" in output and output.splitlines()[-1].split()[-3:] == ["[1]", "2", "3"]
+    output = output_of(capsys, lambda: client.show_tpg_tags(""))
+    assert "Dot1Q(2)" in output and "QinQ(5, 6)" in output and "[0-3)" in output
     layers = Ether() / Dot1Q(vlan=2) / IP(src="16.0.0.1", dst="48.0.0.1") / UDP(dport=12)
     group = STLStream(
         packet=STLPktBuilder(pkt=layers / bytes(40)),
@@ -280,8 +280,8 @@ def test_tagged_packet_groups_by_lines(client, capsys, tmp_path):
     client.add_streams(group, ports=[0])
 
     def shown(line, *arguments: str) -> list[list[str]]:
-        told = out_of(capsys, lambda: line(" ".join(arguments)))
-        return [row.split() for row in told.splitlines()[2:]]
+        output = output_of(capsys, lambda: line(" ".join(arguments)))
+        return [row.split() for row in output.splitlines()[2:]]
 
     def sends() -> None:
         client.start_stl([0])
@@ -305,16 +305,16 @@ def test_tagged_packet_groups_by_lines(client, capsys, tmp_path):
     sends()
     assert shown(client.show_tpg_unknown_stats, "-p 1") == [["1", "Dot1Q(2)"]]
     client.tpg_clear_unknown_stats("-p 1")
-    told = out_of(capsys, lambda: client.show_tpg_unknown_stats("-p 1"))
-    assert told == "No unknown tags found in port 1.\n"
-    for line, said in (
+    output = output_of(capsys, lambda: client.show_tpg_unknown_stats("-p 1"))
+    assert output == "No unknown tags found in port 1.\n"
+    for line, message in (
         (lambda: client.tpg_update("--type Dot1Q --tag_id 1"), "Dot1Q has one VLAN"),
         (lambda: client.tpg_update("--type QinQ --value 1 --tag_id 1"), "QinQ has two VLANs"),
         (lambda: client.tpg_enable("--num-tpgids 2 --tags nowhere.txt"), "a .py or .json file"),
         (lambda: client.show_tpg_stats("-p 1 --tpgid 9 --max-tag 1"), "tpgid"),
         (lambda: client.tpg_clear_stats("-p 1 --tpgid 1"), "either max_tag or tag_list"),
     ):
-        with pytest.raises(TRexError, match=said):
+        with pytest.raises(TRexError, match=message):
             line()
     client.tpg_disable("")
     assert client.tpg_status is not None and not client.tpg_status["enabled"]

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from sending import LIMIT_S, until
+from stream_helpers import LIMIT_S, wait_until
 from test_astf_client import client, profile, template  # noqa: F401
 from wirestorm_lab import ip
 
@@ -42,7 +42,7 @@ def test_wait_for_states(loaded):
 
 def test_wait_for_impossible_states_raises(loaded):
     between = loaded.transient_states
-    for wait, said in (
+    for wait, message in (
         (lambda: loaded.wait_for_transient(), r"wait_for_profile_state\(\)"),
         (lambda: loaded.wait_for_transient("_"), "never|ever"),
         (lambda: loaded.wait_for_transient("nobody"), "there is no profile nobody"),
@@ -50,7 +50,7 @@ def test_wait_for_impossible_states_raises(loaded):
         (lambda: loaded.wait_for_profile_state("_", between[0], 1), "no profile is ever in them"),
         (lambda: loaded.wait_for_profile_state("_", 99, 1), "no profile is ever in them"),
     ):
-        with pytest.raises(TRexError, match=said):
+        with pytest.raises(TRexError, match=message):
             wait()
 
 
@@ -101,10 +101,10 @@ def test_update_of_all_running_profiles(loaded):
 def test_global_flows_are_the_sum_of_profiles(loaded):
     loaded.load_profile(profile(template(81, cps=100, delay_us=FOREVER_US)), pid_input="one")
     loaded.start(pid_input="one", duration=60)
-    until(lambda: loaded.get_stats()["global"]["active_flows"] > 10)
+    wait_until(lambda: loaded.get_stats()["global"]["active_flows"] > 10)
     loaded.clear_stats(pid_input="*")
-    told = loaded.get_stats()["global"]
-    assert told["open_flows"] >= told["active_flows"] == told["active_sockets"] > 10
+    stats = loaded.get_stats()["global"]
+    assert stats["open_flows"] >= stats["active_flows"] == stats["active_sockets"] > 10
     # The default profile has no active flows.
     assert loaded.get_stats()["traffic"]["client"]["m_active_flows"] == 0
 
@@ -120,8 +120,8 @@ def test_global_rates_restart_with_a_profile(client):  # noqa: F811
     until_s = time.monotonic() + 0.6
     while time.monotonic() < until_s:
         fastest[0] = max(fastest[0], client.get_stats()["global"]["tx_cps"])
-        told = client.get_traffic_stats(is_sum=True)["client"]
-        fastest[1] = max(fastest[1], told["m_tx_pps_r"])
+        stats = client.get_traffic_stats(is_sum=True)["client"]
+        fastest[1] = max(fastest[1], stats["m_tx_pps_r"])
         time.sleep(0.02)
     client.stop(pid_input="*")
     # 50 flows per second of some packets each, whatever happened before.
@@ -131,7 +131,7 @@ def test_global_rates_restart_with_a_profile(client):  # noqa: F811
 def test_earlier_counters_do_not_lower_rates(client):  # noqa: F811
     client.load_profile(profile(template(cps=100)))
     client.start()
-    until(lambda: client.get_stats()["global"]["tx_cps"] > 10)
+    wait_until(lambda: client.get_stats()["global"]["tx_cps"] > 10)
     client.stop()
     time.sleep(2)
     client.start(mult=10)
@@ -162,9 +162,9 @@ def test_impossible_latency_traffic_is_rejected_before_the_start(loaded):
 
 def test_statistics_objects_of_the_client(loaded):
     loaded.start(latency_pps=100)
-    until(lambda: loaded.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 5)
+    wait_until(lambda: loaded.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 5)
     traffic, latency = loaded.traffic_stats, loaded.latency_stats
-    until(lambda: traffic.get_stats()["client"].get("tcps_connects", 0) > 10)
+    wait_until(lambda: traffic.get_stats()["client"].get("tcps_connects", 0) > 10)
     assert traffic.get_tg_names() == ["pages"]
     assert traffic.get_traffic_tg_stats("pages")["pages"]["client"]["tcps_connects"] > 10
     assert "tcps_connects" in traffic.to_table() and "tcps_connects" in traffic.to_table(tgid=1)
@@ -191,19 +191,19 @@ def test_statistics_objects_of_the_client(loaded):
 
 def test_client_keeps_the_error_of_a_failed_run(loaded):
     loaded.start()
-    until(lambda: loaded.get_traffic_stats()["client"].get("tcps_connects", 0) > 0)
+    wait_until(lambda: loaded.get_traffic_stats()["client"].get("tcps_connects", 0) > 0)
     assert loaded.last_error == "" and loaded.last_profile_error == {}
     interface = loaded.links[0].interface
     namespace, _, name = interface.removeprefix("netns/").partition(":")
     ip("-n", namespace, "link", "del", name)
-    until(lambda: loaded.state == loaded.STATE_ASTF_LOADED)
+    wait_until(lambda: loaded.state == loaded.STATE_ASTF_LOADED)
     warned = [event.msg for event in loaded.get_warnings()]
     assert f"{interface} is gone" in loaded.last_error
     assert loaded.last_profile_error == {"_": loaded.last_error}
     # Once for each end of the pair, whichever thread reports it first.
-    told = [f"profile _: {it}" for it in loaded.last_error.split("; ")]
-    assert len(told) == 2
-    assert [it for it in warned if "is gone" in it] == told
+    stats = [f"profile _: {it}" for it in loaded.last_error.split("; ")]
+    assert len(stats) == 2
+    assert [it for it in warned if "is gone" in it] == stats
 
 
 def test_booleans_of_older_tunables():

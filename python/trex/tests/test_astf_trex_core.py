@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import astf_cases as runner
-from trex_tree import SCRIPTS, in_the_tree, needs_tree, of_trex  # noqa: F401
+from trex_tree import SCRIPTS, needs_tree, tree_directory, trex_results  # noqa: F401
 
 pytestmark = needs_tree
 
@@ -57,7 +57,7 @@ VARIANTS: list[dict[str, Any]] = [
 def compare(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Asserts that both sides agree on each case that TRex accepts. Returns these cases."""
     compared = []
-    for case, ours, theirs in zip(cases, runner.results(cases), of_trex(runner, cases)):
+    for case, ours, theirs in zip(cases, runner.results(cases), trex_results(runner, cases)):
         if theirs is not None:
             assert ours == theirs, case
             compared.append(case)

@@ -16,7 +16,7 @@ FIRST = ip2int("16.0.0.0")
 ENDS = ("1.1.1.11", "12.2.2.2", 5000)
 
 
-class Going:
+class FakeRun:
     """A running profile in which every address is a client."""
 
     def is_done(self) -> bool:
@@ -35,7 +35,7 @@ def client(monkeypatch) -> ASTFClient:
     found = ASTFClient()
     found._is_connected = True
     found.activate_tunnel(1, True)
-    found._profiles_by_id["_"].run = Going()
+    found._profiles_by_id["_"].run = FakeRun()
     return found
 
 
@@ -45,17 +45,17 @@ def context(first: int, last: int) -> TopoTunnelCtx:
     return TopoTunnelCtx(*ends, 1, 1, ENDS[2], 4, 1, ENDS[0], ENDS[1], True)
 
 
-def of_tunnels(client: ASTFClient, *places: int) -> list[bool]:
+def have_tunnels(client: ASTFClient, *places: int) -> list[bool]:
     """Returns whether clients have tunnels."""
-    told = client.get_clients_info([FIRST + place for place in places]).data()
-    return ["tunnel_type" in told[str(FIRST + place)] for place in places]
+    info = client.get_clients_info([FIRST + place for place in places]).data()
+    return ["tunnel_type" in info[str(FIRST + place)] for place in places]
 
 
 def test_record_limit_is_checked_first(client, monkeypatch):
-    def made(*arguments: object) -> None:
+    def create(*arguments: object) -> None:
         pytest.fail("a record was made")
 
-    monkeypatch.setattr(console, "Tunnel", made)
+    monkeypatch.setattr(console, "Tunnel", create)
     ends = "--teid 1 --sport 1 --src_ip 1.1.1.1 --dst_ip 2.2.2.2"
     for last, count in (("255.255.255.255", "4,294,967,296"), ("0.16.0.0", "1,048,577")):
         with pytest.raises(TRexError, match=f"--c_end {last}: {count} clients, expected 1,048,576"):
@@ -72,7 +72,7 @@ def test_replaced_records_count_once(client, monkeypatch):
     client.update_tunnel_client_record(records, 1)
     with pytest.raises(TRexError, match="more than 3 clients"):
         client.update_tunnel_client_record({FIRST + 3: Tunnel(*ENDS, 1, 4)}, 1)
-    assert of_tunnels(client, 2, 3) == [True, False]
+    assert have_tunnels(client, 2, 3) == [True, False]
 
 
 def test_new_record_does_not_copy_the_others(client):
@@ -83,10 +83,10 @@ def test_new_record_does_not_copy_the_others(client):
     tracemalloc.start()
     try:
         client.update_tunnel_client_record(changed, 1)
-        _, most = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < 100_000
+    assert peak < 100_000
 
 
 def test_tunnels_come_from_topologies_and_records(client):
@@ -96,25 +96,25 @@ def test_tunnels_come_from_topologies_and_records(client):
         client.tunnels_topo.add_tunnel_ctx_obj(context(first, last))
     client.update_tunnel_client_record({FIRST + 40: Tunnel(*ENDS, 7, 4)}, 1)
     with_tunnels = {*range(2, 9), *range(20, 30), 40}
-    assert of_tunnels(client, *range(50)) == [place in with_tunnels for place in range(50)]
+    assert have_tunnels(client, *range(50)) == [place in with_tunnels for place in range(50)]
     client._has_tunnels = False
-    assert of_tunnels(client, 2, 40) == [False, False]
+    assert have_tunnels(client, 2, 40) == [False, False]
 
 
 def test_each_range_is_checked_once_for_all_clients(client, monkeypatch):
     for place in range(500):
         client.tunnels_topo.add_tunnel_ctx_obj(context(2 * place, 2 * place))
-    looks = []
+    lookups = []
 
-    def looked(address: str) -> int:
-        looks.append(address)
+    def counting_ip2int(address: str) -> int:
+        lookups.append(address)
         return ip2int(address)
 
-    monkeypatch.setattr(tunnel_commands, "ip2int", looked)
+    monkeypatch.setattr(tunnel_commands, "ip2int", counting_ip2int)
     last = int2ip(FIRST + 1000)
-    told = client.get_clients_info_range(int2ip(FIRST), last).data()
-    assert sum("tunnel_type" in it for it in told.values()) == 500
-    assert len(looks) <= 2 * 500
+    info = client.get_clients_info_range(int2ip(FIRST), last).data()
+    assert sum("tunnel_type" in it for it in info.values()) == 500
+    assert len(lookups) <= 2 * 500
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,6 @@ def test_invalid_tunnel_fields_are_rejected(change, message):
 def test_invalid_latency_fields_are_rejected(fields, message):
     with pytest.raises(TRexError, match=message):
         TopoTunnelLatency(*fields)
-    kept = TopoTunnelLatency(0, "16.0.0.1", "48.0.0.1")
-    topology = TunnelsTopo(None, [context(0, 1)], [kept])
+    record = TopoTunnelLatency(0, "16.0.0.1", "48.0.0.1")
+    topology = TunnelsTopo(None, [context(0, 1)], [record])
     topology.check()

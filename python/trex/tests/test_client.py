@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sending import LIMIT_S, burst, continuous, packet, sent, settled, until
+from stream_helpers import LIMIT_S, burst, continuous, packet, sent, wait_until, wait_until_idle
 from wirestorm_lab import ip
 
 from trex.stl.api import (
@@ -37,14 +37,14 @@ from trex.stl.api import (
 
 
 def test_script_runs_unmodified(lab):
-    script = Path(__file__).parent / "scripts/both_ways.py"
+    script = Path(__file__).parent / "scripts/bidirectional.py"
     # Search path of the packages, installed or not.
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, script]
     done = subprocess.run(command, env=paths, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
-    told, *lost = done.stdout.splitlines()
-    stats = json.loads(told)
+    first_line, *lost = done.stdout.splitlines()
+    stats = json.loads(first_line)
     assert lost == ["lost 0", "lost 0"]
     assert 100 <= stats["opackets"] <= 5000
     # A busy machine can be slower.
@@ -52,7 +52,7 @@ def test_script_runs_unmodified(lab):
 
 
 @pytest.mark.parametrize(
-    ("script", "speed", "said"),
+    ("script", "speed", "message"),
     [
         ("stl_flow_stats", "10G", "passed :-)"),
         ("stl_flow_latency_stats", "10G", "passed :-)"),
@@ -64,7 +64,7 @@ def test_script_runs_unmodified(lab):
         ("hlt_udp_simple -d 1", "10G", "Done"),
     ],
 )
-def test_trex_scripts_run_unmodified(lab, script, speed, said, monkeypatch):
+def test_trex_scripts_run_unmodified(lab, script, speed, message, monkeypatch):
     if "TREX_CORE" not in os.environ:
         pytest.skip("TREX_CORE names no tree of trex-core")
     name, *arguments = script.split()
@@ -75,7 +75,7 @@ def test_trex_scripts_run_unmodified(lab, script, speed, said, monkeypatch):
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     lost = [line for line in done.stdout.splitlines() if line.startswith("packets lost")]
     was_only_slow = "below the target" in done.stdout and all(" 0 pkts" in line for line in lost)
-    assert said in done.stdout or was_only_slow, done.stdout + done.stderr
+    assert message in done.stdout or was_only_slow, done.stdout + done.stderr
 
 
 def test_counters_match_trex(client):
@@ -134,7 +134,7 @@ def test_packet_group_has_counters_and_delays(client):
 def test_packet_group_has_rates_during_the_run(client):
     client.add_streams(continuous(2000, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
     client.start([0])
-    until(lambda: client.get_pgid_stats()["flow_stats"][1]["rx_pkts"][1] > 200)
+    wait_until(lambda: client.get_pgid_stats()["flow_stats"][1]["rx_pkts"][1] > 200)
     time.sleep(0.5)
     found = client.get_pgid_stats()["flow_stats"][1]
     assert found["tx_pps"][0] > 100 and found["rx_bps_l1"][1] > found["rx_bps"][1] > 0
@@ -251,16 +251,16 @@ def test_concurrent_profiles_have_different_signatures(client):
 def test_update_and_pause(client):
     first, second = client.add_streams([continuous(), continuous()], ports=[0])
     client.start([0])
-    until(lambda: sent(client) > 100)
+    wait_until(lambda: sent(client) > 100)
     client.pause([0])
     assert client.get_paused_ports() == [0] and client.get_transmitting_ports() == []
-    settled(client)
+    wait_until_idle(client)
     with pytest.raises(STLError, match="paused already"):
         client.pause([0])
     client.update([0], mult="100kpps")
     before, began = sent(client), time.monotonic()
     client.resume([0])
-    until(lambda: sent(client) > before + 20_000)
+    wait_until(lambda: sent(client) > before + 20_000)
     # More than the 2,000 of the streams themselves.
     assert (sent(client) - before) / (time.monotonic() - began) > 3000
     client.update([0], mult="-99.98%")
@@ -269,11 +269,11 @@ def test_update_and_pause(client):
     time.sleep(1)
     assert 1 <= sent(client) - before <= 60
     client.pause_streams(0, [first, second])
-    settled(client)
+    wait_until_idle(client)
     client.update_streams(0, mult="1kpps", stream_ids=[second])
     client.resume_streams(0, [second])
     before = sent(client)
-    until(lambda: sent(client) > before + 100)
+    wait_until(lambda: sent(client) > before + 100)
     client.stop([0])
     assert not client.is_traffic_active() and client.get_active_ports() == []
     with pytest.raises(STLError, match="not sending"):
@@ -284,7 +284,7 @@ def test_start_can_be_repeated_and_forced(client):
     client.add_streams(continuous(), ports=[0, 1])
     client.start([0])
     client.start([1])
-    until(lambda: sent(client, 0) > 10 and sent(client, 1) > 10)
+    wait_until(lambda: sent(client, 0) > 10 and sent(client, 1) > 10)
     with pytest.raises(STLError, match="port 0 is sending"):
         client.start([0])
     client.start([0], force=True, duration=0.2)
@@ -298,7 +298,7 @@ def test_start_can_be_repeated_and_forced(client):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"ports": [5]}, "'ports' cannot be [5]; it can be 0, 1"),
         ({"ports": [0, 0]}, "duplicate port"),
@@ -313,14 +313,14 @@ def test_start_can_be_repeated_and_forced(client):
         ({"ports": "0.*"}, "named"),
     ],
 )
-def test_invalid_start_is_rejected(client, arguments, said):
+def test_invalid_start_is_rejected(client, arguments, message):
     client.add_streams(continuous(), ports=[0])
     if arguments.get("ports") == "0.*":
         # A port's other profiles have no streams.
-        arguments, said = {"ports": "0.other"}, "has no streams"
+        arguments, message = {"ports": "0.other"}, "has no streams"
     with pytest.raises(STLError) as caught:
         client.start(**{"ports": [0], **arguments})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert client.get_active_ports() == []
 
 
@@ -411,10 +411,10 @@ def test_pushed_packets_get_the_ports_addresses_by_default(client):
     pushed = [named, unnamed, bytes(named), PacketBuffer(named), PacketBuffer(named, True, True)]
     client.push_packets(pushed, ports=0, force=True)
     client.wait_on_traffic(ports=0)
-    arrived = []
-    client.stop_capture(capture, output=arrived)
-    given = bytes(named)[:12]
-    assert [one["binary"][:12] for one in arrived] == [given, ports, ports, given, ports]
+    frames = []
+    client.stop_capture(capture, output=frames)
+    addresses = bytes(named)[:12]
+    assert [one["binary"][:12] for one in frames] == [addresses, ports, ports, addresses, ports]
 
 
 def test_capture_of_received_frames_in_service_mode(client, tmp_path):
@@ -435,15 +435,15 @@ def test_capture_of_received_frames_in_service_mode(client, tmp_path):
     frames[0] = frames[0] / IP(src="10.0.0.1", dst="10.0.0.2") / UDP() / bytes(30)
     client.push_packets(frames, ports=0, force=True)
     client.wait_on_traffic(ports=0)
-    arrived = []
-    client.stop_capture(everything, output=arrived)
-    assert [one["binary"] for one in arrived] == [bytes(one) for one in frames]
-    assert all(one["port"] == 1 and one["origin"] == "RX" for one in arrived)
-    until(lambda: client.get_capture_status()[chosen]["matched"] == 2)
+    received = []
+    client.stop_capture(everything, output=received)
+    assert [one["binary"] for one in received] == [bytes(one) for one in frames]
+    assert all(one["port"] == 1 and one["origin"] == "RX" for one in received)
+    wait_until(lambda: client.get_capture_status()[chosen]["matched"] == 2)
     assert client.get_capture_status()[chosen]["count"] == 1
-    kept = []
-    client.fetch_capture_packets(chosen, kept)
-    assert [one["binary"] for one in kept] == [bytes(frames[2])]
+    captured = []
+    client.fetch_capture_packets(chosen, captured)
+    assert [one["binary"] for one in captured] == [bytes(frames[2])]
     file = tmp_path / "last.pcap"
     client.stop_capture(last, str(file))
     assert [bytes(one) for one in rdpcap(str(file))] == [bytes(one)[:20] for one in frames[3:]]
@@ -484,22 +484,22 @@ def test_resolve_and_ping_the_next_hop(client):
 
 
 def test_promiscuous_mode(client):
-    def link_of_0():
+    def port_info():
         namespace = client.links[0].interface.partition(":")[0].removeprefix("netns/")
         (link,) = json.loads(ip("-n", namespace, "-d", "-j", "link", "show", "veth0"))
         return link
 
     def promiscuity():
-        return link_of_0()["promiscuity"]
+        return port_info()["promiscuity"]
 
     client.set_port_attr([0], promiscuous=True)
     assert promiscuity() == 1 and client.get_port_attr(0)["prom"] == "on"
     client.set_port_attr([0], promiscuous=False)
     assert promiscuity() == 0 and client.get_port_attr(0)["prom"] == "off"
     client.set_port_attr([0], multicast=True)
-    assert link_of_0()["allmulti"] == 1 and client.get_port_attr(0)["mult"] == "on"
+    assert port_info()["allmulti"] == 1 and client.get_port_attr(0)["mult"] == "on"
     client.set_port_attr([0], multicast=False)
-    assert link_of_0()["allmulti"] == 0 and client.get_port_attr(0)["mult"] == "off"
+    assert port_info()["allmulti"] == 0 and client.get_port_attr(0)["mult"] == "off"
     client.set_port_attr([0], promiscuous=True)
     client.disconnect()
     client.connect()
@@ -529,7 +529,7 @@ def test_client_is_a_context_manager(lab):
 def test_deleted_interface_causes_a_warning(client):
     client.add_streams(continuous(), ports=[0])
     client.start([0])
-    until(lambda: sent(client) > 10)
+    wait_until(lambda: sent(client) > 10)
     namespace = client.links[0].interface.partition(":")[0].removeprefix("netns/")
     ip("-n", namespace, "link", "set", "veth0", "down")
     client.wait_on_traffic([0], timeout=LIMIT_S)
@@ -546,7 +546,7 @@ def test_received_frames_match_the_streams(client, tmp_path):
     # Without port 1, nothing counts and consumes its frames.
     client.links.pop(1)
     with subprocess.Popen([*command, "-U", "-c", "3", "icmp"], stderr=subprocess.PIPE) as capture:
-        until(lambda: b"listening on" in capture.stderr.readline())
+        wait_until(lambda: b"listening on" in capture.stderr.readline())
         echo = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / ICMP(seq=5) / bytes(20)
         client.links[0].destination = "02:00:00:00:00:09"
         stream = STLStream(packet=STLPktBuilder(pkt=echo), mode=STLTXSingleBurst(3, pps=1000))
@@ -555,8 +555,8 @@ def test_received_frames_match_the_streams(client, tmp_path):
         assert capture.wait(timeout=LIMIT_S) == 0
     from trex.stl.api import rdpcap
 
-    arrived = rdpcap(str(file))
-    assert len(arrived) == 3
-    assert all(it[Ether].dst == "02:00:00:00:00:09" for it in arrived)
-    assert all(it[Ether].src == client.links[0].source for it in arrived)
-    assert all(bytes(it[IP]).startswith(bytes(echo[IP])) for it in arrived)
+    frames = rdpcap(str(file))
+    assert len(frames) == 3
+    assert all(it[Ether].dst == "02:00:00:00:00:09" for it in frames)
+    assert all(it[Ether].src == client.links[0].source for it in frames)
+    assert all(bytes(it[IP]).startswith(bytes(echo[IP])) for it in frames)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from sending import LIMIT_S, burst, continuous, until
+from stream_helpers import LIMIT_S, burst, continuous, wait_until
 
 from trex.client.packet_socket import PacketSocket
 from trex.stl.api import STLError, STLFlowLatencyStats, STLFlowStats, rdpcap
@@ -19,14 +19,14 @@ def test_delays_are_visible_during_the_run(client):
     def latency():
         return client.get_stats()["latency"][7]
 
-    until(lambda: sum(latency()["latency"]["histogram"].values()) > 200)
+    wait_until(lambda: sum(latency()["latency"]["histogram"].values()) > 200)
     found = latency()
     delay = found["latency"]
     assert 0 < delay["total_min"] <= delay["average"] <= delay["total_max"]
     assert 0 < delay["last_max"] <= delay["total_max"] and delay["jitter"] >= 0
     assert set(found["err_cntrs"].values()) == {0}
     before = sum(delay["histogram"].values())
-    until(lambda: sum(latency()["latency"]["histogram"].values()) > before)
+    wait_until(lambda: sum(latency()["latency"]["histogram"].values()) > before)
     assert client.get_pgid_stats([7])["latency"][7]["latency"]["total_max"] >= delay["total_max"]
     client.stop()
     counted = client.get_stats()["flow_stats"][7]
@@ -42,14 +42,14 @@ def test_duplicates_are_visible_during_the_run(client):
     def errors():
         return client.get_pgid_stats([3])["latency"][3]["err_cntrs"]
 
-    until(lambda: client.get_pgid_stats([3])["flow_stats"][3]["rx_pkts"][1] > 100)
-    left: list = []
-    client.fetch_capture_packets(capture, left)
-    assert len(left) == 5 and set(errors().values()) == {0}
+    wait_until(lambda: client.get_pgid_stats([3])["flow_stats"][3]["rx_pkts"][1] > 100)
+    sent: list = []
+    client.fetch_capture_packets(capture, sent)
+    assert len(sent) == 5 and set(errors().values()) == {0}
     with PacketSocket(client.links[0].interface) as wire:
-        for frame in left:
+        for frame in sent:
             wire.send(frame["binary"])
-    until(lambda: errors()["dup"] == 5)
+    wait_until(lambda: errors()["dup"] == 5)
     assert errors() == {**dict.fromkeys(errors(), 0), "dup": 5, "seq_too_low": 5}
     client.clear_pgid_stats()
     assert set(errors().values()) == {0}
@@ -64,15 +64,17 @@ def test_packet_group_rates_cover_the_time_between_two_calls(client):
     def counted():
         return client.get_pgid_stats()["flow_stats"][1]
 
-    until(lambda: counted()["rx_pkts"][1] > 200)
+    wait_until(lambda: counted()["rx_pkts"][1] > 200)
     before, began = counted(), time.monotonic()
-    until(lambda: counted()["rx_pkts"][1] > before["rx_pkts"][1] + 3000)
+    wait_until(lambda: counted()["rx_pkts"][1] > before["rx_pkts"][1] + 3000)
     after, took_s = counted(), time.monotonic() - began
-    for way, port in (("tx", 0), ("rx", 1)):
-        rate = (after[f"{way}_pkts"][port] - before[f"{way}_pkts"][port]) / took_s
+    for direction, port in (("tx", 0), ("rx", 1)):
+        rate = (after[f"{direction}_pkts"][port] - before[f"{direction}_pkts"][port]) / took_s
         # Counters are at most 100 ms old.
-        assert after[f"{way}_pps"][port] == pytest.approx(rate, rel=0.3)
-        assert after[f"{way}_bps"][port] == pytest.approx(after[f"{way}_pps"][port] * 64 * 8)
+        assert after[f"{direction}_pps"][port] == pytest.approx(rate, rel=0.3)
+        assert after[f"{direction}_bps"][port] == pytest.approx(
+            after[f"{direction}_pps"][port] * 64 * 8
+        )
     assert after["rx_bytes"][1] == 64 * after["rx_pkts"][1]
     client.stop()
 
@@ -82,7 +84,7 @@ def test_util_stats_report_cpu_load(client):
     assert idle == {"cpu": [{"ports": [-1, -1], "history": [0.0] * 20}], "mbuf_stats": {}}
     client.add_streams(continuous(5000), ports=[0])
     client.start([0])
-    until(lambda: client.get_util_stats()["cpu"][0]["history"][0] > 0)
+    wait_until(lambda: client.get_util_stats()["cpu"][0]["history"][0] > 0)
     (core,) = client.get_util_stats()["cpu"]
     assert core["ports"] == [0, -1] and len(core["history"]) == 20
     assert all(0 <= load <= 150 for load in core["history"])
@@ -98,21 +100,23 @@ def test_capture_of_sent_frames(client, tmp_path):
     client.add_streams(burst(20, size=80, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
     client.start([0], force=True)
     client.wait_on_traffic([0], timeout=LIMIT_S)
-    until(lambda: client.get_capture_status()[leaving]["count"] == 20)
+    wait_until(lambda: client.get_capture_status()[leaving]["count"] == 20)
     assert client.get_capture_status()[leaving]["filter"] == {"tx": 1, "rx": 0, "bpf": ""}
     first: list = []
     client.fetch_capture_packets(leaving, first, pkt_count=5)
     assert len(first) == 5 and client.get_capture_status()[leaving]["count"] == 15
     assert all(it["origin"] == "TX" and it["port"] == 0 for it in first)
     assert all(len(it["binary"]) == 80 for it in first)
-    until(lambda: client.get_capture_status()[both]["count"] == 40)
-    kept: list = []
-    client.stop_capture(both, output=kept)
-    left, arrived = ([it["binary"] for it in kept if it["origin"] == way] for way in ("TX", "RX"))
-    assert left == arrived and left[:5] == [it["binary"] for it in first]
+    wait_until(lambda: client.get_capture_status()[both]["count"] == 40)
+    captured: list = []
+    client.stop_capture(both, output=captured)
+    sent, received = (
+        [it["binary"] for it in captured if it["origin"] == direction] for direction in ("TX", "RX")
+    )
+    assert sent == received and sent[:5] == [it["binary"] for it in first]
     file = tmp_path / "left.pcap"
     client.stop_capture(leaving, str(file))
-    assert [bytes(it) for it in rdpcap(str(file))] == left[5:]
+    assert [bytes(it) for it in rdpcap(str(file))] == sent[5:]
     nothing: list = []
     client.stop_capture(other, output=nothing)
     assert nothing == []

@@ -10,34 +10,34 @@ import inspect
 
 import client_names
 import pytest
-from trex_tree import needs_tree, of_trex
+from trex_tree import needs_tree, trex_results
 
 from trex.astf.api import ASTFClient, TRexAbsentError, TRexError
 from trex.client.unsupported import Unsupported
 from trex.common.trex_port import Port
 from trex.stl.api import STLClient
 
-KEPT = {
+NAME_FILES = {
     (name, entry)
-    for (_, name), file in client_names.KEPT.items()
+    for (_, name), file in client_names.NAME_FILES.items()
     for entry in file.read_text().splitlines()
 }
 
 
-def kept(kind: str) -> list[tuple[str, list[str]]]:
+def read_names(kind: str) -> list[tuple[str, list[str]]]:
     """Returns the entries of a kind, each with its class."""
-    split = sorted((owner, entry.split()) for owner, entry in KEPT)
+    split = sorted((owner, entry.split()) for owner, entry in NAME_FILES)
     return [(owner, words[1:]) for owner, words in split if words[0] == kind]
 
 
 def found(owner: str) -> type:
     """Returns the class with this name."""
-    module = {name: module for module, name in client_names.KEPT}[owner]
+    module = {name: module for module, name in client_names.NAME_FILES}[owner]
     return getattr(__import__(module, fromlist=[owner]), owner)
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "parameters"), [(owner, it[0], it[1:]) for owner, it in kept("method")]
+    ("owner", "name", "parameters"), [(owner, it[0], it[1:]) for owner, it in read_names("method")]
 )
 def test_every_method_exists_with_its_parameters(owner, name, parameters):
     method = getattr(found(owner), name)
@@ -54,7 +54,9 @@ def test_every_method_exists_with_its_parameters(owner, name, parameters):
     assert all("=" in parameter for parameter in ours[len(parameters) :])
 
 
-@pytest.mark.parametrize(("owner", "name"), [(owner, it[0]) for owner, it in kept("attribute")])
+@pytest.mark.parametrize(
+    ("owner", "name"), [(owner, it[0]) for owner, it in read_names("attribute")]
+)
 def test_every_attribute_exists_or_names_a_replacement(owner, name):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
@@ -76,7 +78,7 @@ def test_every_attribute_exists_or_names_a_replacement(owner, name):
 def test_every_option_of_a_line_exists(owner):
     ours = client_names.lines_of(found(owner))
     missing = {}
-    for line, command, *options in [it for of, it in kept("line") if of == owner]:
+    for line, command, *options in [it for of, it in read_names("line") if of == owner]:
         known = ours.get(line, {}).get(command)
         if known is None or not set(options) <= set(known):
             missing[line, command] = set(options) - set(known or ())
@@ -84,16 +86,16 @@ def test_every_option_of_a_line_exists(owner):
 
 
 @pytest.mark.parametrize("owner", ["STLClient", "ASTFClient", "STLPort"])
-def test_replacements_of_absent_parts_exist(owner):
+def test_replacements_of_unsupported_attributes_exist(owner):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
     static = {name: inspect.getattr_static(one, name) for name in dir(one)}
     parts = [name for name, part in static.items() if isinstance(part, Unsupported)]
     assert parts
     for name in parts:
-        with pytest.raises(TRexError) as told:
+        with pytest.raises(TRexError) as raised:
             getattr(client, name)
-        for word in str(told.value).replace("()", "() ").split():
+        for word in str(raised.value).replace("()", "() ").split():
             if word.endswith("()"):
                 assert callable(getattr(one, word[:-2])), (name, word)
 
@@ -112,6 +114,6 @@ def test_clients_are_separate_classes():
 
 @needs_tree
 def test_lists_match_trex():
-    lists = of_trex(client_names, [list(place) for place in client_names.KEPT])
-    files = client_names.KEPT.values()
+    lists = trex_results(client_names, [list(place) for place in client_names.NAME_FILES])
+    files = client_names.NAME_FILES.values()
     assert lists == [file.read_text().splitlines() for file in files]

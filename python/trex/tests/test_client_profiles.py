@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from sending import LIMIT_S, burst, continuous, sent, settled, until
+from stream_helpers import LIMIT_S, burst, continuous, sent, wait_until, wait_until_idle
 
 from trex.stl.api import STLError, STLFlowLatencyStats, STLFlowStats
 
@@ -18,7 +18,7 @@ def test_profiles_of_a_port_run_concurrently(client):
     client.clear_stats()
     client.add_streams(continuous(1000, flow_stats=STLFlowStats(pg_id=1)), ports="0.first")
     client.start("0.first")
-    until(lambda: group(client, 1)["rx_pkts"][1] > 50)
+    wait_until(lambda: group(client, 1)["rx_pkts"][1] > 50)
     second = burst(300, pps=500, size=80, flow_stats=STLFlowLatencyStats(pg_id=2))
     client.add_streams(second, "0.second")
     client.start("0.second")
@@ -35,7 +35,7 @@ def test_profiles_of_a_port_run_concurrently(client):
     client.start("0.second")
     client.wait_on_traffic("0.second", timeout=LIMIT_S)
     assert group(client, 2)["rx_pkts"][1] == 300
-    until(lambda: group(client, 1)["rx_pkts"][1] > before + 50)
+    wait_until(lambda: group(client, 1)["rx_pkts"][1] > before + 50)
     client.stop("0.first")
     assert client.get_active_ports() == []
     first = group(client, 1)
@@ -64,23 +64,23 @@ def test_profiles_pause_and_change_separately(client):
     for name, number in (("a", 1), ("b", 2)):
         client.add_streams(continuous(500, flow_stats=STLFlowStats(pg_id=number)), f"0.{name}")
     client.start(["0.a", "0.b"])
-    until(lambda: all(group(client, number)["rx_pkts"][1] > 20 for number in (1, 2)))
+    wait_until(lambda: all(group(client, number)["rx_pkts"][1] > 20 for number in (1, 2)))
     client.pause("0.a")
     assert client.get_profiles_with_state("paused") == ["0.a"]
     assert client.get_port_info(0)[0]["status"] == "TRANSMITTING"
     # The counters include frames queued ahead of their time.
     goes_on = group(client, 2)["tx_pkts"][0]
-    until(lambda: group(client, 2)["tx_pkts"][0] > goes_on + 250)
+    wait_until(lambda: group(client, 2)["tx_pkts"][0] > goes_on + 250)
     held, goes_on = (group(client, number)["tx_pkts"][0] for number in (1, 2))
-    until(lambda: group(client, 2)["tx_pkts"][0] > goes_on + 50)
+    wait_until(lambda: group(client, 2)["tx_pkts"][0] > goes_on + 50)
     assert group(client, 1)["tx_pkts"][0] == held
     client.pause("0.b")
     assert client.get_paused_ports() == [0]
-    settled(client)
+    wait_until_idle(client)
     client.update("0.a", mult="20kpps")
     client.resume("0.a")
     before, began = group(client, 1)["tx_pkts"][0], time.monotonic()
-    until(lambda: group(client, 1)["tx_pkts"][0] > before + 5000)
+    wait_until(lambda: group(client, 1)["tx_pkts"][0] > before + 5000)
     assert 5000 / (time.monotonic() - began) > 1500, "more than three times what it had"
     client.stop("0.a")
     with pytest.raises(STLError, match=r"profile 0\.a is not sending"):
@@ -90,7 +90,7 @@ def test_profiles_pause_and_change_separately(client):
         client.remove_all_streams("0.b")
     client.resume("0.b")
     before = sent(client)
-    until(lambda: sent(client) > before + 20)
+    wait_until(lambda: sent(client) > before + 20)
     client.stop("0.*")
     assert client.get_active_ports() == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sending import LIMIT_S, until
+from stream_helpers import LIMIT_S, wait_until
 
 from trex.stl.api import (
     IP,
@@ -21,7 +21,7 @@ from trex.stl.api import (
 )
 
 FCS = 4
-NOTHING = dict.fromkeys(
+ZERO_COUNTERS = dict.fromkeys(
     ("pkts", "bytes", "seq_err", "seq_err_too_big", "seq_err_too_small", "dup", "ooo"), 0
 )
 
@@ -48,7 +48,7 @@ def tagged(group, *vlans, mode=None, vm=None):
 
 def counted(frames, tags, **errors):
     size = 14 + 4 * tags + 20 + 8 + 40 + FCS
-    return {**NOTHING, "pkts": frames, "bytes": frames * size, **errors}
+    return {**ZERO_COUNTERS, "pkts": frames, "bytes": frames * size, **errors}
 
 
 def sends(client, *streams):
@@ -67,17 +67,19 @@ def test_groups_are_counted_by_received_tag(client):
     sends(client, *streams)
     one = counted(20, 1)
     assert client.get_tpg_stats(1, 0, 0, 4)[0] == {
-        "1": {"0": {"0": counted(20, 2), "1-3": NOTHING}}
+        "1": {"0": {"0": counted(20, 2), "1-3": ZERO_COUNTERS}}
     }
     found, behind = client.get_tpg_stats(1, 2, 0, 4)
-    assert found == {"1": {"2": {"0-1": NOTHING, "2": one, "3": NOTHING}}} and behind == 4
+    assert (
+        found == {"1": {"2": {"0-1": ZERO_COUNTERS, "2": one, "3": ZERO_COUNTERS}}} and behind == 4
+    )
     found, behind = client.get_tpg_stats(1, 2, 0, 4, max_sections=2)
-    assert found == {"1": {"2": {"0-1": NOTHING, "2": one}}} and behind == 3
+    assert found == {"1": {"2": {"0-1": ZERO_COUNTERS, "2": one}}} and behind == 3
     plain = client.get_tpg_stats(1, 3, 0, 0, untagged=True)
     assert plain == ({"1": {"3": {"untagged": counted(20, 0)}}}, None)
     unknown, _ = client.get_tpg_stats(1, 4, 0, 4, unknown_tag=True)
     of_unknown = {"pkts": 20, "bytes": one["bytes"]}
-    assert unknown == {"1": {"4": {"0-3": NOTHING, "unknown_tag": of_unknown}}}
+    assert unknown == {"1": {"4": {"0-3": ZERO_COUNTERS, "unknown_tag": of_unknown}}}
     assert client.get_tpg_unknown_tags(1) == {"1": [{"tag": dot1q(9), "tpgid": 4}]}
     assert client.get_tpg_tx_stats(0, 1) == {"0": {"1": {"pkts": 20, "bytes": one["bytes"]}}}
     # They are not part of the flow statistics.
@@ -87,7 +89,7 @@ def test_groups_are_counted_by_received_tag(client):
     client.clear_tpg_stats(1, 2, tag_list=[2])
     client.clear_tpg_tx_stats(0, 2)
     client.clear_tpg_unknown_tags(1)
-    assert client.get_tpg_stats(1, 2, 0, 4)[0] == {"1": {"2": {"0-3": NOTHING}}}
+    assert client.get_tpg_stats(1, 2, 0, 4)[0] == {"1": {"2": {"0-3": ZERO_COUNTERS}}}
     assert client.get_tpg_unknown_tags(1) == {"1": []}
     # A repeated transmission adds up, and is no gap.
     sends(client, *streams)
@@ -119,30 +121,30 @@ def test_tags_change_during_the_run(client):
     client.add_streams(tagged(0, 7, mode=STLTXCont(pps=2000)), ports=[0])
     client.start([0])
 
-    def arrived(tag):
+    def received(tag):
         (counts,) = client.get_tpg_stats(1, 0, tag, tag + 1)[0]["1"]["0"].values()
         return counts["pkts"]
 
-    until(lambda: arrived(0) > 100)
+    wait_until(lambda: received(0) > 100)
     assert client.get_tpg_stats(1, 0, 0, 1)[0]["1"]["0"]["0"]["seq_err"] == 0
     client.update_tpg_tags([{"type": None, "tag_id": 0}, {**dot1q(7), "tag_id": 1}])
     assert client.get_tpg_tags() == [None, dot1q(7)] and client.get_tpg_tags(1) == [dot1q(7)]
-    before = arrived(0)
-    until(lambda: arrived(1) > 100)
-    assert arrived(0) == before, "what came before the change stays with its tag"
+    before = received(0)
+    wait_until(lambda: received(1) > 100)
+    assert received(0) == before, "what came before the change stays with its tag"
     client.update_tpg_tags([{**dot1q(9), "tag_id": 0}], clear=True)
-    assert arrived(0) == 0
+    assert received(0) == 0
     client.stop([0])
     total = client.get_tpg_tx_stats(0, 0)["0"]["0"]["pkts"]
-    assert before + arrived(1) == total
+    assert before + received(1) == total
     # Only frames received while enabled count.
     client.disable_tpg()
     client.enable_tpg(1, [dot1q(7)], rx_ports=[1])
-    assert arrived(0) == 0
+    assert received(0) == 0
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda c: c.enable_tpg(3, [dot1q(2)]), "already"),
         (lambda c: c.get_tpg_stats(0, 0, 0, 1), "port"),
@@ -159,9 +161,9 @@ def test_tags_change_during_the_run(client):
         (lambda c: c.get_tpg_status(username="me", port=0), "either username or port"),
     ],
 )
-def test_invalid_calls_for_tagged_groups_are_rejected(client, call, said):
+def test_invalid_calls_for_tagged_groups_are_rejected(client, call, message):
     client.enable_tpg(3, [dot1q(1), dot1q(2)], rx_ports=[1])
-    with pytest.raises(STLError, match=said):
+    with pytest.raises(STLError, match=message):
         call(client)
     assert client.get_tpg_tags() == [dot1q(1), dot1q(2)]
 

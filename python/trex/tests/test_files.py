@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 import pytest
-from sending import LIMIT_S, continuous
+from stream_helpers import LIMIT_S, continuous
 from trex_tree import SCRIPTS, needs_tree
 
 from trex.astf.api import ASTFProfile
@@ -32,12 +32,12 @@ FRAME = bytes(
     / UDP(sport=1, dport=2)
     / bytes(18)
 )
-NOWHERE = "no/such/folder"
+MISSING_FOLDER = "no/such/folder"
 
 
-def erf(frame: bytes, time: int, interface: int = 0, kept: int | None = None) -> bytes:
-    """Returns an Ethernet record with `kept` bytes of the frame."""
-    stored = (frame + b"\xfc" * 4)[:kept]
+def erf(frame: bytes, time: int, interface: int = 0, captured_length: int | None = None) -> bytes:
+    """Returns an Ethernet record with `captured_length` bytes of the frame."""
+    stored = (frame + b"\xfc" * 4)[:captured_length]
     header = struct.pack("<Q", time) + struct.pack(
         ">BBHHH", 2, 4 | interface, 18 + len(stored), 0, len(frame) + 4
     )
@@ -56,7 +56,7 @@ def captured(client):
 
 def test_unwritable_output_keeps_the_capture_running(captured, tmp_path):
     client, number = captured
-    missing = tmp_path / NOWHERE / "it.pcap"
+    missing = tmp_path / MISSING_FOLDER / "it.pcap"
     for write in (client.stop_capture, client.fetch_capture_packets):
         with pytest.raises(
             STLError, match=rf"cannot write '{missing}': No such.*create the folder"
@@ -65,9 +65,13 @@ def test_unwritable_output_keeps_the_capture_running(captured, tmp_path):
         with pytest.raises(STLError, match="output is a list or the name of a file"):
             write(number, 7)
     assert client.get_capture_status()[number]["state"] == "ACTIVE"
-    kept = ["what was there"]
-    client.stop_capture(number, kept)
-    assert [len(one["binary"]) for one in kept] == [one["wirelen"] for one in kept] == [60]
+    captured_length = ["what was there"]
+    client.stop_capture(number, captured_length)
+    assert (
+        [len(one["binary"]) for one in captured_length]
+        == [one["wirelen"] for one in captured_length]
+        == [60]
+    )
 
 
 def test_suffix_pcapng_selects_pcapng(captured, tmp_path):
@@ -89,7 +93,7 @@ def test_suffix_pcapng_selects_pcapng(captured, tmp_path):
 
 
 def test_write_errors_are_reported(tmp_path):
-    missing = str(tmp_path / NOWHERE / "it")
+    missing = str(tmp_path / MISSING_FOLDER / "it")
     for write in (
         STLProfile([continuous()]).dump_to_code,
         STLPktBuilder(pkt_buffer=FRAME).dump_pkt_to_pcap,
@@ -116,7 +120,9 @@ def test_read_errors_are_reported(tmp_path, monkeypatch):
 def test_an_erf_file_is_read(tmp_path):
     file = tmp_path / "it.erf"
     second = 1 << 32
-    file.write_bytes(erf(FRAME, 5 * second) + erf(FRAME, 5 * second + second // 2, 1, kept=30))
+    file.write_bytes(
+        erf(FRAME, 5 * second) + erf(FRAME, 5 * second + second // 2, 1, captured_length=30)
+    )
     first, cut = read(str(file))
     assert (first.data, first.time_usec, first.interface) == (FRAME, 5e6, 0)
     assert (cut.data, cut.time_usec, cut.interface) == (FRAME[:30], 5.5e6, 1)
@@ -125,12 +131,12 @@ def test_an_erf_file_is_read(tmp_path):
 def test_damaged_erf_file_is_rejected(tmp_path):
     file = tmp_path / "it.erf"
     ten = b"".join(erf(FRAME, number << 32) for number in range(10))
-    for data, said in (
+    for data, message in (
         (ten + ten[:7], "record 11 at byte 820: 7 bytes, expected a header of 16"),
         (ten[:-1], "record 10 at byte 738: a length of 82 bytes, which the file does not have"),
     ):
         file.write_bytes(data)
-        with pytest.raises(STLError, match=said):
+        with pytest.raises(STLError, match=message):
             read(str(file))
     file.write_bytes(b"neither of them, and long enough for a header")
     with pytest.raises(STLError, match="expected a pcap, pcapng or ERF file"):

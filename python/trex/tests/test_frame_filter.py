@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
-from sending import until
+from stream_helpers import wait_until
 from wirestorm_lab import veth_pair
 
 from trex.astf.api import ASTFClient
@@ -47,7 +47,7 @@ CASES = {
 }
 
 
-def given(frames):
+def names_of(frames):
     """Returns the names of frames."""
     names = {frame: name for name, frame in FRAMES.items()}
     return {names.get(bytes(frame), bytes(frame).hex()) for frame in frames}
@@ -73,10 +73,10 @@ def test_sockets_match_frames_with_removed_tags(lab, expression, matching):
         for frame in [*FRAMES.values(), last]:
             source.send(frame)
         assert all_.receive(lambda frame: frame == last, 60) is not None
-        assert given(frame for frame in found.received() if frame != last) == matching
+        assert names_of(frame for frame in found.received() if frame != last) == matching
 
 
-def test_filter_bare_ignores_the_outer_tag(lab):
+def test_filter_ignoring_tag_matches_tagged_frames(lab):
     with PacketSocket(lab.a) as source, PacketSocket(lab.b) as found:
         found.filter("vlan 31")
         found.filter_ignoring_tag("udp port 6")
@@ -90,7 +90,7 @@ def test_filter_bare_ignores_the_outer_tag(lab):
             return len(frames) > 1 and frame == FRAMES["bare"]
 
         assert found.receive(is_last, 60) is not None
-        assert given(frames) == {"bare", "vlan 30", "vlan 31", "vlan 0"}
+        assert names_of(frames) == {"bare", "vlan 30", "vlan 31", "vlan 0"}
 
 
 def test_captures_filter_both_directions(client):
@@ -102,14 +102,14 @@ def test_captures_filter_both_directions(client):
     everything = client.start_capture(rx_ports=1)["id"]
     client.push_packets([Ether(frame) for frame in FRAMES.values()], ports=0, force=True)
     client.wait_on_traffic(ports=0)
-    until(lambda: client.get_capture_status()[everything]["count"] == len(FRAMES))
+    wait_until(lambda: client.get_capture_status()[everything]["count"] == len(FRAMES))
     for expression, capture in captures.items():
-        taken = []
-        client.stop_capture(capture, taken)
+        captured = []
+        client.stop_capture(capture, captured)
         matching = CASES.get(expression, {"arp in vlan 30"})
         for origin in ("TX", "RX"):
-            frames = [one["binary"] for one in taken if one["origin"] == origin]
-            assert given(frames) == matching and len(frames) == len(matching), expression
+            frames = [one["binary"] for one in captured if one["origin"] == origin]
+            assert names_of(frames) == matching and len(frames) == len(matching), expression
 
 
 def test_captures_of_the_stateful_client_filter_too(monkeypatch):
@@ -121,8 +121,8 @@ def test_captures_of_the_stateful_client_filter_too(monkeypatch):
         capture = client.start_capture(rx_ports=1, bpf_filter="vlan 30")["id"]
         for frame in FRAMES.values():
             source.send(frame)
-        until(lambda: client.get_capture_status()[capture]["matched"] == len(IN_30))
-        taken = []
-        client.stop_capture(capture, taken)
-        assert given(one["binary"] for one in taken) == IN_30
+        wait_until(lambda: client.get_capture_status()[capture]["matched"] == len(IN_30))
+        frames = []
+        client.stop_capture(capture, frames)
+        assert names_of(one["binary"] for one in frames) == IN_30
         client.disconnect()

@@ -6,7 +6,7 @@ import base64
 import struct
 import zlib
 
-from sending import LIMIT_S, burst
+from stream_helpers import LIMIT_S, burst
 
 from trex.client import hdr_histogram
 from trex.stl.api import STLFlowLatencyStats
@@ -56,7 +56,7 @@ def test_stream_delays_are_encoded(client):
     client.add_streams(burst(200, flow_stats=STLFlowLatencyStats(pg_id=3), size=80), ports=[0])
     client.start([0])
     client.wait_on_traffic(timeout=LIMIT_S)
-    told = client.get_stats()["latency"][3]["latency"]
-    bounds, counts = decoded(told["hdrh"])
+    stats = client.get_stats()["latency"][3]["latency"]
+    bounds, counts = decoded(stats["hdrh"])
     assert bounds == (3, 1, 10_000_000)
-    assert sum(counts.values()) == sum(told["histogram"].values()) == 200
+    assert sum(counts.values()) == sum(stats["histogram"].values()) == 200

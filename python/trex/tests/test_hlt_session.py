@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sending import LIMIT_S, until
+from stream_helpers import LIMIT_S, wait_until
 
 from trex.stl.trex_stl_hltapi import (
     UDP,
@@ -67,8 +67,8 @@ def test_bidirectional_streams(session, capsys):
     assert session.traffic_control(action="poll", port_handle=[0, 1])["stopped"]
     stats = check_res(session.traffic_stats(mode="all", port_handle=[0, 1]))
     for port in (0, 1):
-        for way in ("tx", "rx"):
-            counted = stats[port]["aggregate"][way]
+        for direction in ("tx", "rx"):
+            counted = stats[port]["aggregate"][direction]
             assert counted["total_pkts"] == counted["pkt_count"] == 300
             assert counted["total_pkt_bytes"] == counted["pkt_byte_count"] == 300 * 80
             assert {"pkt_bit_rate", "pkt_rate", "total_pkt_rate"} <= set(counted)
@@ -111,10 +111,10 @@ def test_traffic_runs_until_stop(session, profiles):
     check_res(session.traffic_config(**loaded, port_handle=1))
     assert not check_res(session.traffic_control(action="run", port_handle=[0, 1]))["stopped"]
 
-    def arrived(port):
+    def received(port):
         return session.traffic_stats(port_handle=port)[port]["aggregate"]["rx"]["total_pkts"]
 
-    until(lambda: arrived(0) > 0 and arrived(1) > 100)
+    wait_until(lambda: received(0) > 0 and received(1) > 100)
     # The counters of the stream cover each size.
     assert session.traffic_stats(mode="streams", port_handle=1)[1]["stream"][1]["rx"]["total_pkts"]
     assert session.wait_on_traffic(0, timeout=0.1)["status"] == 0
@@ -128,12 +128,12 @@ def test_small_frames_are_counted_by_their_headers(session):
     assert check_res(session.traffic_config(**tcp, port_handle=0))["stream_id"] == 1
     check_res(session.traffic_control(action="run", port_handle=0))
     check_res(session.wait_on_traffic(0, LIMIT_S))
-    told = session.traffic_stats(mode="streams", port_handle=1)[1]["stream"][1]
-    assert told["rx"]["total_pkts"] == 10
+    stats = session.traffic_stats(mode="streams", port_handle=1)[1]["stream"][1]
+    assert stats["rx"]["total_pkts"] == 10
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda s: s.traffic_config(mode="make", port_handle=0), "mode 'make'"),
         (lambda s: s.traffic_config(mode="create", port_handle="x"), "ports 'x'"),
@@ -147,9 +147,9 @@ def test_small_frames_are_counted_by_their_headers(session):
         (lambda s: s.interface_config(7), "ports"),
     ],
 )
-def test_invalid_calls_return_error_results(session, call, said):
+def test_invalid_calls_return_error_results(session, call, message):
     result = call(session)
-    assert result["status"] == 0 and result["log"].startswith("[ERR] ") and said in result["log"]
+    assert result["status"] == 0 and result["log"].startswith("[ERR] ") and message in result["log"]
 
 
 def test_cleanup_session(session):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sending import LIMIT_S, sent, until
+from stream_helpers import LIMIT_S, sent, wait_until
 
 from trex.stl.api import STLClient, TRexError
 
 PROFILE = str(Path(__file__).parent / "profiles/udp_sizes.py")
 
 
-def out_of(capsys, line) -> str:
+def output_of(capsys, line) -> str:
     """Returns the output of a line."""
     capsys.readouterr()
     line()
@@ -22,12 +22,12 @@ def out_of(capsys, line) -> str:
 
 def test_start_update_and_stop_lines(client, capsys):
     client.start_line(f"-f {PROFILE} -p 0 -m 100pps -t size=100")
-    until(lambda: sent(client) > 0)
-    assert "0" in out_of(capsys, lambda: client.profiles_line("-p 0"))
+    wait_until(lambda: sent(client) > 0)
+    assert "0" in output_of(capsys, lambda: client.profiles_line("-p 0"))
     client.pause_line("-p 0")
     client.resume_line("-p 0")
     client.update_line("-p 0 -m 200pps")
-    assert "tx_pps" in out_of(capsys, lambda: client.show_stats_line("--port 0 -p"))
+    assert "tx_pps" in output_of(capsys, lambda: client.show_stats_line("--port 0 -p"))
     client.stop_line("-p 0 --remove")
     client.wait_on_traffic(timeout=LIMIT_S)
     assert client.get_active_ports() == [] and client.get_port(0).streams == {}

@@ -9,52 +9,52 @@ from trex.common.trex_logger import Logger, ScreenLogger
 from trex.stl.api import STLClient
 
 
-class Kept(Logger):
+class RecordingLogger(Logger):
     """Logger that keeps its messages."""
 
     def __init__(self, *arguments, **kwargs):
         super().__init__(*arguments, **kwargs)
-        self.said = []
+        self.messages = []
 
     def _write(self, msg, newline):
-        self.said.append((msg, newline))
+        self.messages.append((msg, newline))
 
     def _flush(self):
-        self.said.append("flushed")
+        self.messages.append("flushed")
 
 
 def test_level_filters_messages():
-    logger = Kept()
+    logger = RecordingLogger()
     assert (logger.get_verbose(), logger.level) == ("error", 2)
     for level in ("critical", "error", "warning", "info", "debug"):
         getattr(logger, level)(level)
-    assert logger.said == [("critical", True), ("error", True)]
+    assert logger.messages == [("critical", True), ("error", True)]
     logger.set_verbose("warning")
-    logger.said.clear()
+    logger.messages.clear()
     logger.async_log("beside")
     logger.async_log("beside", Logger.VERBOSES["warning"], newline=False)
     logger.urgent_async_log("at once")
-    assert logger.said == [("beside", False), ("at once", True), "flushed"]
+    assert logger.messages == [("beside", False), ("at once", True), "flushed"]
     logger.set_verbose("none")
-    logger.said.clear()
+    logger.messages.clear()
     logger.urgent_async_log("at once")
-    assert logger.said == []
+    assert logger.messages == []
     with pytest.raises(TRexError, match="'verbose' cannot be 'loud'"):
         logger.set_verbose("loud")
 
 
 def test_commands_are_logged_and_can_be_suppressed():
-    logger = Kept("info")
+    logger = RecordingLogger("info")
     with logger.suppress():
         logger.log_cmd("Resetting")
         logger.warning("warned")
-    assert logger.said == [("warned", True)] and logger.get_verbose() == "info"
+    assert logger.messages == [("warned", True)] and logger.get_verbose() == "info"
     with logger.supress("none"):
         logger.critical("nothing")
-    logger.said.clear()
+    logger.messages.clear()
     logger.pre_cmd("Resetting")
     logger.post_cmd(False)
-    (before, has_newline), flushed, (after, _) = logger.said
+    (before, has_newline), flushed, (after, _) = logger.messages
     assert "Resetting" in before and not has_newline and flushed == "flushed"
     assert "[FAILED]" in after
 
@@ -69,22 +69,22 @@ def test_screen_logger_prints(capsys):
 
 def test_logger_requires_a_write_method():
     with pytest.raises(NotImplementedError):
-        Logger().error("said")
+        Logger().error("message")
 
 
 def test_clients_log_events(lab, capsys):
-    logger = Kept("debug")
+    logger = RecordingLogger("debug")
     client = STLClient(logger=logger)
     assert client.logger is logger and client.get_verbose() == logger.get_verbose() == "error"
     client.connect()
-    assert logger.said == []
+    assert logger.messages == []
     client.set_verbose("info")
     client.disconnect()
-    assert logger.said == [("disconnected", True)]
+    assert logger.messages == [("disconnected", True)]
     client._log_event("too slow", "warning")
     client.set_verbose("warning")
     client._log_event("too slow again", "warning")
     client._log_event("nothing")
-    assert logger.said[1:] == [("too slow", True), ("too slow again", True)]
+    assert logger.messages[1:] == [("too slow", True), ("too slow again", True)]
     assert capsys.readouterr().out == ""
     assert isinstance(STLClient().logger, ScreenLogger)

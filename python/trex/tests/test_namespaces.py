@@ -22,10 +22,10 @@ MAC = "00:00:00:01:00:07"
 LIMIT_S = 60
 
 
-def until(is_so):
-    """Waits until `is_so()` is true, with a time limit."""
+def wait_until(condition):
+    """Waits until `condition()` is true, with a time limit."""
     deadline = time.monotonic() + LIMIT_S
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
 
 
@@ -46,7 +46,7 @@ def counters(client, port=0):
 
 
 def test_node_is_a_host(client, peer):
-    peer.give("1.1.1.2/24", "2001:db8::2/64")
+    peer.add_addresses("1.1.1.2/24", "2001:db8::2/64")
     commands = NSCmds()
     commands.clear_counters()
     commands.add_node(MAC)
@@ -59,7 +59,7 @@ def test_node_is_a_host(client, peer):
     assert counters(client)["tx_broadcast_pkts"] >= 1 and counters(client)["tx_multicast_pkts"] >= 1
     for address in ("1.1.1.3", "2001:db8::3", "fe80::200:ff:fe01:7"):
         if address.startswith("fe80"):
-            peer.give("fe80::2/64")
+            peer.add_addresses("fe80::2/64")
         assert peer.pings(address), address
         assert peer.neighbour(address) == MAC
     assert counters(client)["rx_unicast_pkts"] >= 3 and counters(client)["tx_unicast_pkts"] >= 3
@@ -106,25 +106,29 @@ def test_port_pings_nodes_in_vlans(client):
 
 
 def test_many_nodes_answer(client, peer):
-    peer.give("1.1.0.1/16")
+    peer.add_addresses("1.1.0.1/16")
     commands = NSCmds()
     for number in range(1, 201):
         mac = f"00:01:02:03:00:{number:02x}"
         commands.add_node(mac)
         commands.set_ipv4(mac, f"1.1.1.{number}", "1.1.0.1")
         commands.set_ipv6(mac, True)
-    told = []
-    results = run(client, commands, cb=told.append)
+    option = []
+    results = run(client, commands, cb=option.append)
     assert results == [None] * 600
-    assert (told[0]["exec_cmds"], told[0]["total_cmds"], told[0]["errs_cmds"]) == (600, 600, 0)
+    assert (option[0]["exec_cmds"], option[0]["total_cmds"], option[0]["errs_cmds"]) == (
+        600,
+        600,
+        0,
+    )
     assert all(peer.pings(f"1.1.1.{number}") for number in (1, 100, 200))
     found = set()
 
-    def are_all_found():
+    def all_found():
         found.update((one["mac"], one["ipv6"]) for one in client.scan6(1, timeout=1)[1])
         return len(found) >= 200
 
-    until(are_all_found)
+    wait_until(all_found)
     macs = [f"00:01:02:03:00:{number:02x}" for number in range(1, 201)]
     assert found == {(mac, generate_ipv6(mac)) for mac in macs}
     client.namespace_remove_all()
@@ -132,7 +136,7 @@ def test_many_nodes_answer(client, peer):
 
 
 def test_node_takes_an_advertised_address(client, peer, dnsmasq):
-    peer.give("fe80::1/64", "2001:db8::1/64")
+    peer.add_addresses("fe80::1/64", "2001:db8::1/64")
     client.set_vlan(0, 5)
     client.conf_ipv6(0, True)
     with dnsmasq("--enable-ra", "--dhcp-range=2001:db8::,ra-only,64"):
@@ -141,23 +145,23 @@ def test_node_takes_an_advertised_address(client, peer, dnsmasq):
         client.set_namespace(0, "set_ipv6", mac="00:00:00:01:00:08", **own)
         client.set_namespace(0, "add_node", mac=MAC)
         client.set_namespace(0, "set_ipv6", mac=MAC, enable=True)
-        given = "2001:db8::200:ff:fe01:7"
-        until(lambda: peer.pings(given))
-    assert peer.neighbour(given) == MAC
+        address = "2001:db8::200:ff:fe01:7"
+        wait_until(lambda: peer.pings(address))
+    assert peer.neighbour(address) == MAC
     # Advertisements apply only to nodes without an address.
-    peer.give("2001:db8:7::1/64")
-    told = ICMPv6NDOptPrefixInfo(prefix="2001:db8:7::", prefixlen=64, A=1)
+    peer.add_addresses("2001:db8:7::1/64")
+    option = ICMPv6NDOptPrefixInfo(prefix="2001:db8:7::", prefixlen=64, A=1)
     to_all = Ether(dst="33:33:00:00:00:01") / IPv6(src="fe80::1", dst="ff02::1", hlim=255)
     with PacketSocket(client.links[1].interface) as router:
-        router.send(bytes(to_all / ICMPv6ND_RA() / told))
-    until(lambda: peer.pings("2001:db8:7::200:ff:fe01:7"))
+        router.send(bytes(to_all / ICMPv6ND_RA() / option))
+    wait_until(lambda: peer.pings("2001:db8:7::200:ff:fe01:7"))
     assert peer.pings("2001:db8::8") and not peer.pings("2001:db8:7::200:ff:fe01:8")
     client.clear_vlan(0)
     assert not peer.pings(generate_ipv6(client.links[0].source, prefix="2001:db8"))
 
 
 def test_shared_namespace(client, peer):
-    peer.give("1.1.1.2/24")
+    peer.add_addresses("1.1.1.2/24")
     name = client.set_namespace(0, "add_shared_ns")["result"]
     commands = NSCmds()
     commands.add_node(MAC, shared_ns=name)
@@ -191,7 +195,7 @@ def test_failed_command_does_not_stop_the_others(client):
     with pytest.raises(STLError, match="no commands were executed"):
         client.wait_for_async_results(0)
     assert not client.is_async_results_ready(0)
-    for call, said in (
+    for call, message in (
         (lambda: client.set_namespace(0, "fly"), "'method' cannot be 'fly'"),
         (lambda: client.set_namespace(0, "remove_node", mac="00:00:00:01:00:09"), "no node"),
         (lambda: client.set_namespace(0, "add_node", mac=MAC, shared_ns="x"), "there is a node"),
@@ -205,14 +209,14 @@ def test_failed_command_does_not_stop_the_others(client):
         (lambda: NSCmds().set_vlan(MAC, [1], [1, 2]), "1 vlans, and 2 tpids"),
         (lambda: NSCmds().set_ipv6(MAC, True, "nowhere"), "'src_ipv6'"),
     ):
-        with pytest.raises(STLError, match=said):
+        with pytest.raises(STLError, match=message):
             call()
     client.namespace_remove_all([0])
     assert client.set_namespace(0, "get_nodes")["result"]["nodes"] == []
 
 
 def test_nodes_end_with_the_session(client, peer):
-    peer.give("1.1.1.2/24")
+    peer.add_addresses("1.1.1.2/24")
     client.set_namespace(0, "add_node", mac=MAC)
     client.set_namespace(0, "set_ipv4", mac=MAC, ipv4="1.1.1.3", dg="1.1.1.2")
     assert peer.pings("1.1.1.3")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from sending import continuous, until
+from stream_helpers import continuous, wait_until
 
 from trex.astf.api import ASTFClient, ASTFProfile
 from trex.errors import TRexError
@@ -48,7 +48,7 @@ def test_acquire_rejects_ports_of_another_client(client, other):
 def test_force_takes_ports_from_another_client(client, other):
     client.add_streams(continuous(), ports=[0])
     client.start([0])
-    until(lambda: client.get_stats()[0]["opackets"] > 0)
+    wait_until(lambda: client.get_stats()[0]["opackets"] > 0)
     other.acquire([0], force=True)
     assert (client.get_acquired_ports(), other.get_acquired_ports()) == ([1], [0])
     assert not client.get_port(0).is_active()
@@ -108,7 +108,7 @@ def test_start_conflict_names_this_process(client, profile):
         assert "another Wirestorm" not in str(caught.value) and "kill" not in str(caught.value)
     finally:
         run.stop()
-        until(run.is_done)
+        wait_until(run.is_done)
         second.disconnect()
         first.disconnect()
 
@@ -146,11 +146,11 @@ def process(client):
 
 
 def test_acquire_rejects_ports_of_another_process(client, process):
-    told = process("client.acquire()")
-    assert f"port 0: interface {client.links[0].interface} is in use" in told
-    assert f"process {os.getpid()};" in told
-    told = process("client.acquire(force=True)")
-    assert f"process {os.getpid()};" in told and "clients of this process alone" in told
+    output = process("client.acquire()")
+    assert f"port 0: interface {client.links[0].interface} is in use" in output
+    assert f"process {os.getpid()};" in output
+    output = process("client.acquire(force=True)")
+    assert f"process {os.getpid()};" in output and "clients of this process alone" in output
     client.release([1])
     assert process("client.acquire([1])") == "done"
     with pytest.raises(TRexError, match=f"port 1: .* in use .* process {process.pid};"):

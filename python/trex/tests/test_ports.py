@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sending import LIMIT_S, burst, continuous, until
+from stream_helpers import LIMIT_S, burst, continuous, wait_until
 
 from trex.astf.api import ASTFClient
 from trex.stl.api import STLClient, STLError, STLFlowStats
@@ -18,7 +18,7 @@ vxlan_fs
 """.split()
 
 
-def test_all_that_trex_tells_of_a_port_is_told(client):
+def test_port_has_all_information_of_trex(client):
     info = client.get_port_info(0)[0]
     assert set(INFO) <= set(info)
     assert {"flow_stats", "latency", "rx_bytes", "tpg"} <= set(info["rx"]["caps"])
@@ -41,7 +41,7 @@ def test_state_of_a_port(client):
     assert not port.has_profile_rx_enabled("other")
     assert port.validate().data()["rate"]["max_pps"] == 1000
     assert port.start("2", -1, False, None)
-    until(lambda: port.get_stats().get_stats()["opackets"] > 0)
+    wait_until(lambda: port.get_stats().get_stats()["opackets"] > 0)
     assert port.is_transmitting() and port.is_active() and port.is_profile_active("_")
     assert [str(one) for one in port.get_port_profiles("active")] == ["0._"]
     assert port.profile_stream_list == {"_": [number]}
@@ -123,18 +123,20 @@ def test_events_have_the_wording_of_trex(client):
     client.start(["0.first", "0.second"])
     seen = []
 
-    def are_told(*texts):
+    def has_events(*texts):
         while (event := client.pop_event()) is not None:
             seen.append(event.msg)
         return all(text in seen for text in texts)
 
-    until(lambda: are_told("Profile 0.first job done"))
+    wait_until(lambda: has_events("Profile 0.first job done"))
     assert "Profile 0.first has started" in seen and "Port 0 job done" not in seen
     client.pause("0.second")
     client.resume("0.second")
     client.stop("0.second")
-    told = [f"Profile 0.second has {what}" for what in ("started", "paused", "resumed", "stopped")]
-    assert are_told(*told, "Port 0 has stopped")
+    events = [
+        f"Profile 0.second has {what}" for what in ("started", "paused", "resumed", "stopped")
+    ]
+    assert has_events(*events, "Port 0 has stopped")
     assert "Profile 0.second job done" not in seen
     client.wait_on_traffic(timeout=LIMIT_S)
     assert all(event.ev_type == "info" for event in client.get_info())

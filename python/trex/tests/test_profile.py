@@ -64,7 +64,7 @@ def test_default_stream(profiles):
     assert stream["mode"] == {"type": "continuous", "rate": {"type": "pps", "value": 60}}
 
 
-def test_addresses_left_open_do_not_depend_on_the_machine():
+def test_unset_addresses_do_not_depend_on_the_machine():
     packet = frame(STLStream().to_json())
     assert (packet.dst, packet.src) == ("00:00:00:01:00:00", "00:00:00:02:00:00")
     assert (packet[IP].src, packet[IP].dst) == ("16.0.0.1", "48.0.0.1")

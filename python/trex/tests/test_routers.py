@@ -11,10 +11,10 @@ MAC = "00:00:00:01:00:07"
 
 
 def advertisement(hlim=255, **prefix):
-    told = ICMPv6NDOptPrefixInfo(**{"prefix": "2001:db8::", "prefixlen": 64, "A": 1, **prefix})
+    option = ICMPv6NDOptPrefixInfo(**{"prefix": "2001:db8::", "prefixlen": 64, "A": 1, **prefix})
     other = ICMPv6NDOptPrefixInfo(prefix="2001:db8:1::", prefixlen=64, A=1)
     header = Ether() / IPv6(src="fe80::1", dst="ff02::1", hlim=hlim)
-    return bytes(header / ICMPv6ND_RA() / told / ICMPv6NDOptMTU() / other)
+    return bytes(header / ICMPv6ND_RA() / option / ICMPv6NDOptMTU() / other)
 
 
 def networks(frame):
@@ -38,6 +38,10 @@ def test_random_bytes_are_ignored():
 
 
 def test_solicitation_goes_to_all_routers():
-    asked = Ether(routers.solicitation(MAC))
-    assert (asked.dst, asked.src, asked[IPv6].dst) == ("33:33:00:00:00:02", MAC, "ff02::2")
-    assert (asked[IPv6].src, asked[IPv6].hlim) == (generate_ipv6(MAC), 255)
+    solicitation = Ether(routers.solicitation(MAC))
+    assert (solicitation.dst, solicitation.src, solicitation[IPv6].dst) == (
+        "33:33:00:00:00:02",
+        MAC,
+        "ff02::2",
+    )
+    assert (solicitation[IPv6].src, solicitation[IPv6].hlim) == (generate_ipv6(MAC), 255)

@@ -33,21 +33,21 @@ def context(client):
 @pytest.fixture
 def dhcp_server(peer, dnsmasq):
     """A DHCP server at port 1, with 20 addresses."""
-    peer.give("10.9.9.1/24")
+    peer.add_addresses("10.9.9.1/24")
     options = ["--no-ping", "--log-dhcp", "--leasefile-ro", "--domain=example.org"]
     with dnsmasq(*options, "--dhcp-range=10.9.9.50,10.9.9.69,1h") as log:
         yield log
 
 
 def test_arp_services_run_concurrently(context, peer):
-    peer.give("10.9.9.2/24")
-    asked = [ServiceARP(context, "10.9.9.2", src_ip=f"10.9.9.{n}") for n in range(10, 60)]
+    peer.add_addresses("10.9.9.2/24")
+    services = [ServiceARP(context, "10.9.9.2", src_ip=f"10.9.9.{n}") for n in range(10, 60)]
     silent = ServiceARP(context, "10.9.9.3", src_ip="10.9.9.10", timeout_sec=0.5)
     before = time.monotonic()
-    context.run([*asked, silent])
+    context.run([*services, silent])
     # The run waits only for the neighbour that does not answer.
     assert 0.5 <= time.monotonic() - before
-    for service in asked:
+    for service in services:
         record = service.get_record()
         assert record and record.dst_mac == peer.mac and record.dst_ip == "10.9.9.2"
         assert str(record) == f"10.9.9.2 is at {peer.mac}"
@@ -55,12 +55,12 @@ def test_arp_services_run_concurrently(context, peer):
 
 
 def test_services_send_at_the_given_rate(context, peer):
-    peer.give("10.9.9.2/24")
-    asked = [ServiceARP(context, "10.9.9.2", src_ip=f"10.9.9.{n}") for n in range(10, 60)]
+    peer.add_addresses("10.9.9.2/24")
+    services = [ServiceARP(context, "10.9.9.2", src_ip=f"10.9.9.{n}") for n in range(10, 60)]
     before = time.monotonic()
-    context.run(asked, pps=100)
+    context.run(services, pps=100)
     assert time.monotonic() - before > 0.4
-    assert all(service.get_record() for service in asked)
+    assert all(service.get_record() for service in services)
 
 
 def test_services_use_vlans(client, context):
@@ -74,16 +74,16 @@ def test_services_use_vlans(client, context):
         client.set_namespace(1, "set_vlan", mac=mac, vlans=vlan, tpids=tpids)
         client.set_namespace(1, "set_ipv4", mac=mac, ipv4="10.9.9.2", dg="10.9.9.254")
         client.set_namespace(1, "set_ipv6", mac=mac, enable=True, src_ipv6="2001:db8::2")
-        asked = ServiceARP(context, "10.9.9.2", "10.9.9.1", vlan=vlan, fmt=fmt)
+        services = ServiceARP(context, "10.9.9.2", "10.9.9.1", vlan=vlan, fmt=fmt)
         searched = ServiceIPv6ND(context, "2001:db8::2", "2001:db8::1", vlan=vlan, fmt=fmt)
         elsewhere = ServiceARP(context, "10.9.9.2", "10.9.9.1", vlan=99, timeout_sec=0.3)
-        context.run([asked, searched, elsewhere])
-        assert asked.get_record().dst_mac == searched.get_record().dst_mac == mac
+        context.run([services, searched, elsewhere])
+        assert services.get_record().dst_mac == searched.get_record().dst_mac == mac
         assert not elsewhere.get_record()
 
 
 def test_ping_size_and_time(client, context, peer):
-    peer.give("10.9.9.2/24")
+    peer.add_addresses("10.9.9.2/24")
     client.set_l3_mode(0, "10.9.9.1", "10.9.9.2")
     ping = ServiceICMP(context, "10.9.9.2", pkt_size=200)
     lost = ServiceICMP(context, "10.9.9.3", timeout_sec=0.3)
@@ -100,7 +100,7 @@ def test_ping_size_and_time(client, context, peer):
 
 
 def test_ipv6_neighbour_is_resolved_and_verifies(context, peer):
-    peer.give("2001:db8::2/64")
+    peer.add_addresses("2001:db8::2/64")
     # The kernel probes a neighbour entry after this delay.
     peer.set(f"ipv6/neigh/{peer.interface}/delay_first_probe_time", 1)
     found = ServiceIPv6ND(context, "2001:db8::2", "2001:db8::1", verify_timeout=4)
@@ -146,12 +146,12 @@ def test_dhcp_clients_acquire_and_release_leases(context, dhcp_server, capsys):
         time.sleep(0.01)
     # The server knows the released leases.
     assert not any("unknown lease" in line for line in dhcp_server)
-    said = capsys.readouterr().out
-    assert f"DHCP: {macs[0]}: 10.9.9.1 offers {leases[0].client_ip}" in said
+    message = capsys.readouterr().out
+    assert f"DHCP: {macs[0]}: 10.9.9.1 offers {leases[0].client_ip}" in message
 
 
 def test_dhcp_client_gives_up_without_a_server(context, monkeypatch, capsys):
-    monkeypatch.setattr("trex.services.dhcp._ANSWER_S", 0.1)
+    monkeypatch.setattr("trex.services.dhcp._REPLY_TIMEOUT_S", 0.1)
     client = ServiceDHCP("02:00:00:00:01:01")
     context.run(client)
     assert client.state == "INIT" and client.get_record() is None
@@ -176,7 +176,7 @@ class Filter(ServiceFilter):
         return "udp"
 
 
-class Listening(Service):
+class ScriptService(Service):
     """A script's service: sends a frame, then waits for the expected number of frames."""
 
     def __init__(self, port, sends=(), expects=0, fails=False):
@@ -194,8 +194,8 @@ class Listening(Service):
         assert (yield pipe.async_wait_for_pkt(time_sec=0)) == []
         self.is_running.set()
         for packet in self.sends:
-            told = yield pipe.async_tx_pkt(packet)
-            self.times.append(told["ts"])
+            sent = yield pipe.async_tx_pkt(packet)
+            self.times.append(sent["ts"])
         yield pipe.async_wait(0.1)
         while len(self.frames) < self.expects:
             frames = yield pipe.async_wait_for_pkt(time_sec=LIMIT_S, limit=2)
@@ -209,8 +209,8 @@ def test_services_of_a_script(client, context):
     base = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
     frames = [base / IP(dst="10.0.0.2") / UDP(dport=7) / bytes([n] * 40) for n in range(5)]
     frames.append(base / IP(dst="10.0.0.2") / UDP(dport=8) / bytes(40))
-    first, second = Listening(7, expects=5), Listening(8, expects=1)
-    sending = Listening(9, sends=frames)
+    first, second = ScriptService(7, expects=5), ScriptService(8, expects=1)
+    sending = ScriptService(9, sends=frames)
     there = threading.Thread(target=other.run, args=([first, second],))
     began = time.time()
     there.start()
@@ -230,11 +230,11 @@ def test_packet_without_addresses_gets_the_ports(client, context):
     sends = [Ether() / IP() / UDP(dport=7), Ether(dst="02:00:00:00:00:05") / IP() / UDP(dport=7)]
     sends += [bare, PacketBuffer(bare), PacketBuffer(bare, port_src=True)]
     capture = client.start_capture(rx_ports=1, bpf_filter="udp")["id"]
-    context.run(Listening(9, sends=sends))
-    arrived = []
-    client.stop_capture(capture, arrived)
+    context.run(ScriptService(9, sends=sends))
+    frames = []
+    client.stop_capture(capture, frames)
     own, next_hop = client.links[0].source, "02:00:00:00:00:09"
-    assert [(Ether(it["binary"]).src, Ether(it["binary"]).dst) for it in arrived] == [
+    assert [(Ether(it["binary"]).src, Ether(it["binary"]).dst) for it in frames] == [
         (own, next_hop),
         (own, "02:00:00:00:00:05"),
         (own, next_hop),
@@ -242,46 +242,46 @@ def test_packet_without_addresses_gets_the_ports(client, context):
         (own, "02:00:00:00:00:02"),
     ]
     with pytest.raises(STLError, match="'tx_pkt' is of type str"):
-        context.run(Listening(9, sends=["text"]))
+        context.run(ScriptService(9, sends=["text"]))
 
 
 def test_invalid_services_are_rejected(client, context):
     with pytest.raises(STLError, match="it went wrong"):
-        context.run([Listening(7), Listening(8, fails=True)])
+        context.run([ScriptService(7), ScriptService(8, fails=True)])
 
-    class Plain(Listening):
+    class Plain(ScriptService):
         def run(self, pipe):
             return None
 
-    class Yielding(Listening):
+    class Yielding(ScriptService):
         def run(self, pipe):
             yield 5
 
-    for services, said in (
+    for services, message in (
         ([], "the list is empty"),
         ("arp", "expected a Service"),
         (Plain(7), "must yield"),
         (Yielding(7), "a service yielded 5"),
     ):
-        with pytest.raises(STLError, match=said):
+        with pytest.raises(STLError, match=message):
             context.run(services)
     with pytest.raises(STLError, match="'pps' cannot be 0"):
-        context.run(Listening(7), pps=0)
+        context.run(ScriptService(7), pps=0)
     with pytest.raises(STLError, match=r"CAPWAP.*are not supported"):
         ServiceApJoinWLC(None)
     client.set_service_mode(0, enabled=False)
     with pytest.raises(STLError, match="not in service mode"):
-        context.run(Listening(7))
+        context.run(ScriptService(7))
     with pytest.raises(STLError, match="cannot be .5.; it can be 0, 1"):
         client.create_service_ctx(5)
     client.disconnect()
     with pytest.raises(STLError, match="not connected"):
-        context.run(Listening(7))
+        context.run(ScriptService(7))
     # The context belongs to the port, whatever the session.
     client.connect()
     client.reset()
     client.set_service_mode(0)
-    context.run(Listening(7))
+    context.run(ScriptService(7))
 
 
 def test_older_names_are_the_same():
@@ -315,35 +315,35 @@ def run_example(name, answers="", status=0):
 
 def test_trex_dhcp_script_runs_unmodified(lab, dhcp_server, client):
     client.disconnect()
-    said = run_example("stl_dhcp_example", "3\n\n\n\n")
-    assert said.count("DHCP: ip: 10.9.9.") == 3 and "ICMP" in said
+    message = run_example("stl_dhcp_example", "3\n\n\n\n")
+    assert message.count("DHCP: ip: 10.9.9.") == 3 and "ICMP" in message
     assert sum("DHCPRELEASE" in line for line in dhcp_server) == 3
 
 
 def test_trex_ipv6_script_runs_unmodified(peer, client):
-    peer.give("fe80::2/64")
+    peer.add_addresses("fe80::2/64")
     client.disconnect()
-    said = run_example("stl_ipv6_tools")
-    assert "fe80::2" in said and "Reply from fe80::2" in said and "Done." in said
+    message = run_example("stl_ipv6_tools")
+    assert "fe80::2" in message and "Reply from fe80::2" in message and "Done." in message
 
 
 def test_trex_arp_script_runs_unmodified(peer, client):
-    peer.give("1.1.1.1/24")
+    peer.add_addresses("1.1.1.1/24")
     client.disconnect()
     # It sends requests in VLANs without hosts.
-    said = run_example("stl_multiple_arps", status=1)
-    assert said.count("failed to ARP resolve") == 4
+    message = run_example("stl_multiple_arps", status=1)
+    assert message.count("failed to ARP resolve") == 4
 
 
 def test_trex_neighbour_script_runs_unmodified(peer, client):
-    peer.give("2001:db8::1:1/64")
+    peer.add_addresses("2001:db8::1:1/64")
     client.disconnect()
-    said = run_example("stl_simple_nd")
-    assert said.count("Found NA for 2001:db8::1:1") == 10, said
-    assert "Test has passed" in said or "below the target" in said
+    message = run_example("stl_simple_nd")
+    assert message.count("Found NA for 2001:db8::1:1") == 10, message
+    assert "Test has passed" in message or "below the target" in message
 
 
 def test_trex_node_script_runs_unmodified(client):
     client.disconnect()
-    said = run_example("namespace_example")
-    assert "{'result': {'nodes': ['00:01:02:03:04:05']}}" in said
+    message = run_example("namespace_example")
+    assert "{'result': {'nodes': ['00:01:02:03:04:05']}}" in message

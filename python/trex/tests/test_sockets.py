@@ -22,10 +22,10 @@ def push(client, frames):
     client.push_packets([Ether(one) for one in frames], ports=0, force=True)
 
 
-def until(is_so):
-    """Waits until `is_so()` is true, with a time limit."""
+def wait_until(condition):
+    """Waits until `condition()` is true, with a time limit."""
     deadline = time.monotonic() + LIMIT_S
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -36,8 +36,8 @@ def test_queue_keeps_the_last_received_frames(client):
     frames = [frame(1), frame(2), frame(3, vlan=7, prio=2), frame(4)]
     push(client, frames)
     port = client.get_port(1)
-    until(lambda: client.get_port_attr(1)["rx_queue"] == "[3 / 3]")
-    until(lambda: client.links[1].rx_queue._frames[-1]["binary"] == frames[-1])
+    wait_until(lambda: client.get_port_attr(1)["rx_queue"] == "[3 / 3]")
+    wait_until(lambda: client.links[1].rx_queue._frames[-1]["binary"] == frames[-1])
     answer = port.get_rx_queue_pkts()
     assert answer.good() and [one["binary"] for one in answer.data()] == frames[1:]
     assert all(one["port"] == 1 and one["origin"] == "RX" for one in answer.data())
@@ -87,10 +87,10 @@ def test_capture_port_forwards_in_both_directions(client, pair):
     sent = [frame(number) for number in range(100)]
     for one in sent:
         socket.send(one)
-    until(lambda: client.get_capture_status()[capture]["count"] == 100)
-    arrived = []
-    client.stop_capture(capture, arrived)
-    assert [one["binary"] for one in arrived] == sent
+    wait_until(lambda: client.get_capture_status()[capture]["count"] == 100)
+    frames = []
+    client.stop_capture(capture, frames)
+    assert [one["binary"] for one in frames] == sent
     with pytest.raises(STLError, match="port 1 has a capture port"):
         client.start_capture_port(1, endpoint)
     with pytest.raises(STLError, match="port 1 has a capture port"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import cases as runner
-from trex_tree import SCRIPTS, in_the_tree, needs_tree, of_trex  # noqa: F401
+from trex_tree import SCRIPTS, needs_tree, tree_directory, trex_results  # noqa: F401
 
 pytestmark = needs_tree
 
@@ -47,13 +47,13 @@ TUNABLES = [
     ("stl/udp_1pkt_src_ip_split_core_pinned.py", "--core_id 3 --cache_size 10"),
 ]
 
-PLACES = [(0, 0), (1, 0), (1, 1), (0, 2), (1, 3)]
+POSITIONS = [(0, 0), (1, 0), (1, 1), (0, 2), (1, 3)]
 
 
 def compare(cases: list[dict[str, Any]]) -> int:
     """Asserts that both sides agree on each case that TRex accepts. Returns their number."""
     compared = 0
-    for case, ours, theirs in zip(cases, runner.results(cases), of_trex(runner, cases)):
+    for case, ours, theirs in zip(cases, runner.results(cases), trex_results(runner, cases)):
         if theirs is None:
             continue
         if case.get("profile") in OTHER_PACKETS:
@@ -77,7 +77,7 @@ def test_every_profile_in_both_directions_on_four_ports():
     cases = [
         {"profile": file, "arguments": {"direction": direction, "port_id": port}}
         for file in sorted(files)
-        for direction, port in PLACES
+        for direction, port in POSITIONS
     ]
     assert compare(cases) == len(cases)
 

@@ -31,7 +31,7 @@ PADDING = [range(52, 60)]
 
 # Random bytes, which cover their whole range here, and checksums over them; uninitialised padding
 # in TRex's frames; the mark of an earlier version.
-DIFFERENT = {
+DIFFERENCES = {
     "dependent_field_engine_vars": [range(44, 45)],
     "split_var_to_cores": [range(34, 38)],
     "syn_attack": ADDRESSES_AND_PORTS,
@@ -47,7 +47,7 @@ DIFFERENT = {
 }
 
 # The lengths are random there.
-OTHER_LENGTHS = {"udp_rand_len_9k": [range(16, 18), range(24, 26), range(38, 40)]}
+LENGTH_DIFFERENCES = {"udp_rand_len_9k": [range(16, 18), range(24, 26), range(38, 40)]}
 
 # Captures that are older than their profiles, which build longer or shorter frames.
 OLDER = {"flow_stats", "flow_stats_latency"}
@@ -89,9 +89,9 @@ def frames(path: Path) -> list[tuple[int, bytes]]:
 def compared(frame: bytes, capture: str) -> bytes:
     """Returns a frame without the bytes that can differ."""
     found = bytearray(frame)
-    for bytes_ in DIFFERENT.get(capture, OTHER_LENGTHS.get(capture, [])):
+    for bytes_ in DIFFERENCES.get(capture, LENGTH_DIFFERENCES.get(capture, [])):
         found[bytes_.start : bytes_.stop] = bytes(len(bytes_))
-    return bytes(found[:60]) if capture in OTHER_LENGTHS else bytes(found)
+    return bytes(found[:60]) if capture in LENGTH_DIFFERENCES else bytes(found)
 
 
 def test_regression_exists():

@@ -25,7 +25,7 @@ needs_tree = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def in_the_tree() -> Iterator[None]:
+def tree_directory() -> Iterator[None]:
     """Changes to the tree's folder, because some of its profiles open captures there."""
     before = os.getcwd()
     os.chdir(SCRIPTS)
@@ -33,7 +33,7 @@ def in_the_tree() -> Iterator[None]:
     os.chdir(before)
 
 
-def of_trex(runner: ModuleType, cases: list[dict[str, Any]]) -> list[Any]:
+def trex_results(runner: ModuleType, cases: list[dict[str, Any]]) -> list[Any]:
     """Returns the results of TRex's client for cases; `runner` is the script that runs it."""
     client = SCRIPTS / "automation/trex_control_plane/interactive"
     run = subprocess.run(

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[3]
 DOCUMENTS = ["README.md", "docs/guide/python.md", "python/wirestorm/README.md"]
 
 
-def python_of(text: str) -> str:
+def python_blocks(text: str) -> str:
     """Returns the Python blocks of a document, with each line at its line number."""
     lines, is_python = [], False
     for line in text.splitlines():
@@ -22,11 +22,11 @@ def python_of(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_the_python_of_a_document_runs(name, lab, tmp_path, monkeypatch):
+def test_python_blocks_of_a_document_run(name, lab, tmp_path, monkeypatch):
     pytest.importorskip("scapy")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    source = python_of((ROOT / name).read_text())
+    source = python_blocks((ROOT / name).read_text())
     assert "ws.run(" in source
     # Interface names in the documents.
     source = source.replace('"eth1"', repr(lab.a)).replace('"eth2"', repr(lab.b))

@@ -19,7 +19,7 @@ import wirestorm as ws
 LIMIT_S = 60
 
 
-def plan_of(**client: object) -> dict:
+def make_plan(**client: object) -> dict:
     """A plan that fetches pages of 5,000 bytes from `b` to `a`."""
     return {
         "ports": [{"name": "a"}, {"name": "b"}],
@@ -45,16 +45,16 @@ def plan_of(**client: object) -> dict:
     }
 
 
-def until(is_so) -> None:
-    """Waits until `is_so()` is true."""
+def wait_until(condition) -> None:
+    """Waits until `condition()` is true."""
     deadline = time.monotonic() + LIMIT_S
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
 def test_result_counts_both_sides(lab):
-    result = ws.emulate(plan_of(limit=50), lab.ports)
+    result = ws.emulate(make_plan(limit=50), lab.ports)
     assert (result.schema, result.kind) == ("wirestorm.result/2", "emulation")
     assert not result.interrupted and result.clock == "real"
     a, b = result.port("a"), result.port("b")
@@ -76,8 +76,8 @@ def test_result_counts_both_sides(lab):
 
 def test_result_has_rows_a_table_and_json(lab):
     marks = [{"transaction": {it: "page"}} for it in ("start", "end")]
-    steps = plan_of()["templates"][0]["client"]["program"]
-    plan = plan_of(limit=5, program=[marks[0], *steps, marks[1]])
+    steps = make_plan()["templates"][0]["client"]["program"]
+    plan = make_plan(limit=5, program=[marks[0], *steps, marks[1]])
     plan["templates"][0]["tls"] = True
     plan["ports"][0]["impair"] = {"duplicate": "100%"}
     result = ws.emulate(plan, lab.ports)
@@ -105,15 +105,15 @@ def test_result_has_rows_a_table_and_json(lab):
 
 
 def test_progress_is_visible_and_loads_change_during_the_run(lab):
-    plan = plan_of(load={"concurrent": 2})
+    plan = make_plan(load={"concurrent": 2})
     plan["templates"][0]["client"]["program"].append({"delay": "10min"})
     with ws.start_emulation(plan, lab.ports) as running:
-        until(lambda: running.progress.ports["a"].connects == 2)
+        wait_until(lambda: running.progress.ports["a"].connects == 2)
         a, b = running.ports()
         assert (a.name, a.connections.flows.active, a.connections.flows.active_max) == ("a", 2, 2)
         assert b.templates[0].side == "server" and b.connections.tcp["accepts"] == 2
         running.set_load(3.5)
-        until(lambda: running.progress.ports["a"].active == 7)
+        wait_until(lambda: running.progress.ports["a"].active == 7)
         running.set_load(1)
         assert not running.is_done
         running.stop()
@@ -125,15 +125,15 @@ def test_progress_is_visible_and_loads_change_during_the_run(lab):
 
 
 def test_tunnels_change_during_the_run(lab):
-    plan = plan_of(load={"rate": 200})
+    plan = make_plan(load={"rate": 200})
     # No client has a tunnel at the start.
     plan["ports"] = [{"name": name, "tunnels": []} for name in ("a", "b")]
     with ws.start_emulation(plan, lab.ports) as running:
-        until(lambda: running.ports()[0].tunnels.no_tunnel > 0)
+        wait_until(lambda: running.ports()[0].tunnels.no_tunnel > 0)
         assert running.progress.ports["a"].connects == 0
         ends = {"source": "fd00::1", "destination": "fd00::2"}
         running.change_tunnels("10.0.0.1-10.0.0.9", teid=5, **ends)
-        until(lambda: running.progress.ports["a"].connects > 0)
+        wait_until(lambda: running.progress.ports["a"].connects > 0)
         running.change_tunnels("10.0.0.1", teid=9, source_port=2152, **ends)
         with pytest.raises(ValueError, match="expected an ascending range"):
             running.change_tunnels("10.0.0.9-10.0.0.1", teid=5, **ends)
@@ -156,13 +156,13 @@ def set_link(interface: str, state: str) -> None:
 
 
 def test_verdict_reports_link_outages(lab):
-    with ws.start_emulation(plan_of(), lab.ports) as running:
-        until(lambda: running.progress.ports["a"].connects > 10)
+    with ws.start_emulation(make_plan(), lab.ports) as running:
+        wait_until(lambda: running.progress.ports["a"].connects > 10)
         set_link(lab.a, "down")
-        until(lambda: running.ports()[0].down_s > 0.1)
+        wait_until(lambda: running.ports()[0].down_s > 0.1)
         set_link(lab.a, "up")
-        made = running.progress.ports["a"].connects
-        until(lambda: running.progress.ports["a"].connects > made)
+        opened = running.progress.ports["a"].connects
+        wait_until(lambda: running.progress.ports["a"].connects > opened)
         running.stop()
         result = running.wait()
     a = result.port("a")
@@ -173,7 +173,7 @@ def test_verdict_reports_link_outages(lab):
 
 
 def test_verdict_reports_connections_without_a_matching_server(lab):
-    plan = plan_of(limit=5)
+    plan = make_plan(limit=5)
     plan["templates"][0]["server"]["first_bytes"] = "GET "
     result = ws.emulate(plan, lab.ports)
     assert result.port("b").connections.flows.no_match == 5
@@ -181,7 +181,7 @@ def test_verdict_reports_connections_without_a_matching_server(lab):
 
 
 def test_verdict_reports_unanswered_clients(lab):
-    plan = plan_of(limit=5, ethernet={"dst": "02:00:00:00:00:99"})
+    plan = make_plan(limit=5, ethernet={"dst": "02:00:00:00:00:99"})
     plan["templates"][0].pop("server")
     plan["ports"] = [{"name": "a"}]
     result = ws.emulate(plan, {"a": lab.a}, duration="300ms", drain_timeout="100ms")
@@ -189,7 +189,7 @@ def test_verdict_reports_unanswered_clients(lab):
 
 
 def test_verdict_reports_failures_in_time_wait(lab):
-    plan = plan_of(limit=5, program=[{"send": "please"}, {"receive": 4}, {"expect": "gone"}])
+    plan = make_plan(limit=5, program=[{"send": "please"}, {"receive": 4}, {"expect": "gone"}])
     plan["templates"][0]["tcp"] = {"time_wait": "60s"}
     result = ws.emulate(plan, lab.ports, drain_timeout="100ms")
     flows = result.port("a").connections.flows
@@ -198,25 +198,25 @@ def test_verdict_reports_failures_in_time_wait(lab):
 
 
 def test_link_down_timeout_ends_the_run(lab):
-    with ws.start_emulation(plan_of(), lab.ports, link_down_timeout="300ms") as running:
-        until(lambda: running.progress.ports["a"].connects > 10)
+    with ws.start_emulation(make_plan(), lab.ports, link_down_timeout="300ms") as running:
+        wait_until(lambda: running.progress.ports["a"].connects > 10)
         set_link(lab.a, "down")
         with pytest.raises(ws.RunError, match=r"it stayed down for 0\.3 s"):
             running.wait(timeout=20)
     with pytest.raises(ValueError, match='link_down_timeout "soon": expected a time'):
-        ws.start_emulation(plan_of(), lab.ports, link_down_timeout="soon")
+        ws.start_emulation(make_plan(), lab.ports, link_down_timeout="soon")
 
 
 def test_tunnels_that_exceed_the_reserved_room_are_rejected(lab):
     begun = {"clients": "10.0.0.1-10.0.0.8", "teid": 1, "src": "1.1.1.1", "dst": "1.1.1.2"}
-    plan = plan_of(load={"rate": 200})
+    plan = make_plan(load={"rate": 200})
     plan["ports"] = [{"name": name, "tunnels": [begun]} for name in ("a", "b")]
     ends = {"source": "fd00::1", "destination": "fd00::2"}
     with ws.start_emulation(plan, lab.ports) as running:
         with pytest.raises(ValueError, match='port "a": tunnels over IPv6 need 20 bytes more'):
             running.change_tunnels("10.0.0.1", teid=5, **ends)
         running.change_tunnels("10.0.0.1", teid=5, source="1.1.1.3", destination="1.1.1.2")
-        until(lambda: running.progress.ports["a"].connects > 20)
+        wait_until(lambda: running.progress.ports["a"].connects > 20)
         running.stop()
         tunnels = running.wait().port("a").tunnels
     assert tunnels.too_long == 0
@@ -225,28 +225,28 @@ def test_tunnels_that_exceed_the_reserved_room_are_rejected(lab):
     plan["ports"] = [{"name": name, "tunnels": [begun, others]} for name in ("a", "b")]
     with ws.start_emulation(plan, lab.ports) as running:
         running.change_tunnels("10.0.0.1-10.0.0.9", teid=5, **ends)
-        until(lambda: running.progress.ports["a"].connects > 20)
+        wait_until(lambda: running.progress.ports["a"].connects > 20)
         running.stop()
         tunnels = running.wait().port("a").tunnels
     assert tunnels.too_long == 0
 
 
 def test_clients_switch_off_and_on(lab):
-    plan = plan_of(load={"rate": 200})
+    plan = make_plan(load={"rate": 200})
     plan["templates"][0]["client"]["addresses"] = "10.0.0.1-10.0.0.2"
 
     def clients():
         return running.ports()[0].connections
 
     with ws.start_emulation(plan, lab.ports) as running:
-        until(lambda: running.progress.ports["a"].connects >= 4)
+        wait_until(lambda: running.progress.ports["a"].connects >= 4)
         running.switch_clients("10.0.0.1-10.0.0.2", on=False)
-        until(lambda: clients().flows.clients_disabled > 0)
-        made = clients().tcp["connattempt"]
-        until(lambda: clients().flows.clients_disabled > 20)
-        assert clients().tcp["connattempt"] == made
+        wait_until(lambda: clients().flows.clients_disabled > 0)
+        opened = clients().tcp["connattempt"]
+        wait_until(lambda: clients().flows.clients_disabled > 20)
+        assert clients().tcp["connattempt"] == opened
         running.switch_clients("10.0.0.2", on=True)
-        until(lambda: clients().tcp["connattempt"] > made + 10)
+        wait_until(lambda: clients().tcp["connattempt"] > opened + 10)
         with pytest.raises(ValueError, match="expected an ascending range"):
             running.switch_clients("10.0.0.9-10.0.0.1", on=False)
         with pytest.raises(ValueError, match="expected an IP address"):
@@ -260,11 +260,11 @@ def test_follow_samples_single_flows(lab):
     def sampled():
         return [port.connections.sampled_flows for port in running.ports()]
 
-    plan = plan_of(load={"concurrent": 3})
+    plan = make_plan(load={"concurrent": 3})
     plan["templates"][0]["client"]["program"].append({"delay": "10min"})
     with ws.start_emulation(plan, lab.ports, follow=2, interval="50ms") as running:
-        until(lambda: [len(port) for port in sampled()] == [2, 2])
-        until(lambda: all(len(it.samples) > 3 for port in sampled() for it in port))
+        wait_until(lambda: [len(port) for port in sampled()] == [2, 2])
+        wait_until(lambda: all(len(it.samples) > 3 for port in sampled() for it in port))
         (clients, _), servers = sampled()
     assert (clients.template, clients.side, clients.transport) == ("pages", "client", "tcp")
     assert clients.remote == "10.0.1.1:80" and {it.local for it in servers} == {"10.0.1.1:80"}
@@ -279,8 +279,8 @@ def test_follow_samples_single_flows(lab):
 
 
 def test_open_connections_finish_after_end_load(lab):
-    with ws.start_emulation(plan_of(), lab.ports) as running:
-        until(lambda: running.progress.ports["a"].connects >= 10)
+    with ws.start_emulation(make_plan(), lab.ports) as running:
+        wait_until(lambda: running.progress.ports["a"].connects >= 10)
         running.end_load()
         result = running.wait(timeout=LIMIT_S)
     a = result.port("a").connections
@@ -288,7 +288,7 @@ def test_open_connections_finish_after_end_load(lab):
 
 
 def test_servers_answer_requests_in_flight_at_the_end(lab):
-    plan = plan_of()
+    plan = make_plan()
     plan["ports"][0]["impair"] = {"delay": "50ms"}
     # No connection has reached the server at the end of the duration.
     result = ws.emulate(plan, lab.ports, duration="10ms", drain_timeout="30s")
@@ -302,14 +302,14 @@ def test_verify_checksums_drops_frames_with_partial_checksums(lab, verifies):
     # A Linux host leaves checksums to its interface. A veth passes such frames on unchanged.
     namespace, _, interface = lab.b.removeprefix("netns/").partition(":")
     ip("-n", namespace, "addr", "add", "10.0.0.2/24", "dev", interface)
-    plan = plan_of()
+    plan = make_plan()
     plan["ports"] = [{"name": "b", "addresses": "10.0.0.1/24"}]
     del plan["templates"][0]["client"]
     asks = "import socket; socket.create_connection(('10.0.0.1', 80), timeout=0.5)"
-    asked = ["ip", "netns", "exec", namespace, "python3", "-c", asks]
+    command = ["ip", "netns", "exec", namespace, "python3", "-c", asks]
     ports = {"b": lab.a}
     with ws.start_emulation(plan, ports, backend="af_xdp", verify_checksums=verifies) as running:
-        connected = [subprocess.run(asked, capture_output=True).returncode == 0 for _ in range(3)]
+        connected = [subprocess.run(command, capture_output=True).returncode == 0 for _ in range(3)]
         running.stop()
         result = running.wait()
     flows = result.port("b").connections.flows
@@ -319,7 +319,7 @@ def test_verify_checksums_drops_frames_with_partial_checksums(lab, verifies):
 def test_progress_callback_runs_and_duration_ends_the_load(lab):
     told: list[ws.EmulationProgress] = []
     result = ws.emulate(
-        plan_of(),
+        make_plan(),
         lab.ports,
         duration="0.5s",
         multiplier=0.5,
@@ -327,15 +327,15 @@ def test_progress_callback_runs_and_duration_ends_the_load(lab):
         progress=told.append,
     )
     assert result.port("a").connections.series.interval_s == 0.1
-    made = result.template("pages", "client").flows["made"]
+    opened = result.template("pages", "client").flows["made"]
     # 50, or a few more on a busy machine.
-    assert 50 <= made < 75 and told and set(told[-1].ports) == {"a", "b"}
+    assert 50 <= opened < 75 and told and set(told[-1].ports) == {"a", "b"}
     assert {one.name for one in dataclasses.fields(told[-1].ports["a"])} >= {"connects", "active"}
 
 
 def test_ctrl_c_stops_the_emulation_and_keeps_its_result(lab):
-    running = ws.start_emulation(plan_of(), lab.ports)
-    until(lambda: running.progress.ports["a"].connects >= 5)
+    running = ws.start_emulation(make_plan(), lab.ports)
+    wait_until(lambda: running.progress.ports["a"].connects >= 5)
     timer = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     with pytest.raises(ws.Interrupted) as caught:
@@ -346,23 +346,23 @@ def test_ctrl_c_stops_the_emulation_and_keeps_its_result(lab):
 
 
 def test_invalid_plans_and_arguments_are_rejected(lab, tmp_path):
-    plan = plan_of(load={"rate": -1})
+    plan = make_plan(load={"rate": -1})
     with pytest.raises(ws.PlanError) as caught:
         ws.emulate(plan, lab.ports)
     assert [path for path, _ in caught.value.errors] == ["templates[0].client.load.rate"]
     with pytest.raises(ws.RunError, match='port "b" has no interface: bind it with ports='):
-        ws.emulate(plan_of(), {"a": lab.a})
+        ws.emulate(make_plan(), {"a": lab.a})
     with pytest.raises(ValueError, match='"c" is none of the plan'):
-        ws.emulate(plan_of(), {**lab.ports, "c": "eth1"})
+        ws.emulate(make_plan(), {**lab.ports, "c": "eth1"})
     with pytest.raises(ws.PlanError, match="nowhere.yaml"):
         ws.emulate(tmp_path / "nowhere.yaml")
     with pytest.raises(ValueError, match="interval"):
-        ws.emulate(plan_of(), lab.ports, interval="1us")
+        ws.emulate(make_plan(), lab.ports, interval="1us")
     with pytest.raises(ValueError, match="flows_max 0: expected 1 to"):
-        ws.emulate(plan_of(), lab.ports, flows_max=0)
+        ws.emulate(make_plan(), lab.ports, flows_max=0)
     with pytest.raises(ValueError, match="factor"):
-        ws.emulate(plan_of(), lab.ports, multiplier=0)
-    with ws.start_emulation(plan_of(), lab.ports) as running:
+        ws.emulate(make_plan(), lab.ports, multiplier=0)
+    with ws.start_emulation(make_plan(), lab.ports) as running:
         for factor in (0, -1, 2.0**33):
             with pytest.raises((ValueError, ws.PlanError)):
                 running.set_load(factor)

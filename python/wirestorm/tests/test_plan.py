@@ -18,7 +18,7 @@ EXAMPLES = sorted(
 )
 
 
-def plan_of(*packet: ws.Header, **arguments: object) -> ws.Plan:
+def make_plan(*packet: ws.Header, **arguments: object) -> ws.Plan:
     """A plan with one flow of this packet."""
     plan = ws.Plan()
     plan.add_flow("flow", plan.add_port("port"), packet, **arguments)
@@ -94,30 +94,30 @@ def test_examples_exist():
 
 def test_patterns_yield_their_values():
     def ports(pattern: ws.Pattern, count: int) -> list[int]:
-        plan = plan_of(ws.ethernet(), ws.ipv4(), ws.udp(dst_port=pattern))
+        plan = make_plan(ws.ethernet(), ws.ipv4(), ws.udp(dst_port=pattern))
         return field(plan, count, 36, 38)
 
     assert ports(ws.values(80, 443), 3) == [80, 443, 80]
     assert ports(ws.increment(5, 3, step=2), 4) == [5, 7, 9, 5]
     assert ports(ws.decrement(5, 2), 3) == [5, 4, 5]
-    drawn = ports(ws.random(10, 12, seed=4), 60)
-    assert set(drawn) == {10, 11, 12}
-    assert ports(ws.random(10, 12, seed=4, count=3), 6) == drawn[:3] * 2
+    random_ports = ports(ws.random(10, 12, seed=4), 60)
+    assert set(random_ports) == {10, 11, 12}
+    assert ports(ws.random(10, 12, seed=4, count=3), 6) == random_ports[:3] * 2
     weighted = ports(ws.weighted({1: 1, 2: 0, 3: 5}), 60)
     assert set(weighted) == {1, 3} and weighted.count(3) > weighted.count(1)
 
 
 def test_field_with_after_waits_for_another():
     udp = ws.udp(src_port=ws.values(1, 2), dst_port=ws.values(7, 8, after="udp.src_port"))
-    plan = plan_of(ws.ethernet(), ws.ipv4(), udp)
+    plan = make_plan(ws.ethernet(), ws.ipv4(), udp)
     assert field(plan, 4, 34, 38) == [1 << 16 | 7, 2 << 16 | 7, 1 << 16 | 8, 2 << 16 | 8]
 
 
 def test_payloads_and_sizes():
-    plan = plan_of(ws.custom(bytes(14)), ws.payload(fixed=b"\x01\x02"), size={"frame": 64})
+    plan = make_plan(ws.custom(bytes(14)), ws.payload(fixed=b"\x01\x02"), size={"frame": 64})
     (frame,) = ws.frames(plan, 1)
     assert frame.data == bytes(14) + b"\x01\x02" * 25
-    assert len(ws.frames(plan_of(ws.ethernet(), ws.payload(), size=100), 1)[0].data) == 96
+    assert len(ws.frames(make_plan(ws.ethernet(), ws.payload(), size=100), 1)[0].data) == 96
     with pytest.raises(TypeError, match="text, bytes"):
         ws.payload(text="a", bytes=b"b")
 
@@ -126,9 +126,9 @@ def test_capture_path_is_relative_to_the_plan(tmp_path, monkeypatch):
     folder = tmp_path / "captures"
     folder.mkdir()
     udp = [ws.ethernet(), ws.ipv4(src="10.0.0.9"), ws.udp(dst_port=ws.increment(5, 9))]
-    ws.simulate(plan_of(*udp), folder / "udp.pcap", packets=3)
+    ws.simulate(make_plan(*udp), folder / "udp.pcap", packets=3)
     fields = {"ipv4.src": ws.increment("10.0.0.1", 2)}
-    plan = plan_of(ws.capture("udp.pcap", 3, fields))
+    plan = make_plan(ws.capture("udp.pcap", 3, fields))
     plan.folder = folder
     assert field(plan, 2, 26, 30) == [0x0A000001, 0x0A000002]
     assert field(plan, 1, 36, 38) == [7]
@@ -137,23 +137,23 @@ def test_capture_path_is_relative_to_the_plan(tmp_path, monkeypatch):
     assert ws.Plan.load(folder / "plan.json").to_dict() == plan.to_dict()
     assert ws.frames(folder / "plan.json", 2) == ws.frames(plan, 2)
     with pytest.raises(ws.PlanError, match="udp.pcap"):
-        plan_of(ws.capture("udp.pcap")).check()
+        make_plan(ws.capture("udp.pcap")).check()
 
 
 def test_durations_are_times_packets_or_bursts():
     def duration(value: object) -> object:
-        return plan_of(ws.ethernet(), duration=value).to_dict()["flows"][0]["duration"]
+        return make_plan(ws.ethernet(), duration=value).to_dict()["flows"][0]["duration"]
 
     assert duration("30s") == "30s"
     assert duration(0.25) == "250000000ns"
     assert duration(ws.packets(7)) == {"fixed_packets": 7}
     bursts = ws.bursts(3, packets=10, gap="1ms")
     assert duration(bursts) == {"burst": {"bursts": 3, "packets": 10, "inter_burst_gap": "1ms"}}
-    plan_of(ws.ethernet(), duration=bursts).check()
+    make_plan(ws.ethernet(), duration=bursts).check()
 
 
 def test_plan_error_lists_all_errors_with_their_paths():
-    plan = plan_of(ws.ipv4(src="10.0.0.300"), rate="fast")
+    plan = make_plan(ws.ipv4(src="10.0.0.300"), rate="fast")
     plan.add_port("port")
     with pytest.raises(ws.PlanError) as caught:
         plan.check()
@@ -174,12 +174,12 @@ def test_simulation_writes_the_frames_of_the_plan(tmp_path):
     for name in ("a", "b"):
         packet = [ws.ethernet(), ws.ipv4(), ws.udp(src_port=ws.increment(1, 1000))]
         plan.add_flow(name, plan.add_port(name), packet, rate="1kpps")
-    written = ws.simulate(plan, tmp_path / "out.pcap", duration=0.01)
-    assert [(it.port, it.file.name, it.packets) for it in written] == [
+    simulated = ws.simulate(plan, tmp_path / "out.pcap", duration=0.01)
+    assert [(it.port, it.file.name, it.packets) for it in simulated] == [
         ("a", "out.a.pcap", 10),
         ("b", "out.b.pcap", 10),
     ]
-    packets = rdpcap(str(written[0].file))
+    packets = rdpcap(str(simulated[0].file))
     assert [packet.sport for packet in packets] == list(range(1, 11))
     assert float(packets[1].time - packets[0].time) == pytest.approx(0.001)
     (_, faster) = ws.simulate(plan, tmp_path / "out.pcap", duration="10ms", multiplier="3kpps")
@@ -256,7 +256,7 @@ def test_repr_is_the_expression_that_creates_the_object():
 
 def test_patterns_can_be_masked_and_restart():
     source = ws.increment("0.0.0.254", 4).masked("0.255.0.0", shift=16, value="10.0.3.1")
-    plan = plan_of(
+    plan = make_plan(
         ws.ethernet(),
         ws.ipv4(src=source),
         ws.udp(

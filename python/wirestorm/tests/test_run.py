@@ -18,7 +18,7 @@ import wirestorm as ws
 LIMIT_S = 60
 
 
-def plan_of(**arguments: object) -> ws.Plan:
+def make_plan(**arguments: object) -> ws.Plan:
     """Returns a plan with one flow from `a` to `b`."""
     plan = ws.Plan()
     a, b = plan.add_port("a"), plan.add_port("b")
@@ -31,9 +31,9 @@ def plan_of(**arguments: object) -> ws.Plan:
     return plan
 
 
-def endless(lab) -> ws.ActiveRun:
+def endless_run(lab) -> ws.ActiveRun:
     """Starts a run without an end."""
-    return ws.start(plan_of(), lab.ports)
+    return ws.start(make_plan(), lab.ports)
 
 
 def sent(running: ws.ActiveRun, packets: int) -> ws.Progress:
@@ -46,7 +46,7 @@ def sent(running: ws.ActiveRun, packets: int) -> ws.Progress:
 
 
 def test_result_counts_sent_and_received_frames(lab):
-    plan = plan_of(duration=ws.packets(500))
+    plan = make_plan(duration=ws.packets(500))
     plan.add_flow("back", "b", [ws.ethernet(), ws.ipv4()], rx="a", duration=ws.packets(70))
     result = ws.run(plan, lab.ports, tolerance_percent=100)
     assert (result.schema, result.kind) == ("wirestorm.result/2", "streams")
@@ -68,7 +68,7 @@ def test_result_counts_sent_and_received_frames(lab):
 
 def test_rate_error_above_the_tolerance_falls_short(lab):
     # No veth pair reaches this rate.
-    plan = plan_of(rate="100G-l2", size=64)
+    plan = make_plan(rate="100G-l2", size=64)
     result = ws.run(plan, lab.ports, duration=0.2, tolerance_percent=5)
     assert result.verdict.outcome == "fell_short"
     (off,) = [reason for reason in result.verdict.reasons if reason.startswith("flow clients: ")]
@@ -80,7 +80,7 @@ def test_rate_error_above_the_tolerance_falls_short(lab):
 
 
 def test_result_has_rows_a_table_and_json(lab):
-    result = ws.run(plan_of(duration=ws.packets(100)), lab.ports)
+    result = ws.run(make_plan(duration=ws.packets(100)), lab.ports)
     (row,) = result.records()
     assert row["name"] == "clients" and row["rx"] == "b" and row["packets"] == 100
     a, b = result.port_records()
@@ -96,7 +96,7 @@ def test_result_has_rows_a_table_and_json(lab):
 
 
 def test_measured_flow_has_delays_and_a_row_for_each_port(lab):
-    plan = plan_of(duration=ws.packets(300), measure=True)
+    plan = make_plan(duration=ws.packets(300), measure=True)
     plan.add_flow("lost", "a", [ws.ethernet(), ws.ipv4()], rx="a", measure=True, duration="0.1s")
     result = ws.run(plan, lab.ports, tolerance_percent=100)
     clients, lost = result.flows
@@ -121,7 +121,7 @@ def test_measured_flow_has_delays_and_a_row_for_each_port(lab):
 
 
 def test_measurements_are_visible_during_the_run_and_by_vlan_tag(lab):
-    plan = plan_of()
+    plan = make_plan()
     tagged = [
         ws.ethernet(src="02:00:00:00:00:01", dst="02:00:00:00:00:02"),
         ws.vlan(id=ws.values(7, 8)),
@@ -169,7 +169,7 @@ def test_ports_with_addresses_resolve_each_other(lab):
 
 def test_verdict_reports_lost_frames(lab):
     # Port a receives nothing: its frames go to b.
-    plan = plan_of(rx=["a", "b"], duration=ws.packets(50))
+    plan = make_plan(rx=["a", "b"], duration=ws.packets(50))
     verdict = ws.run(plan, lab.ports, tolerance_percent=100).verdict
     assert (verdict.outcome, verdict.reasons) == ("fell_short", ["port a: 50 frames lost"])
 
@@ -183,7 +183,7 @@ def test_run_reports_progress_and_releases_the_gil(lab):
 
     ticker = threading.Thread(target=tick)
     ticker.start()
-    result = ws.run(plan_of(), lab.ports, duration=1, progress=told.append)
+    result = ws.run(make_plan(), lab.ports, duration=1, progress=told.append)
     done.set()
     ticker.join()
     assert 100 <= result.flow("clients").packets <= 1000
@@ -196,7 +196,7 @@ def test_run_reports_progress_and_releases_the_gil(lab):
 
 
 def test_background_run_continues_until_stop(lab):
-    running = endless(lab)
+    running = endless_run(lab)
     with running:
         before = sent(running, 50)
         assert not running.is_done and before.elapsed_s > 0
@@ -210,19 +210,19 @@ def test_background_run_continues_until_stop(lab):
 
 
 def test_commands_change_flows_during_the_run(lab):
-    plan = plan_of()
+    plan = make_plan()
     plan.add_flow("later", "a", [ws.ethernet(), ws.ipv4()], rate="100pps", start="triggered")
 
     def count(name: str) -> int:
         return running.progress.flows[name].packets
 
-    def grows(name: str, by: int) -> None:
+    def wait_for_growth(name: str, by: int) -> None:
         before, deadline = count(name), time.monotonic() + LIMIT_S
         while count(name) < before + by:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
-    def stands_still(name: str) -> None:
+    def check_stopped(name: str) -> None:
         # Commands take 25 ms, frames queued at the port 20 ms, counters 100 ms.
         time.sleep(0.5)
         before = count(name)
@@ -230,19 +230,19 @@ def test_commands_change_flows_during_the_run(lab):
         assert count(name) == before
 
     with ws.start(plan, lab.ports) as running:
-        grows("clients", 20)
+        wait_for_growth("clients", 20)
         assert count("later") == 0
         running.pause("clients")
-        stands_still("clients")
+        check_stopped("clients")
         running.start("later")
-        grows("later", 5)
+        wait_for_growth("later", 5)
         running.stop("later")
-        stands_still("later")
+        check_stopped("later")
         running.scale(20, "clients")
         running.resume("clients")
         # More than the plan's rate allows in this time.
         before, began = count("clients"), time.monotonic()
-        grows("clients", 10_000)
+        wait_for_growth("clients", 10_000)
         assert count("clients") - before > 1200 * (time.monotonic() - began)
         running.set_rate("10pps", "clients")
         time.sleep(0.5)
@@ -259,7 +259,7 @@ def test_commands_change_flows_during_the_run(lab):
 
 
 def test_progress_of_a_measured_flow_counts_received_frames(lab):
-    with ws.start(plan_of(measure=True), lab.ports) as running:
+    with ws.start(make_plan(measure=True), lab.ports) as running:
         sent(running, 100)
         deadline = time.monotonic() + LIMIT_S
         while (flow := running.progress.flows["clients"]).received < 50:
@@ -272,7 +272,7 @@ def test_progress_of_a_measured_flow_counts_received_frames(lab):
 
 
 def test_exception_in_the_block_ends_the_run(lab):
-    with pytest.raises(RuntimeError, match="on purpose"), endless(lab) as running:
+    with pytest.raises(RuntimeError, match="on purpose"), endless_run(lab) as running:
         raise RuntimeError("on purpose")
     assert running.is_done
 
@@ -282,19 +282,19 @@ def test_exception_in_a_callback_ends_the_run(lab):
         raise RuntimeError("on purpose")
 
     with pytest.raises(RuntimeError, match="on purpose"):
-        ws.run(plan_of(), lab.ports, progress=fail)
+        ws.run(make_plan(), lab.ports, progress=fail)
     # The run has released the interface.
-    ws.run(plan_of(duration=ws.packets(1)), lab.ports)
+    ws.run(make_plan(duration=ws.packets(1)), lab.ports)
 
 
 def test_run_without_references_ends(lab):
-    running = endless(lab)
+    running = endless_run(lab)
     sent(running, 10)
     del running
     deadline = time.monotonic() + LIMIT_S
     while True:
         try:
-            ws.run(plan_of(duration=ws.packets(1)), lab.ports)
+            ws.run(make_plan(duration=ws.packets(1)), lab.ports)
             return
         except ws.RunError:
             # The thread of the run holds the interface for some milliseconds more.
@@ -305,7 +305,7 @@ def test_run_without_references_ends(lab):
 def test_ctrl_c_stops_a_run_and_keeps_its_result(lab):
     script = f"""
 import json, sys, wirestorm as ws
-plan = ws.Plan.from_dict(json.loads({plan_of().to_json()!r}))
+plan = ws.Plan.from_dict(json.loads({make_plan().to_json()!r}))
 def tell(progress):
     if progress.packets > 20:
         print("sending", flush=True)
@@ -318,29 +318,29 @@ except KeyboardInterrupt as interrupted:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "sending\n"
         os.kill(child.pid, signal.SIGINT)
-        said, _ = child.communicate(timeout=LIMIT_S)
+        message, _ = child.communicate(timeout=LIMIT_S)
     assert child.returncode == 0
-    word, interrupted, packets = said.splitlines()[-1].split()
+    word, interrupted, packets = message.splitlines()[-1].split()
     assert (word, interrupted) == ("result", "True") and int(packets) > 20
 
 
 def test_runs_that_cannot_send_fail_before_the_first_frame(lab):
-    for ports, said in (
+    for ports, message in (
         ({"a": "netns/none:veth0", "b": lab.b}, "netns/none"),
         ({"a": "nothing0", "b": lab.b}, "there is no interface nothing0"),
         ({"b": lab.b}, 'port "a" has no interface: bind it with ports={"a": "INTERFACE"}'),
     ):
         with pytest.raises(ws.RunError) as caught:
-            ws.run(plan_of(), ports)
-        assert said in str(caught.value) and caught.value.result is None
+            ws.run(make_plan(), ports)
+        assert message in str(caught.value) and caught.value.result is None
     with pytest.raises(ws.RunError, match="exceeds the maximum"):
-        ws.run(plan_of(size=9000), lab.ports)
+        ws.run(make_plan(size=9000), lab.ports)
     with pytest.raises(ws.PlanError, match=r"flows\[0\]\.tx"):
         ws.run({"ports": [], "flows": [{"name": "x", "tx": "a", "packet": []}]})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"ports": {"c": "eth1"}}, "none of the plan's ports: a, b"),
         ({"duration": "soon"}, "a time with its unit"),
@@ -349,13 +349,13 @@ def test_runs_that_cannot_send_fail_before_the_first_frame(lab):
         ({"catch_up": "never"}, "never"),
     ],
 )
-def test_invalid_arguments_are_rejected(arguments, said):
-    with pytest.raises(ValueError, match=said):
-        ws.run(plan_of(), **arguments)
+def test_invalid_arguments_are_rejected(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ws.run(make_plan(), **arguments)
 
 
 def test_deleted_interface_ends_the_run_with_its_result(lab):
-    with endless(lab) as running:
+    with endless_run(lab) as running:
         sent(running, 20)
         namespace = lab.a.partition(":")[0].removeprefix("netns/")
         subprocess.run(["ip", "-n", namespace, "link", "del", "veth0"], check=True, timeout=30)

@@ -38,17 +38,17 @@ def sources() -> dict[Path, str]:
     """Returns the path and text of the module."""
     schema = json.loads((SCHEMAS / _SCHEMA).read_text())
     definitions = {**schema["$defs"], _ROOT: schema}
-    parts = [_word(name, of) or _class(name, of) for name, of in definitions.items()]
+    parts = [_enumeration(name, of) or _class(name, of) for name, of in definitions.items()]
     return {PACKAGE / "reports.py": "\n\n".join([_BEGIN, *parts])}
 
 
-def _word(name: str, schema: dict[str, Any]) -> str | None:
+def _enumeration(name: str, schema: dict[str, Any]) -> str | None:
     """Returns the definition of an enumeration; None for any other schema."""
     if "oneOf" not in schema:
         return None
     values = {one["const"]: one["description"] for one in schema["oneOf"]}
-    told = " ".join(f"`{value}`: {text}" for value, text in values.items())
-    lines = textwrap.wrap(f'"""{schema["description"]} {told}"""', 100)
+    values_text = " ".join(f"`{value}`: {text}" for value, text in values.items())
+    lines = textwrap.wrap(f'"""{schema["description"]} {values_text}"""', 100)
     return "\n".join([f"{name} = {_literal(values)}", *lines]) + "\n"
 
 
@@ -64,7 +64,7 @@ def _class(name: str, schema: dict[str, Any]) -> str:
     # Optional members, which have a default.
     for member in sorted(schema["properties"].keys() - schema["required"]):
         of = schema["properties"][member]
-        named = f"    {_field(member)}: {_type(of)} = {_none(of)}"
+        named = f"    {_field(member)}: {_type(of)} = {_default(of)}"
         lines += [named, *_text(of.get("description", ""))]
     return "\n".join(lines) + "\n"
 
@@ -104,7 +104,7 @@ def _literal(values: Iterable[str]) -> str:
     return f"Literal[{', '.join(map(json.dumps, values))}]"
 
 
-def _none(of: dict[str, Any]) -> str:
+def _default(of: dict[str, Any]) -> str:
     """Returns the default of an optional member."""
     kind = _type(of).partition("[")[0]
     return f"field(default_factory={kind})" if kind in ("list", "dict") else "None"

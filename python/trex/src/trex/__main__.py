@@ -18,7 +18,7 @@ from pkgutil import extend_path
 from types import ModuleType
 
 # TRex trees contain all of these, with older versions of scapy and yaml.
-_OURS = ("trex.stl.api", "trex.astf.api", "trex_stl_lib", "trex_astf_lib", "yaml")
+_OWN_MODULES = ("trex.stl.api", "trex.astf.api", "trex_stl_lib", "trex_astf_lib", "yaml")
 # Packages whose modules in a tree are useful beside ours: examples and helpers. Other modules of a
 # tree are parts of its client.
 _COMPLETED = ("trex", "trex.utils")
@@ -29,7 +29,7 @@ module path: python -m trex trex-core/scripts/cps_ndr.py --help
 """
 
 
-class _InTrees(MetaPathFinder):
+class _TrexTreeFinder(MetaPathFinder):
     """Finds modules that this package lacks in a TRex tree on the module path."""
 
     def find_spec(
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    for name in _OURS:
+    for name in _OWN_MODULES:
         importlib.import_module(name)
     folder = os.path.dirname(os.path.abspath(script))
     if getattr(sys.flags, "safe_path", False):
@@ -70,16 +70,16 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         # Python sets the working directory here; for a script it would be the script's folder.
         sys.path[0] = folder
-    tree = _tree_of(folder)
+    tree = _find_tree(folder)
     if tree is not None:
         sys.path.append(tree)
-    sys.meta_path.append(_InTrees())
+    sys.meta_path.append(_TrexTreeFinder())
     sys.argv[:] = words
     runpy.run_path(script, run_name="__main__")
     return 0
 
 
-def _tree_of(folder: str) -> str | None:
+def _find_tree(folder: str) -> str | None:
     """Returns the folder that contains the package `trex` of a script, None if it is in none.
 
     The examples of a TRex tree import each other from there.

@@ -21,7 +21,7 @@ _ETHERNET = 2
 _INTERFACE, _RESERVED = 0x03, 0xC0
 _FCS_LENGTH = 4
 # Records to check, because the format has no magic number.
-_LOOKED_AT = 10
+_RECORDS_CHECKED_MAX = 10
 # Magic numbers of other formats: pcap in both byte orders, with micro- and nanoseconds, and pcapng.
 _OTHERS = (
     b"\xa1\xb2\xc3\xd4",
@@ -36,7 +36,7 @@ def is_erf(path: str) -> bool:
     """Returns whether a file is ERF: its first records are Ethernet with ascending timestamps."""
     with open(path, "rb") as file:
         before = 0
-        for number in range(_LOOKED_AT):
+        for number in range(_RECORDS_CHECKED_MAX):
             header = file.read(_HEADER_LENGTH)
             if number == 0 and header[:4] in _OTHERS:
                 return False

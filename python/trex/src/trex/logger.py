@@ -77,9 +77,9 @@ class Logger:
         self.pre_cmd(desc)
         self.post_cmd(True)
 
-    def suppress(self, verbose: str = "warning") -> Suppressed:
+    def suppress(self, verbose: str = "warning") -> SuppressedLevel:
         """Lowers the level within a `with` block."""
-        return Suppressed(self, verbose)
+        return SuppressedLevel(self, verbose)
 
     # The misspelling of older scripts.
     supress = suppress
@@ -100,7 +100,7 @@ class Logger:
         raise NotImplementedError("_flush")
 
 
-class Suppressed:
+class SuppressedLevel:
     """Context manager that lowers the level of a logger."""
 
     def __init__(self, logger: Logger, verbose: str) -> None:

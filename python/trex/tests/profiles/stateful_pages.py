@@ -5,7 +5,7 @@ import argparse
 from trex.astf.api import *
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
-QUESTION = b"\x12\x34 who?"
+QUERY = b"\x12\x34 who?"
 
 
 class Pages:
@@ -47,10 +47,10 @@ class Pages:
     def names(self, addresses):
         client = ASTFProgram(stream=False)
         server = ASTFProgram(stream=False)
-        client.send_msg(QUESTION)
+        client.send_msg(QUERY)
         client.recv_msg(1)
         server.recv_msg(1)
-        server.send_msg(QUESTION)
+        server.send_msg(QUERY)
         info = ASTFGlobalInfoPerTemplate()
         info.ip.tos = 8
         return ASTFTemplate(

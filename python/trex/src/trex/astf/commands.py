@@ -51,7 +51,7 @@ class ASTFCmd:
         return self.to_json()
 
 
-class _Sending(ASTFCmd):
+class _SendCommand(ASTFCmd):
     def __init__(self, buf: bytes, size: int = 0, fill: str | bytes | None = None) -> None:
         """:param size: total length to send, if it is longer than `buf`
         :param fill: repeated filler up to that length; ascending bytes if None
@@ -68,14 +68,14 @@ class _Sending(ASTFCmd):
         return {**self.fields, "buf_index": position.buffer(self.buf)}
 
 
-class ASTFCmdSend(_Sending):
+class ASTFCmdSend(_SendCommand):
     """Sends data on a connection, and waits for its acknowledgement."""
 
     name = "tx"
     stream = True
 
 
-class ASTFCmdTxPkt(_Sending):
+class ASTFCmdTxPkt(_SendCommand):
     """Sends a datagram."""
 
     name = "tx_msg"

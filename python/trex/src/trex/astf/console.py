@@ -14,7 +14,7 @@ from trex.lines import streams
 from trex.lines.parser import HELP, LineParser, command, ipv4, ports_of, seconds, tunables
 from trex.lines.ports import PortLines
 from trex.lines.service import add_modes, mode_of
-from trex.lines.stats import OF_PORTS, print_ports, stats
+from trex.lines.stats import PORT_SECTIONS, print_ports, stats
 from trex.lines.streams import StreamLines
 from trex.lines.tables import sides
 from trex.lines.tagged_groups import TaggedLines
@@ -437,7 +437,7 @@ class Console(PortLines, StreamLines, TaggedLines):
             (["-l"], "show", "latency traffic: delays"),
             (["--lh"], "hist", "latency traffic: histogram of delays"),
             (["--lc"], "counters", "latency traffic: packets"),
-            *OF_PORTS,
+            *PORT_SECTIONS,
         ):
             which.add_argument(
                 *flags, dest="what", action="store_const", const=what, help=help_text

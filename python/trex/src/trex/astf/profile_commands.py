@@ -18,7 +18,7 @@ DEFAULT_PROFILE_ID = "_"
 ALL_PROFILE_ID = "*"
 # Interval of checks for a state.
 _POLL_S = 0.02
-_OR_LINE = ", or a list of the words of its command line, ['--size', '3']"
+_TUNABLES_HINT = ", or a list of the words of its command line, ['--size', '3']"
 
 #: Profile IDs, in a list or in a text.
 Pids = Union[str, list[str]]
@@ -60,7 +60,9 @@ class ProfileCommands(Session):
         elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
             validate_type("profile", profile, str)
             line = isinstance(tunables, (list, tuple))
-            kwargs = {"tunables": list(tunables)} if line else check_tunables(tunables, _OR_LINE)
+            kwargs = (
+                {"tunables": list(tunables)} if line else check_tunables(tunables, _TUNABLES_HINT)
+            )
             try:
                 profile = ASTFProfile.load(profile, **kwargs)
             except Exception as error:

@@ -16,7 +16,7 @@ _POLL_S = 0.05
 # Range of the engine's multipliers, which have nine decimals.
 _FACTOR_MIN, _FACTOR_END = 1e-9, 1 << 32
 # Time for which reports are cached, in seconds.
-_FRESH_S = 0.02
+_CACHE_S = 0.02
 # Interval of checks for an established flow, in seconds.
 _ESTABLISHED_S = 0.02
 
@@ -186,7 +186,7 @@ class StatefulRun:
             return {port["name"]: port for port in result["ports"]}
         now = time.monotonic()
         cached_at, had_templates, ports = self._cached_reports
-        if now - cached_at > _FRESH_S or with_templates > had_templates:
+        if now - cached_at > _CACHE_S or with_templates > had_templates:
             elapsed_s = self._run.reports("templates" if with_templates else "port")
             if elapsed_s is None:
                 # The run has ended meanwhile. Waits for its result, because the cached reports are

@@ -15,7 +15,7 @@ from trex.errors import TRexError
 from trex.services.arp import ServiceARP
 from trex.services.context import ServiceCtx, run_services
 
-_ANSWER_S = 1
+_REPLY_TIMEOUT_S = 1
 
 
 class ASTFTopologyManager:
@@ -199,7 +199,7 @@ class ASTFTopologyManager:
         vlans = port.vlan if vif is None else [vif.vlan] if vif.vlan else []
         context = ServiceCtx(self._client, port.number)
         return ServiceARP(
-            context, gw.dst, _arp_source(vif, port), vlans, mac, timeout_sec=_ANSWER_S
+            context, gw.dst, _arp_source(vif, port), vlans, mac, timeout_sec=_REPLY_TIMEOUT_S
         )
 
     def _set_hosts(self, enabled: bool) -> None:

@@ -18,7 +18,7 @@ from trex.services.icmpv6 import ServiceICMPv6, ServiceIPv6Scan
 from trex.services.neighbour import ServiceIPv6ND
 
 _PING_SIZES = range(64, 9217)
-_ANSWER_S = 1
+_REPLY_TIMEOUT_S = 1
 _ALL_NODES = "ff02::1"
 
 
@@ -220,13 +220,17 @@ class Addressing(Session):
                 layer.source,
                 retries=retries,
                 vlan=listify(vlan),
-                timeout=_ANSWER_S,
+                timeout=_REPLY_TIMEOUT_S,
             )
             run_services(port, discovery)
             return discovery.get_record().dst_mac
         for _ in range(retries + 1):
             request = ServiceARP(
-                context, layer.destination, layer.source, listify(vlan), timeout_sec=_ANSWER_S
+                context,
+                layer.destination,
+                layer.source,
+                listify(vlan),
+                timeout_sec=_REPLY_TIMEOUT_S,
             )
             run_services(port, request)
             record = request.get_record()

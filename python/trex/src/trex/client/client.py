@@ -70,7 +70,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         }
         if logger is not None:
             self._logger = logger
-        self._connected_since = 0.0
+        self._connect_time = 0.0
         self._counters = Counters(self.links)
         self._global_cfg = {"sched_max_stretch": 0}
         self.set_verbose(verbose_level)
@@ -106,7 +106,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
                 # Ports come in pairs. By default each one is the next hop of the other.
                 port.destination = self.links[number ^ 1].source
         self._is_connected = True
-        self._connected_since = time.monotonic()
+        self._connect_time = time.monotonic()
         self._counters.clear(self.links)
         self._events.clear_events()
         self._log_event("connected")
@@ -182,7 +182,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         self._require_session()
         return {
             "hostname": platform.node(),
-            "uptime": f"{time.monotonic() - self._connected_since:.0f} s",
+            "uptime": f"{time.monotonic() - self._connect_time:.0f} s",
             "dp_core_count": len(self.links),
             "dp_core_count_per_port": 1,
             "core_type": platform.machine(),

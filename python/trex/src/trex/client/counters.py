@@ -13,11 +13,11 @@ from trex.client.transmission import Transmission
 
 # Bytes of the FCS, and bytes on the wire beside a frame with FCS.
 _FCS = 4
-_WIRE = 20
+_WIRE_OVERHEAD = 20
 # Minimum age of the sample that a rate refers to, in seconds.
 _SAMPLE_S = 0.1
-_COUNTED = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
-_FLOW_COUNTED = ("tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes")
+_COUNTER_NAMES = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
+_FLOW_COUNTER_NAMES = ("tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes")
 # Flow counters and expected rates in `global`, which are zero for streams.
 _FLOW_COUNTERS_ZERO: dict[str, float] = {
     **dict.fromkeys(("active_flows", "open_flows", "active_sockets"), 0),
@@ -151,20 +151,22 @@ class Counters:
             "opackets": packets,
             "ipackets": counters["rx_packets"],
             "obytes": size + _FCS * packets,
-            "ibytes": counters["rx_bytes"] + port.bytes_not_counted + _FCS * counters["rx_packets"],
+            "ibytes": counters["rx_bytes"] + port.uncounted_bytes + _FCS * counters["rx_packets"],
             "oerrors": failed,
             "ierrors": counters["rx_errors"] + counters["rx_missed"],
         }
 
     def _port(self, port: Port) -> dict[str, float]:
         raw, base = self._raw(port), self._base.get(port.number, {})
-        counters: dict[str, float] = {name: raw[name] - base.get(name, 0) for name in _COUNTED}
+        counters: dict[str, float] = {
+            name: raw[name] - base.get(name, 0) for name in _COUNTER_NAMES
+        }
         for direction, letter in (("tx", "o"), ("rx", "i")):
             pps = self._rates.rate((port.number, direction), raw[f"{letter}packets"])
             bps = 8 * self._rates.rate((port.number, direction, "bytes"), raw[f"{letter}bytes"])
             if direction == "tx" and not port.is_active:
                 pps = bps = 0.0
-            bps_l1 = bps + pps * _WIRE * 8
+            bps_l1 = bps + pps * _WIRE_OVERHEAD * 8
             util = 100 * bps_l1 / port.speed_bps
             counters.update(
                 {
@@ -244,7 +246,7 @@ class Counters:
         self, group: int, members: list[_Member], counts: dict[tuple[int, int, str], int]
     ) -> dict[str, Any]:
         found: dict[str, dict[Any, float]] = {}
-        for name in _FLOW_COUNTED:
+        for name in _FLOW_COUNTER_NAMES:
             found[name] = {port: counts.get((group, port, name), 0) for port in self._ports}
         # While a transmission is running.
         active = next((it.transmission for it in members if not it.transmission.is_done()), None)
@@ -259,7 +261,7 @@ class Counters:
                     rate = self._group_rates.rate((group, port, name), value, since, now)
                     rates.append(0.0 if active is None else rate)
                 pps[port], bps[port] = rates[0], 8 * rates[1]
-                bps_l1[port] = bps[port] + pps[port] * _WIRE * 8
+                bps_l1[port] = bps[port] + pps[port] * _WIRE_OVERHEAD * 8
             found.update(
                 {f"{direction}_pps": pps, f"{direction}_bps": bps, f"{direction}_bps_l1": bps_l1}
             )

@@ -15,7 +15,7 @@ _INSTRUCTION = struct.Struct("HBBI")
 # frames then misreads the EtherType behind the tag. These instructions precede the program: they
 # load whether there was a tag (SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT of linux/filter.h) and accept
 # such frames. `FrameFilter.matches` checks them after the tag is restored.
-_TAKES_TAGGED = [
+_ACCEPT_TAGGED = [
     (0x20, 0, 0, (-0x1000 + 48) & 0xFFFF_FFFF),
     (0x15, 1, 0, 0),
     (0x06, 0, 0, 0x40000),
@@ -75,5 +75,5 @@ class FrameFilter:
         They accept every frame whose tag the kernel has removed. With `ignores_tag`, they
         match such a frame as if it had no tag.
         """
-        before = [] if ignores_tag else _TAKES_TAGGED
+        before = [] if ignores_tag else _ACCEPT_TAGGED
         return b"".join(_INSTRUCTION.pack(*one) for one in before) + self._code.raw

@@ -21,7 +21,7 @@ _KINDS: dict[int, tuple[int, ...]] = {0: (), 1: (0x8100,), 2: (0x88A8, 0x8100)}
 _IDENTIFIER = 0x0FFF
 _TAGS_MAX = 2
 _BROADCAST = b"\xff" * 6
-_COUNTED = ("unicast", "multicast", "broadcast")
+_ADDRESS_KINDS = ("unicast", "multicast", "broadcast")
 
 #: VLAN tags around a host's frames: TPIDs and VLAN IDs, the outer one first.
 Tags = tuple[tuple[int, int], ...]
@@ -113,7 +113,7 @@ class Hosts:
             self._counters = {
                 f"{direction}_{kind}_{unit}": 0
                 for unit in ("pkts", "bytes")
-                for kind in _COUNTED
+                for kind in _ADDRESS_KINDS
                 for direction in ("rx", "tx")
             }
 

@@ -22,7 +22,7 @@ _SPEED_BPS = 10_000_000_000
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _NO_ADDRESS = "00:00:00:00:00:00"
 # Receive statistics in TRex's words, and the maximum number of packet groups.
-_RECEIVES = ("flow_stats", "latency", "rx_bytes", "tpg")
+_RX_CAPABILITIES = ("flow_stats", "latency", "rx_bytes", "tpg")
 _FLOWS_MAX = 1023
 _MODES = {"ethernet": "Ethernet", "ipv4": "IPv4", "ipv6": "IPv6"}
 
@@ -132,7 +132,7 @@ class Port:
         #: Frames sent, bytes and failed frames of finished transmissions.
         self._finished_sent = (0, 0, 0)
         #: Received bytes that the kernel did not count.
-        self.bytes_not_counted = 0
+        self.uncounted_bytes = 0
         #: Kernel counters before traffic to this port started, and engine counters since then.
         self._kernel_base: dict[str, int] | None = None
         self._engine_received = (0, 0)
@@ -365,7 +365,7 @@ class Port:
             return
         packets = now["rx_packets"] - before["rx_packets"]
         expected = round(packets * size / kernel_counters)
-        self.bytes_not_counted += expected - (now["rx_bytes"] - before["rx_bytes"])
+        self.uncounted_bytes += expected - (now["rx_bytes"] - before["rx_bytes"])
         self._kernel_base = None
 
     def transmissions(self) -> list[Transmission]:
@@ -415,7 +415,7 @@ class Port:
             "stack": "legacy",
             # A thread for each profile sends, on any core.
             "cores": [],
-            "rx": {"caps": list(_RECEIVES), "counters": _FLOWS_MAX},
+            "rx": {"caps": list(_RX_CAPABILITIES), "counters": _FLOWS_MAX},
             "link": "UP" if properties["has_carrier"] else "DOWN",
             "prom": "on"
             if "promiscuous" in self.mode_sockets or properties["is_promiscuous"]

@@ -12,12 +12,12 @@ from trex.client.ns_commands import CNsStats, NSCmds
 from trex.errors import TRexError
 from trex.lines.parser import LineParser, address, command, ipv4, ipv6, mac, ports_of, tunables
 
-_ON = {"on": True, "off": False}
+_SWITCH_VALUES = {"on": True, "off": False}
 _UP = {"up": True, "down": False}
 _FLOW_CONTROL = {"none": 0, "tx": 1, "rx": 2, "full": 3}
 _TYPES_OF_TAGS = {"0x8100": 0x8100, "0x88A8": 0x88A8}
 _SUBNETS = range(1, 33)
-_ALOUD = ("info", "debug")
+_VERBOSE_LEVELS = ("info", "debug")
 
 
 class PortLines:
@@ -116,10 +116,10 @@ class PortLines:
         parser = LineParser(self.set_port_attr_line)
         parser.add_ports()
         for flag, text, choices in (
-            ("--prom", "promiscuous mode", _ON),
-            ("--mult", "multicast mode", _ON),
+            ("--prom", "promiscuous mode", _SWITCH_VALUES),
+            ("--mult", "multicast mode", _SWITCH_VALUES),
             ("--link", "link state; prints the system command to set it", _UP),
-            ("--led", "LED; prints the system command to set it", _ON),
+            ("--led", "LED; prints the system command to set it", _SWITCH_VALUES),
             ("--fc", "flow control; prints the system command to set it", _FLOW_CONTROL),
         ):
             parser.add_argument(flag, choices=choices, help=text)
@@ -142,11 +142,11 @@ class PortLines:
             return
         self.set_port_attr(
             ports,
-            _ON.get(args.prom),
+            _SWITCH_VALUES.get(args.prom),
             _UP.get(args.link),
-            _ON.get(args.led),
+            _SWITCH_VALUES.get(args.led),
             _FLOW_CONTROL.get(args.fc),
-            _ON.get(args.mult),
+            _SWITCH_VALUES.get(args.mult),
             args.vxlan,
         )
 
@@ -415,8 +415,8 @@ def _packet(text: str) -> Any:
 def _verbose_output(client: Any) -> Iterator[None]:
     """Prints the client's messages within the block."""
     before = client.get_verbose()
-    if before not in _ALOUD:
-        client.set_verbose(_ALOUD[0])
+    if before not in _VERBOSE_LEVELS:
+        client.set_verbose(_VERBOSE_LEVELS[0])
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from trex.lines.parser import LineParser, ports_of
 from trex.lines.tables import table, values
 
 #: Options that `stats` and `stats_stl` share: flags, counters, help.
-OF_PORTS = (
+PORT_SECTIONS = (
     (["-g"], "global", "all ports together"),
     (["-p"], "ports", "each port"),
     (["--ps"], "status", "port status"),
@@ -19,7 +19,7 @@ OF_PORTS = (
     (["--xz", "--zx"], "all kernel", "kernel counters, including zeros"),
 )
 # Further options about packet groups.
-_OF_DELAYS = (
+_DELAY_SECTIONS = (
     (["-l"], "delays", "latency of packet groups"),
     (["--lh"], "histogram", "latency histogram"),
 )
@@ -42,7 +42,7 @@ def stats(client: Any, parser: LineParser, line: str) -> None:
     )
     ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
     which = parser.add_mutually_exclusive_group()
-    for flags, section, text in (*OF_PORTS, *_OF_DELAYS):
+    for flags, section, text in (*PORT_SECTIONS, *_DELAY_SECTIONS):
         which.add_argument(*flags, dest="what", action="store_const", const=section, help=text)
     args = parser.parse_line(line)
     if args is not None:

@@ -17,7 +17,7 @@ _STATUS = {
     "num_tags": "Num Tags",
 }
 _SENT = {"pkts": "Packets", "bytes": "Bytes"}
-_ARRIVED = {
+_RX_COUNTERS = {
     **_SENT,
     "seq_err": "Seq Error",
     "seq_err_too_big": "Seq Too Big",
@@ -141,11 +141,11 @@ class TaggedLines:
         extra = {"unknown_tag": args.unknown, "untagged": args.untagged}
         found, _ = self.get_tpg_stats(args.port, args.tpgid, *tags, max_sections=most, **extra)
         rows = [
-            (name.replace("_tag", ""), *(counted.get(key, "-") for key in _ARRIVED))
+            (name.replace("_tag", ""), *(counted.get(key, "-") for key in _RX_COUNTERS))
             for name, counted in found[str(args.port)][str(args.tpgid)].items()
         ]
         title = f"Port {args.port}, tpgid {args.tpgid}, Tags = [{tags[0]}, {tags[1]})"
-        print(table(title, ("Tag Id", *_ARRIVED.values()), rows, "No stats found"))
+        print(table(title, ("Tag Id", *_RX_COUNTERS.values()), rows, "No stats found"))
 
     @command("tpg_clear_stats")
     def tpg_clear_stats(self: Any, line: str) -> None:

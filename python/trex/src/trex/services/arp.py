@@ -17,7 +17,7 @@ from trex.services.record import NeighbourRecord
 from trex.services.service import Service, ServiceFilter
 
 _REPLY = 2
-_ALL = "ff:ff:ff:ff:ff:ff"
+_BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 
 class ServiceFilterARP(ServiceFilter):
@@ -87,7 +87,7 @@ class ServiceARP(Service):
         else:
             self.log(f"ARP: who has {self.dst_ip}? Tell {self.src_ip}")
             request = ARP(psrc=self.src_ip, pdst=self.dst_ip, hwsrc=self.src_mac)
-            packet = Ether(src=self.src_mac, dst=_ALL) / request
+            packet = Ether(src=self.src_mac, dst=_BROADCAST) / request
             pipe.async_tx_pkt(self.vlan.embed(packet, self.fmt))
         frames = yield pipe.async_wait_for_pkt(time_sec=self.timeout_sec)
         answer = Ether(frames[0]["pkt"]) if frames else None

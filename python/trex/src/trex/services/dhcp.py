@@ -21,12 +21,12 @@ from trex.services.service import Service, ServiceFilter
 
 _CLIENT_PORT = 68
 _SERVER_PORT = 67
-_ALL = "ff:ff:ff:ff:ff:ff"
+_BROADCAST = "ff:ff:ff:ff:ff:ff"
 _OFFER = 2
 _ACK = 5
 _NAK = 6
 _TRIES = 4
-_ANSWER_S = 3
+_REPLY_TIMEOUT_S = 3
 # Offset of the transaction ID in the UDP payload (RFC 2131 section 2).
 _XID_OFFSET = 4
 
@@ -153,7 +153,7 @@ class ServiceDHCP(Service):
         self.record = None
 
     def _message(self, kind: str, *options: tuple[str, Any]) -> Packet:
-        header = Ether(src=self.mac, dst=_ALL) / IP(src="0.0.0.0", dst="255.255.255.255")
+        header = Ether(src=self.mac, dst=_BROADCAST) / IP(src="0.0.0.0", dst="255.255.255.255")
         hardware = bytes.fromhex(self.mac.replace(":", "").replace("-", ""))
         bootp = BOOTP(chaddr=hardware, xid=self.xid)
         words = DHCP(options=[("message-type", kind), *options, "end"])
@@ -161,9 +161,9 @@ class ServiceDHCP(Service):
 
     def _answer(self, pipe: ServicePipe, *kinds: int) -> Generator[Event, Any, Packet | None]:
         """Waits for the first reply of one of these types; None after the timeout."""
-        is_over = pipe.async_wait(_ANSWER_S)
+        is_over = pipe.async_wait(_REPLY_TIMEOUT_S)
         while not is_over.is_triggered:
-            for one in (yield pipe.async_wait_for_pkt(_ANSWER_S)):
+            for one in (yield pipe.async_wait_for_pkt(_REPLY_TIMEOUT_S)):
                 packet = Ether(one["pkt"])
                 if DHCP in packet and _options(packet).get("message-type") in kinds:
                     return packet

@@ -35,7 +35,7 @@ from trex.services.service import Service, ServiceFilter
 
 _ALL_NODES = "ff02::1"
 # Number of times each request is sent, because one can be lost.
-_TRIES = 2
+_REQUESTS_MAX = 2
 # Frames to process before the next check of the time.
 _BATCH_MAX = 16
 _ALL_REPORTS = "ff02::16"
@@ -135,7 +135,7 @@ class ServiceIPv6Scan(ServiceIPv6):
         found: dict[str, dict[str, str]] = {}
         attempts: Counter[str] = Counter()
         deadline = time.monotonic() + self.timeout
-        for packet in self._requests() * _TRIES:
+        for packet in self._requests() * _REQUESTS_MAX:
             yield pipe.async_tx_pkt(packet)
         while frames := (yield from self._receive_until(pipe, deadline)):
             for one in frames:
@@ -172,7 +172,7 @@ class ServiceIPv6Scan(ServiceIPv6):
                 found[address] = {"type": kind, "mac": packet.src, "ipv6": address}
         elif ICMPv6EchoReply in packet or ICMPv6ND_NS in packet:
             address = packet[IPv6].src
-            is_new = address not in found and attempts[address] < _TRIES
+            is_new = address not in found and attempts[address] < _REQUESTS_MAX
             if is_new and address not in ("::", self.src_ip):
                 attempts[address] += 1
                 option = ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)

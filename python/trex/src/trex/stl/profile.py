@@ -166,7 +166,7 @@ class STLProfile:
             raise TRexArgumentError("ipg_usec", ipg_usec, f"{_IPG_USEC_MIN} after speedup, or more")
 
         def profile(packets: list[TimedPacket], start_usec: float, end_usec: float) -> STLProfile:
-            chain = _Chain(vm, packet_hook, loop_count, src_mac_pcap, dst_mac_pcap)
+            chain = _StreamChain(vm, packet_hook, loop_count, src_mac_pcap, dst_mac_pcap)
             chained = STLProfile(chain.streams(packets, start_usec, end_usec))
             chained.meta = {"type": "pcap"}
             return chained
@@ -227,7 +227,7 @@ class STLProfile:
         return text
 
 
-class _Chain:
+class _StreamChain:
     """Converts packets to streams that start each other."""
 
     def __init__(

@@ -37,10 +37,10 @@ def burst(count: int, pps: float = 10_000, size: int = 60, **arguments: Any) -> 
     return STLStream(packet=packet(size), mode=STLTXSingleBurst(count, pps=pps), **arguments)
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Waits until `is_so()` is true, with a time limit."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Waits until `condition()` is true, with a time limit."""
     deadline = time.monotonic() + LIMIT_S
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -51,7 +51,7 @@ def sent(client: STLClient, port: int = 0) -> int:
     return count
 
 
-def settled(client: STLClient, port: int = 0) -> None:
+def wait_until_idle(client: STLClient, port: int = 0) -> None:
     """Waits until the port has sent nothing for half a second, at 100 frames per second or more.
 
     Commands and counters take tenths of a second.

@@ -37,13 +37,13 @@ wait_on_traffic
 """.split()
 
 
-def test_every_method_of_trex_is_there():
+def test_every_trex_method_exists():
     assert len(METHODS) == 113
     for name in METHODS:
         assert inspect.getdoc(getattr(STLClient, name)), name
 
 
-def test_before_a_session_there_are_no_ports():
+def test_client_has_no_ports_before_connect():
     client = STLClient(server="somewhere", username="me", verbose_level="none")
     assert client.get_mode() == "STL" and client.get_all_ports() == []
     assert client.get_connection_info()["server"] == "somewhere"
@@ -57,7 +57,7 @@ def test_before_a_session_there_are_no_ports():
 
 
 @pytest.fixture
-def no_environment(monkeypatch, tmp_path):
+def clean_environment(monkeypatch, tmp_path):
     for name in (configuration.PORTS, configuration.SPEED):
         monkeypatch.delenv(name, raising=False)
     file = tmp_path / "trex_cfg.yaml"
@@ -65,7 +65,7 @@ def no_environment(monkeypatch, tmp_path):
     return file
 
 
-def test_ports_are_named_in_the_environment(no_environment, monkeypatch):
+def test_ports_come_from_the_environment(clean_environment, monkeypatch):
     monkeypatch.setenv(configuration.PORTS, "veth0, netns/b:veth1")
     monkeypatch.setenv(configuration.SPEED, "1G")
     found = configuration.load()
@@ -76,14 +76,14 @@ def test_ports_are_named_in_the_environment(no_environment, monkeypatch):
     assert found.speed == "1G"
     monkeypatch.setenv(configuration.PORTS, "dummy,dummy,veth2,dummy")
     assert {n: it.interface for n, it in configuration.load().ports.items()} == {2: "veth2"}
-    for nothing in (" , ", "dummy,dummy"):
-        monkeypatch.setenv(configuration.PORTS, nothing)
+    for value in (" , ", "dummy,dummy"):
+        monkeypatch.setenv(configuration.PORTS, value)
         with pytest.raises(STLError, match="has no interface"):
             configuration.load()
 
 
-def test_ports_are_those_of_a_file_of_trex(no_environment):
-    no_environment.write_text(
+def test_ports_come_from_trex_cfg(clean_environment):
+    clean_environment.write_text(
         """
 - version: 2
   interfaces: [eth1, dummy, "netns/b:veth1"]
@@ -97,7 +97,7 @@ def test_ports_are_those_of_a_file_of_trex(no_environment):
     assert sorted(found.ports) == [0, 2] and found.speed == "25G"
     assert found.ports[0].destination == "02:00:00:00:00:01"
     assert found.ports[0].source == "02:00:00:00:00:02"
-    no_environment.write_text(
+    clean_environment.write_text(
         """
 - interfaces: [eth1, eth2]
   port_info:
@@ -112,7 +112,7 @@ def test_ports_are_those_of_a_file_of_trex(no_environment):
     assert (first.address, first.gateway, first.vlan) == ("10.0.0.1", "10.0.0.254", ())
     assert second.vlan == (7,)
     one = "- interfaces: [eth1]\n  port_info: [{"
-    for text, said in (
+    for text, message in (
         (one + "ip: 10.0.0.1}]", r"port_info\[0\]: ip and default_gw go together"),
         (one + "ip: 10, default_gw: 10.0.0.254}]", r"port_info\[0\].ip is 10, expected"),
         (one + "vlan: 5000}]", r"port_info\[0\]: vlan 5000"),
@@ -122,10 +122,10 @@ def test_ports_are_those_of_a_file_of_trex(no_environment):
         ("- version: 2", "found no `interfaces`"),
         ("{", "no YAML"),
     ):
-        no_environment.write_text(text)
-        with pytest.raises(STLError, match=said):
+        clean_environment.write_text(text)
+        with pytest.raises(STLError, match=message):
             configuration.load()
-    no_environment.unlink()
+    clean_environment.unlink()
     with pytest.raises(STLError, match="WIRESTORM_TREX_PORTS=veth0,veth1"):
         STLClient().connect()
 
@@ -142,19 +142,19 @@ def test_ports_are_those_of_a_file_of_trex(no_environment):
         ("100bps", (100, "bps")),
     ],
 )
-def test_a_multiplier_has_a_unit(text, expected):
+def test_multiplier_has_a_unit(text, expected):
     found = Multiplier.parse(text)
     assert (found.value, found.unit) == expected
     assert Multiplier.parse(str(found)) == found
 
 
 @pytest.mark.parametrize("text", ["", "0", "x", "5m", "5%%", "-1", "1kpp", None, 3])
-def test_what_is_no_multiplier_is_refused(text):
+def test_invalid_multipliers_are_rejected(text):
     with pytest.raises(STLError, match="argument 'mult'"):
         Multiplier.parse(text)
 
 
-def test_a_multiplier_can_change_what_is_now():
+def test_multiplier_changes_the_current_load():
     load = (1000.0, 512_000.0, 672_000.0)
 
     def applied(text, factor=1.0):
@@ -188,7 +188,7 @@ def test_sending_requires_the_engine(monkeypatch):
 
 
 def test_capture_ends_while_frames_arrive(monkeypatch):
-    class Busy:
+    class BusySocket:
         """A socket that always has a frame."""
 
         def __init__(self, *arguments, **kwargs):
@@ -204,7 +204,7 @@ def test_capture_ends_while_frames_arrive(monkeypatch):
             time.sleep(0.001)
             return bytes(60)
 
-    monkeypatch.setattr(captures, "PacketSocket", Busy)
+    monkeypatch.setattr(captures, "PacketSocket", BusySocket)
     capture = captures.Capture(1, {0: "eth0"}, {1: "eth1"}, 10, "fixed", "", 0)
     ending = threading.Thread(target=capture.stop, daemon=True)
     ending.start()
