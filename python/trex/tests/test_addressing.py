@@ -137,4 +137,4 @@ def test_trex_cfg_makes_ports_hosts(lab, monkeypatch, tmp_path):
     with STLClient() as client:
         assert client.get_resolved_ports() == [1] and client.links[0].destination is None
         message = [event.msg for event in client.get_events()]
-        assert "port 0: no answer for 10.9.9.7 (ARP); resolve() asks again" in message
+        assert "port 0: no answer for 10.9.9.7 (ARP); resolve() tries again" in message

@@ -431,7 +431,7 @@ def test_arguments_are_checked():
         (ASTFErrorMissingParam, "'templates'", lambda: ASTFProfile(ip_gen, templates=[])),
         (
             ASTFErrorWrongType,
-            r"is of type int, has to be of type ASTFTemplate, or a list of such",
+            r"is of type int, expected type ASTFTemplate, or a list of such",
             lambda: ASTFProfile(ip_gen, templates=[template(), 5]),
         ),
         (

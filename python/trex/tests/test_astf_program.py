@@ -226,7 +226,7 @@ def test_command_objects():
         ([("add_var", "v", 1)], r"\(add_var\): no set_var\('v', ...\) of the program"),
         ([("set_var", "v", 1), ("add_tick_var", "v", 1)], r"no set_tick_var\('v', ...\)"),
         ([("add_tick_stats", "A", "t")], r"no set_tick_var\('t', ...\)"),
-        ([("set_label", "l"), ("set_label", "l")], "label 'l' stands before command 0 already"),
+        ([("set_label", "l"), ("set_label", "l")], "label 'l' already is at command 0"),
         ([("connect",), ("send_msg", "a")], r"command 1 \(tx_msg\) is of UDP, and .* of TCP: ASTF"),
         ([("send", "\u20ac")], "has '\u20ac' at 0, which is not ASCII: give it as bytes"),
         ([("send", "a", 5, "\u20ac")], "argument 'fill' of ASTFProgram.send has"),
@@ -248,11 +248,11 @@ def test_invalid_programs_are_rejected(calls, reason):
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        (("send", 5), "'buf' of ASTFProgram.send is of type int, has to be of type bytes or str"),
-        (("recv", "5"), "'bytes' of ASTFProgram.recv is of type str, has to be of type int"),
+        (("send", 5), "'buf' of ASTFProgram.send is of type int, expected type bytes or str"),
+        (("recv", "5"), "'bytes' of ASTFProgram.recv is of type str, expected type int"),
         (("delay", "5"), "'usec' of ASTFProgram.delay is of type str"),
         (("set_var", 0, 5), "'var_id' of ASTFProgram.set_var is of type int"),
-        (("set_send_blocking", 1), "'block' .* is of type int, has to be of type bool"),
+        (("set_send_blocking", 1), "'block' .* is of type int, expected type bool"),
     ],
 )
 def test_arguments_of_wrong_types_are_rejected(call, reason):

@@ -96,7 +96,7 @@ def test_invalid_parts_are_rejected(make, message):
 @pytest.mark.parametrize(
     ("vifs", "gws", "message"),
     [
-        ([("0.1", MAC), ("0.1", OTHER)], [], "0.1 is there twice"),
+        ([("0.1", MAC), ("0.1", OTHER)], [], "0.1 exists twice"),
         ([("0.1", MAC), ("0.2", MAC)], [], f"both have the address {MAC}"),
         ([], [("0", "1.0.0.2", "1.0.0.1", MAC)], "src_start 1.0.0.2 is above"),
         ([], [("0", "1.0.0.1", "1.0.0.2", MAC), ("0", "1.0.0.2", "1.0.0.3", MAC)], "in common"),

@@ -61,7 +61,7 @@ def test_every_attribute_exists_or_names_a_replacement(owner, name):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
     if isinstance(inspect.getattr_static(client, name), Unsupported):
-        with pytest.raises(TRexAbsentError, match=f"{name} is not there: .+"):
+        with pytest.raises(TRexAbsentError, match=f"{name} is not supported: .+"):
             getattr(client, name)
         assert not hasattr(client, name)
         return

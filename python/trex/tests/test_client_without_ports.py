@@ -113,7 +113,7 @@ def test_ports_come_from_trex_cfg(clean_environment):
     assert second.vlan == (7,)
     one = "- interfaces: [eth1]\n  port_info: [{"
     for text, message in (
-        (one + "ip: 10.0.0.1}]", r"port_info\[0\]: ip and default_gw go together"),
+        (one + "ip: 10.0.0.1}]", r"port_info\[0\]: ip and default_gw require each other"),
         (one + "ip: 10, default_gw: 10.0.0.254}]", r"port_info\[0\].ip is 10, expected"),
         (one + "vlan: 5000}]", r"port_info\[0\]: vlan 5000"),
         (one + "vlan: 1.5}]", r"port_info\[0\].vlan is 1.5"),

@@ -22,7 +22,7 @@ def verify_exclusive_arg(args_list: Iterable[object]) -> None:
     """Raises unless exactly one of the arguments is given (is not None)."""
     passed = [arg for arg in args_list if arg is not None]
     if len(passed) != 1:
-        raise TRexError(f"exactly one of these arguments has to be given, not {len(passed)}")
+        raise TRexError(f"expected exactly one of these arguments, not {len(passed)}")
 
 
 def check_positive(name: str, value: float) -> None:

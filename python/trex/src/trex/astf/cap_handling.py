@@ -40,7 +40,7 @@ class CPacketData:
 
     def __add__(self, other: CPacketData) -> CPacketData:
         if self.direction != other.direction:
-            raise ASTFError("what the client says and what the server says is not one")
+            raise ASTFError("cannot join data of the client and data of the server")
         return CPacketData(self.direction, self.payload + other.payload)
 
 
@@ -197,7 +197,7 @@ class CPcapFixTime:
         for number, (at, frame) in enumerate(self.pcap_data, start=1):
             endpoints = _endpoints(frame)
             if endpoints != client and endpoints != client[::-1]:
-                raise ASTFError(f"packet {number} is of another connection than packet 1")
+                raise ASTFError(f"packet {number} belongs to another connection than packet 1")
             later = self.rtt / 4 if endpoints == client else -self.rtt / 4
             self.pkts.append(CPktWithTime(at + later, frame))
         self.pkts.sort(key=lambda it: it.ts)

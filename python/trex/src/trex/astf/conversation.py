@@ -159,7 +159,7 @@ class ConversationReader:
             return "c"
         if endpoints == (server, client):
             return "s"
-        raise ASTFError("it is of another conversation than packet 1: keep one in the capture")
+        raise ASTFError("it belongs to another conversation than packet 1: keep one in the capture")
 
     def _follow(self, side: Side, segment: Segment) -> None:
         """Checks a segment against the previous ones of its side."""

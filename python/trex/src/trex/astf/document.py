@@ -116,7 +116,7 @@ class _CommandPosition:
 
     def offset(self, label: str) -> int:
         if label not in self.program.labels:
-            raise ASTFError(f"no set_label({label!r}) says where the label is")
+            raise ASTFError(f"no set_label({label!r}) sets the label")
         return self.program.labels[label] - self.position
 
     def variable(self, name: Any) -> int:

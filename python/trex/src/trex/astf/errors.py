@@ -39,7 +39,7 @@ class ASTFErrorWrongType(ASTFError):
         if allow_list:
             expected += ", or a list of such"
         found = "" if got is None else f" is of type {type(got).__name__},"
-        super().__init__(f"argument '{param}' of {func}{found} has to be of type {expected}")
+        super().__init__(f"argument '{param}' of {func}{found} expected type {expected}")
 
 
 class ASTFErrorBadIp(ASTFError):

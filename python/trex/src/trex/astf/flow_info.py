@@ -1,4 +1,4 @@
-"""Samples of single flows, in TRex's words."""
+"""Samples of single flows, under TRex's names."""
 
 from __future__ import annotations
 

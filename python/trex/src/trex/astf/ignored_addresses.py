@@ -28,7 +28,7 @@ def _numbers(name: str, value: Any, read: Any) -> list[int]:
     for entry in entries:
         number = read(entry)
         if number is None:
-            raise TRexArgumentError(name, entry, "addresses, as is_str says: text or numbers")
+            raise TRexArgumentError(name, entry, "addresses, as is_str requires: text or numbers")
         found.append(number)
     return sorted(set(found))
 

@@ -280,8 +280,7 @@ class ASTFProgram:
         check_required(self._context("set_label"), "label", label, str)
         if label in self.labels:
             raise ASTFError(
-                f"label {label!r} stands before command {self.labels[label]} already: a label "
-                "stands in one place"
+                f"label {label!r} already is at command {self.labels[label]}: use another label"
             )
         self.labels[label] = len(self.commands)
 

@@ -175,7 +175,7 @@ class ASTFTemplate:
             kinds = {True: "TCP", False: "UDP"}
             raise ASTFError(
                 f"the client's program is of {kinds[client.is_stream()]}, the server's "
-                f"of {kinds[server.is_stream()]}: both have to be of the same"
+                f"of {kinds[server.is_stream()]}: use the same for both"
             )
         self.client_template = client
         self.server_template = server

@@ -155,7 +155,7 @@ class ASTFTopology:
         addresses: dict[tuple[int, str], TopoVIF] = {}
         for vif in self.vifs:
             if (vif.trex_port, vif.sub_if) in names:
-                raise TRexError(f"virtual interface {vif.port_id} is there twice")
+                raise TRexError(f"virtual interface {vif.port_id} exists twice")
             names.add((vif.trex_port, vif.sub_if))
             other = addresses.setdefault((vif.trex_port, vif.src_mac), vif)
             if other is not vif:

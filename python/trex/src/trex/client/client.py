@@ -116,7 +116,7 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         for port in hosts:
             failure = self._resolve(port, port.vlan)
             if failure is not None:
-                self._log_event(f"{failure}; resolve() asks again")
+                self._log_event(f"{failure}; resolve() tries again")
 
     def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
         """Ends the session and its traffic. Without `stop_traffic`, the traffic continues."""

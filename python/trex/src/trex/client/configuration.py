@@ -67,7 +67,7 @@ def load() -> Configuration:
     if not os.path.isfile(path):
         raise TRexError(
             f"there are no ports: set {PORTS}=veth0,veth1 to the interfaces that are ports 0 and 1,"
-            f" or {FILE} to a trex_cfg.yaml whose `interfaces` are such ({path} is not there)"
+            f" or {FILE} to a trex_cfg.yaml whose `interfaces` are such ({path} does not exist)"
         )
     with reading(path), open(path) as file:
         try:
@@ -111,7 +111,7 @@ def _host(context: str, port: dict[str, Any]) -> tuple[str | None, str | None]:
             raise TRexError(f"{context}.{key} is {address!r}, expected an address of IPv4")
     address, gateway = found.values()
     if (address is None) != (gateway is None):
-        raise TRexError(f"{context}: ip and default_gw go together")
+        raise TRexError(f"{context}: ip and default_gw require each other")
     return address, gateway
 
 

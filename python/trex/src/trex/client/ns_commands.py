@@ -141,7 +141,7 @@ class NSCmds:
             raise TRexArgumentError("src_ipv6", src_ipv6, "an address of IPv6")
         if shared_ns:
             if (src_ipv6 is None) != (subnet is None):
-                raise TRexError("set_ipv6: in a shared namespace src_ipv6 and subnet go together")
+                raise TRexError("set_ipv6: in a shared namespace set both src_ipv6 and subnet")
             arguments["shared_ns"] = True
             if subnet is not None:
                 validate_type("subnet", subnet, int)

@@ -21,7 +21,7 @@ from trex.stl.streams import STLStream
 _SPEED_BPS = 10_000_000_000
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _NO_ADDRESS = "00:00:00:00:00:00"
-# Receive statistics in TRex's words, and the maximum number of packet groups.
+# Receive statistics under TRex's names, and the maximum number of packet groups.
 _RX_CAPABILITIES = ("flow_stats", "latency", "rx_bytes", "tpg")
 _FLOWS_MAX = 1023
 _MODES = {"ethernet": "Ethernet", "ipv4": "IPv4", "ipv6": "IPv6"}
@@ -82,7 +82,7 @@ class Profile:
 
     @property
     def state(self) -> str:
-        """State in TRex's words."""
+        """TRex's name of the state."""
         if self.is_paused:
             return "PAUSE"
         if self.is_active:
@@ -112,7 +112,7 @@ class Port:
         self.lease: Any = None
         self.is_service = False
         self.service_filtered = False
-        #: Sockets that hold promiscuous or multicast mode, by these words.
+        #: Sockets that keep the interface in promiscuous or multicast mode, by mode.
         self.mode_sockets: dict[str, PacketSocket] = {}
         self.layer = Layer()
         if configuration.address is not None and configuration.gateway is not None:
@@ -212,7 +212,7 @@ class Port:
             self.mode_sockets.popitem()[1].close()
 
     def get_layer_cfg(self) -> dict[str, Any]:
-        """Returns the addresses in TRex's words: `ether`, `ipv4` and `ipv6`."""
+        """Returns the addresses under TRex's names: `ether`, `ipv4` and `ipv6`."""
         is_known = self.destination is not None
         ipv4: dict[str, Any] = {"state": "none"}
         if self.layer.mode == "ipv4":
@@ -279,7 +279,7 @@ class Port:
 
     @property
     def state(self) -> str:
-        """State in TRex's words."""
+        """TRex's name of the state."""
         if self.is_active:
             return "PAUSE" if self.is_paused else "TRANSMITTING"
         return "STREAMS" if self.streams else "IDLE"

@@ -278,7 +278,7 @@ class PortCommands:
         return self._link.speed_bps / 1e9
 
     def get_port_state_name(self) -> str:
-        """Returns the state in TRex's words."""
+        """Returns TRex's name of the state."""
         return self.STATES_MAP[self.state]
 
     def get_port_cores(self) -> list[int]:

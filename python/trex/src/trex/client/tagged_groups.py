@@ -1,4 +1,4 @@
-"""Counters of tagged packet groups, in TRex's words."""
+"""Counters of tagged packet groups, under TRex's names."""
 
 from __future__ import annotations
 

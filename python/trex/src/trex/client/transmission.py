@@ -262,7 +262,7 @@ class Transmission:
 
     def _name(self, number: int) -> str:
         if number not in self.streams:
-            raise TRexError(f"there is no stream {number} on its way")
+            raise TRexError(f"stream {number} is not being sent")
         return _name(number, self.streams[number])
 
 

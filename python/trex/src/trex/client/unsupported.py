@@ -18,4 +18,4 @@ class Unsupported:
         self._name = name
 
     def __get__(self, client: Any, owner: type) -> NoReturn:
-        raise TRexAbsentError(f"{self._name} is not there: {self._instead}")
+        raise TRexAbsentError(f"{self._name} is not supported: {self._instead}")

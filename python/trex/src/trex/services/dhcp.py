@@ -143,7 +143,7 @@ class ServiceDHCP(Service):
         self.state = "INIT"
 
     def _release(self, pipe: ServicePipe, lease: Lease) -> Generator[Event, Any, None]:
-        self.log(f"DHCP: {self.mac}: gives back {lease.client_ip}")
+        self.log(f"DHCP: {self.mac}: releases {lease.client_ip}")
         message = self._message("release", ("server_id", lease.server_ip))
         message[Ether].dst = lease.server_mac
         message[IP].src, message[IP].dst = lease.client_ip, lease.server_ip

@@ -135,7 +135,7 @@ class ServiceIPv6ND(Service):
                 if ICMPv6ND_NA in packet:
                     self.record.update(packet)
                 elif packet[IPv6].src != _UNSPECIFIED:
-                    self.log(f"ND: {packet[IPv6].src} asks for {self.src_ip}")
+                    self.log(f"ND: {packet[IPv6].src} solicits {self.src_ip}")
                     pipe.async_tx_pkt(self._advertisement(packet))
                     self.record.count_verification()
             if until_resolved and self.record.is_resolved():

@@ -497,7 +497,7 @@ class StreamCommands(TRexClient):
                 if stream.mac_dst_override_mode() != STLStreamDstMAC_PKT:
                     raise TRexError(
                         f"{name} has no destination address, and stream {stream.get_name()!r} "
-                        "leaves it to the port: set_l2_mode() gives it one"
+                        "uses the port's: set one with set_l2_mode()"
                     )
         try:
             load = max_load(profile.streams, port.stream_parameters(), multiplier)[2]
@@ -629,7 +629,7 @@ class StreamCommands(TRexClient):
                     self._log_state(port, transmission, "job done")
 
     def _log_state(self, port: Port, transmission: Transmission, name: str) -> None:
-        """Records the state of a profile in TRex's words, which scripts wait for."""
+        """Logs the state of a profile in TRex's wording, which scripts wait for."""
         profiles = (it for it in port.profiles.values() if it.transmission is transmission)
         for profile in profiles:
             self._log_event(f"Profile {port.number}.{profile.name} {name}")
@@ -658,8 +658,9 @@ def _check_pausable(port: Port, transmission: Transmission) -> None:
     streams = transmission.streams.values()
     is_continuous = all(it.get_mode() == str(STLTXCont()) for it in streams)
     if transmission.has_duration or not is_continuous:
-        name = "continuous streams without a duration can be paused"
-        raise TRexError(f"port {port.number}: only {name}, and all of a profile have to be")
+        raise TRexError(
+            f"port {port.number}: only continuous streams without a duration can be paused"
+        )
 
 
 def _groups(streams: Iterable[STLStream]) -> set[int]:

@@ -100,7 +100,7 @@ class STLVmFlowVar(Variable):
         self.op = op
         self.step = convert_val(step)
         if self.step <= 0:
-            raise build_error(f"the step of variable {name} is {self.step}; it has to be above 0")
+            raise build_error(f"the step of variable {name} is {self.step}; expected more than 0")
         self.init_value: int | None = None
         self.min_value: int | None = None
         self.max_value: int | None = None
@@ -162,7 +162,7 @@ class STLVmFlowVarRepeatableRandom(Variable):
     ) -> None:
         super().__init__(name, size, split_to_cores, next_var)
         if limit <= 0:
-            raise build_error(f"the limit of variable {name} is {limit}; it has to be above 0")
+            raise build_error(f"the limit of variable {name} is {limit}; expected more than 0")
         self.limit = limit
         self.seed = random.randint(1, 32000) if seed is None else seed
         self.min_value = 0 if min_value is None else convert_val(min_value)

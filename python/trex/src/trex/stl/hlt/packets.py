@@ -207,7 +207,7 @@ class _Builder:
         if protocol not in ("tcp", "udp"):
             raise TRexError(f"l4_protocol is tcp or udp, not {protocol}")
         if ip is None:
-            raise TRexError(f"l4_protocol {protocol} asks for an l3_protocol, ipv4 or ipv6")
+            raise TRexError(f"l4_protocol {protocol} requires an l3_protocol, ipv4 or ipv6")
         for argument, field in (("src_port", "sport"), ("dst_port", "dport")):
             argument = f"{protocol}_{argument}"
             self._ip_changes |= self._sweep(

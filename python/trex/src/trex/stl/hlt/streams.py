@@ -85,7 +85,7 @@ def _imix(arguments: Arguments, rate: str, user_kwargs: dict[str, Any]) -> list[
     for imix in _IMIX:
         size, ratio = arguments.number(f"{imix}_size"), arguments.number(f"{imix}_ratio")
         if size < _IMIX_SIZE_MIN:
-            raise TRexError(f"{imix}_size is {size}; it has to be at least {_IMIX_SIZE_MIN}")
+            raise TRexError(f"{imix}_size is {size}; expected at least {_IMIX_SIZE_MIN}")
         weight = {"rate_pps": 1, "rate_bps": size, "rate_percent": size + _LINE_OVERHEAD}[rate]
         shares[imix] = ratio * weight
     total = float(sum(shares.values()))

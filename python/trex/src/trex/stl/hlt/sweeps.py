@@ -44,7 +44,7 @@ class Sweeps:
             return None
         steps = int(count) - 1
         if steps < 0:
-            raise TRexError(f"{field}_count is {count}; it has to be at least 1")
+            raise TRexError(f"{field}_count is {count}; expected at least 1")
         if mode == "random":
             name = self._unused_name(random_name)
             self.commands.append(
@@ -54,7 +54,7 @@ class Sweeps:
         if steps == 0:
             return None
         if step < 1:
-            raise TRexError(f"{field}_step is {step}; it has to be at least 1")
+            raise TRexError(f"{field}_step is {step}; expected at least 1")
         if mode not in _OPERATIONS:
             raise TRexError(f"{field}_mode is fixed, increment, decrement or random, not {mode}")
         operation = _OPERATIONS[mode]
