@@ -109,21 +109,21 @@ class LatencyStats:
     def to_table_main(self) -> str:
         """Returns the delays as text."""
         return self._table(
-            lambda query: {k: v for k, v in query["hist"].items() if k != "histogram"}
+            lambda stats: {k: v for k, v in stats["hist"].items() if k != "histogram"}
         )
 
     def histogram_to_table(self) -> str:
         """Returns the histograms of delays as text."""
         return self._table(
-            lambda query: {str(it["key"]): it["val"] for it in query["hist"]["histogram"]}
+            lambda stats: {str(it["key"]): it["val"] for it in stats["hist"]["histogram"]}
         )
 
     def counters_to_table(self) -> str:
         """Returns the packet counters as text."""
-        return self._table(lambda query: query["stats"])
+        return self._table(lambda stats: stats["stats"])
 
     def _table(self, shown: Any) -> str:
         ports = self.get_stats()
         if not ports:
             return "no latency traffic was sent"
-        return "\n".join(values(f"port {number}", shown(query)) for number, query in ports.items())
+        return "\n".join(values(f"port {number}", shown(stats)) for number, stats in ports.items())

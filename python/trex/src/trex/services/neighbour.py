@@ -137,7 +137,7 @@ class ServiceIPv6ND(Service):
                 elif packet[IPv6].src != _UNSPECIFIED:
                     self.log(f"ND: {packet[IPv6].src} solicits {self.src_ip}")
                     pipe.async_tx_pkt(self._advertisement(packet))
-                    self.record.count_verification()
+                    self.record.verified()
             if until_resolved and self.record.is_resolved():
                 return
 
@@ -173,7 +173,7 @@ class IPv6Neighbor(NeighbourRecord):
         """Returns whether there was a reply."""
         return self.state == "REACHABLE"
 
-    def count_verification(self) -> None:
+    def verified(self) -> None:
         """Counts a solicitation from the neighbour."""
         self.neighbor_verifications += 1
 
