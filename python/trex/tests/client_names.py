@@ -140,8 +140,10 @@ def _options_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
 
 def main() -> None:
     """Prints the names of the requested classes."""
-    asked = json.load(sys.stdin)
-    found = [class_names(getattr(importlib.import_module(module), name)) for module, name in asked]
+    requested = json.load(sys.stdin)
+    found = [
+        class_names(getattr(importlib.import_module(module), name)) for module, name in requested
+    ]
     json.dump(found, sys.stdout)
 
 

@@ -376,36 +376,42 @@ def test_port_of_a_capture_and_of_a_template_conflict(tmp_path):
 
 def invalid_capture(name):
     """Returns a capture that is not a complete conversation, and its error."""
-    whole = page().packets
+    packets = page().packets
     other = Ether() / IP(src=CLIENT, dst="10.0.0.3") / UDP(sport=5000, dport=53)
-    elsewhere = whole[3].copy()
+    elsewhere = packets[3].copy()
     elsewhere[TCP].dport = 81
-    fragment = whole[3].copy()
+    fragment = packets[3].copy()
     fragment[IP].flags = "MF"
-    no_tcp_header = whole[3].copy()
+    no_tcp_header = packets[3].copy()
     no_tcp_header[TCP].dataofs = 4
-    no_ip_header = whole[3].copy()
+    no_ip_header = packets[3].copy()
     no_ip_header[IP].ihl = 4
-    short = Ether(bytes(whole[3])[:40])
+    short = Ether(bytes(packets[3])[:40])
     return {
-        "late": (whole[3:], "packet 1: a connection begins with SYN and SYN.ACK"),
-        "answer first": (whole[1:], r"packet 1: a SYN\+ACK without a SYN before it"),
+        "late": (packets[3:], "packet 1: a connection begins with SYN and SYN.ACK"),
+        "answer first": (packets[1:], r"packet 1: a SYN\+ACK without a SYN before it"),
         "two": (
-            whole + Connection().packets,
+            packets + Connection().packets,
             "another SYN after the SYN.ACK: the capture holds two",
         ),
-        "repeated": (whole[:4] + whole[3:], "packet 5: its TCP sequence number is 1001, and 1005"),
-        "missing": (whole[:5] + whole[6:], "packet 7: its TCP sequence number is 1006, and 1005"),
-        "other ports": ([*whole[:3], elsewhere], "packet 4: it belongs to another conversation"),
+        "repeated": (
+            packets[:4] + packets[3:],
+            "packet 5: its TCP sequence number is 1001, and 1005",
+        ),
+        "missing": (
+            packets[:5] + packets[6:],
+            "packet 7: its TCP sequence number is 1006, and 1005",
+        ),
+        "other ports": ([*packets[:3], elsewhere], "packet 4: it belongs to another conversation"),
         "other host": (datagrams(("c", 0, b"q")) + [other], "packet 2: it belongs to another"),
-        "both": (whole[:3] + datagrams(("c", 0, b"q")), "packet 4: .* in both TCP and UDP"),
+        "both": (packets[:3] + datagrams(("c", 0, b"q")), "packet 4: .* in both TCP and UDP"),
         "arp": ([Ether() / ARP()], r"packet 1: it is neither IPv4 nor IPv6 \(EtherType 0x0806\)"),
         "icmp": ([Ether() / IP() / ICMP()], r"packet 1: it is neither TCP nor UDP \(protocol 1\)"),
-        "fragment": ([*whole[:3], fragment], "packet 4: it is a fragment of an IPv4 packet"),
-        "short": ([*whole[:3], short], "packet 4: too short for its headers"),
-        "tcp": ([*whole[:3], no_tcp_header], "packet 4: its TCP header has 16 bytes, not 20"),
-        "ip": ([*whole[:3], no_ip_header], "packet 4: its IPv4 header has 16 bytes, not 20"),
-        "silent": (whole[:3], "has no data: neither side sends anything"),
+        "fragment": ([*packets[:3], fragment], "packet 4: it is a fragment of an IPv4 packet"),
+        "short": ([*packets[:3], short], "packet 4: too short for its headers"),
+        "tcp": ([*packets[:3], no_tcp_header], "packet 4: its TCP header has 16 bytes, not 20"),
+        "ip": ([*packets[:3], no_ip_header], "packet 4: its IPv4 header has 16 bytes, not 20"),
+        "silent": (packets[:3], "has no data: neither side sends anything"),
         "link": ([IP() / UDP()], "packet 1: its link type is 228, not 1"),
     }[name]
 

@@ -131,8 +131,8 @@ def test_rates_and_states_are_visible_and_the_load_can_change(client):
     client.start(mult=2)
     assert client.get_profiles_state() == {"_": "STATE_TX"} and client.get_active_ports() == [0, 1]
     wait_until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 30)
-    told = client.get_traffic_stats()["client"]
-    assert told["m_tx_pps_r"] > 0 and told["m_rx_bw_l7_r"] > 0 and told["m_avg_size"] > 0
+    report = client.get_traffic_stats()["client"]
+    assert report["m_tx_pps_r"] > 0 and report["m_rx_bw_l7_r"] > 0 and report["m_avg_size"] > 0
     assert client.get_stats()[0]["tx_pps"] > 0
 
     def opened_in(seconds: float) -> float:
@@ -231,11 +231,11 @@ def test_duration_follows_the_engine_clock(client):
     client.start()
     run = client._single_profile("_").run
     for _ in range(3):
-        told = run._run.progress()["elapsed_s"]
+        report = run._run.progress()["elapsed_s"]
         found = client.get_traffic_stats()["client"]["m_traffic_duration"]
-        assert told <= found <= time.monotonic() - before
+        assert report <= found <= time.monotonic() - before
         # The next progress of the engine.
-        wait_until(lambda then=told: run._run.progress()["elapsed_s"] > then)
+        wait_until(lambda then=report: run._run.progress()["elapsed_s"] > then)
     client.stop()
     assert found < client.get_traffic_stats()["client"]["m_traffic_duration"]
 
@@ -273,8 +273,10 @@ def test_template_groups_have_their_own_counters(client):
     assert (
         client.get_traffic_tg_stats("pages", skip_zero=False)["pages"]["server"]["err_no_syn"] == 0
     )
-    whole = client.get_traffic_stats()["client"]["m_traffic_duration"]
-    assert {side["m_traffic_duration"] for it in stats.values() for side in it.values()} == {whole}
+    duration = client.get_traffic_stats()["client"]["m_traffic_duration"]
+    assert {side["m_traffic_duration"] for it in stats.values() for side in it.values()} == {
+        duration
+    }
     for names in ("others", []):
         with pytest.raises(ASTFErrorBadTG, match="pages, more"):
             client.get_traffic_tg_stats(names)
@@ -434,7 +436,7 @@ def test_client_records_apply_during_the_run(client):
     client.activate_tunnel(1, True, loopback=True)
     client.load_profile(profile(template(cps=200)))
 
-    def told() -> None:
+    def run_with_records() -> None:
         client.start()
         with pytest.raises(TRexError, match="is running; stop"):
             client.activate_tunnel(1, False)
@@ -455,7 +457,7 @@ def test_client_records_apply_during_the_run(client):
         assert info[str(first)]["tunnel_type"] == "GTP"
         client.stop()
 
-    frames = captured(client, told)
+    frames = captured(client, run_with_records)
     assert tunnels_of(frames, 4) == {("11.11.0.1", "1.1.1.11", 10), ("1.1.1.11", "11.11.0.1", 10)}
     assert ("11.11.0.1", "1.1.1.11", 11) in tunnels_of(frames, 5)
     warnings_of = str([it.msg for it in client.get_warnings()])
@@ -524,9 +526,9 @@ def test_tunnel_topologies_load_from_files(client, tmp_path):
         saved.write_text(json.dumps({"tunnels": [{**fields, **change}]}))
         with pytest.raises(TRexError, match=message):
             client.tunnels_topo_load(str(saved))
-    twice = TunnelsTopo.from_data({"tunnels": [fields, {**fields, "src_start": "16.0.0.5"}]})
+    overlapping = TunnelsTopo.from_data({"tunnels": [fields, {**fields, "src_start": "16.0.0.5"}]})
     with pytest.raises(TRexError, match="clients have two tunnels"):
-        client.tunnels_topo_load(twice)
+        client.tunnels_topo_load(overlapping)
 
 
 def test_profiles_have_ids(client):
@@ -562,16 +564,18 @@ def test_profiles_run_concurrently(client):
     with pytest.raises(TRexError, match="profile _ has the ports to itself"):
         client.start()
 
-    def told(pid: str, name: str, side: str = "client") -> float:
+    def counter(pid: str, name: str, side: str = "client") -> float:
         return client.get_traffic_stats(pid_input=pid, skip_zero=False)[side][name]
 
-    wait_until(lambda: told("pages", "tcps_closed") > 50 and told("names", "udps_closed") > 50)
+    wait_until(
+        lambda: counter("pages", "tcps_closed") > 50 and counter("names", "udps_closed") > 50
+    )
     client.update(1, pid_input="names")
     client.stop(pid_input="names")
     assert client.get_profiles_state()["pages"] == "STATE_TX"
     # Neither profile resets connections of the other. The stop resets open ones.
     resets = [
-        told(pid, "tcps_rst_sent", side)
+        counter(pid, "tcps_rst_sent", side)
         for pid in ("pages", "names")
         for side in ("client", "server")
     ]
@@ -580,10 +584,10 @@ def test_profiles_run_concurrently(client):
     for pid in ("pages", "names"):
         stats = client.get_traffic_stats(pid_input=pid)
         assert client.is_traffic_stats_error(stats) == (False, {"client": {}, "server": {}}), stats
-    assert told("pages", "udps_connects") == told("names", "tcps_connattempt") == 0
+    assert counter("pages", "udps_connects") == counter("names", "tcps_connattempt") == 0
     total = client.get_traffic_stats(is_sum=True)["client"]
-    assert total["tcps_connattempt"] == told("pages", "tcps_connattempt")
-    assert total["udps_connects"] == told("names", "udps_connects")
+    assert total["tcps_connattempt"] == counter("pages", "tcps_connattempt")
+    assert total["udps_connects"] == counter("names", "udps_connects")
     message = [event.msg for event in client.get_events()]
     assert message.count("Moved to state: Loaded") == 1
 
@@ -629,8 +633,8 @@ def test_warning_about_a_missed_load(client):
     stats = client.get_traffic_stats()
     missed = stats["client"]["err_c_nf_throttled"]
     assert missed > 1_000_000
-    is_wrong, what = client.is_traffic_stats_error(stats)
-    assert is_wrong and "no time for them" in what["client"]["err_c_nf_throttled"]
+    is_wrong, errors = client.is_traffic_stats_error(stats)
+    assert is_wrong and "no time for them" in errors["client"]["err_c_nf_throttled"]
     warnings_of = [event.msg for event in client.get_warnings()]
     assert any("flows of its load did not start in time" in it for it in warnings_of), warnings_of
 
@@ -715,15 +719,18 @@ def test_global_counters_match_trex(client):
     client.start(mult=2, pid_input="both")
     client.start(pid_input="one")
     wait_until(lambda: client.get_stats()["global"]["tx_cps"] > 150)
-    told = client.get_stats()["global"]
-    assert told["tx_expected_cps"] == 2 * (60 + 40) + 10
-    assert (told["total_clients"], told["total_servers"]) == (2 * 9, 2 * 3)
-    assert told["platform_factor"] == 1.0 and told["total_alloc_error"] == told["socket_util"] == 0
+    report = client.get_stats()["global"]
+    assert report["tx_expected_cps"] == 2 * (60 + 40) + 10
+    assert (report["total_clients"], report["total_servers"]) == (2 * 9, 2 * 3)
+    assert (
+        report["platform_factor"] == 1.0
+        and report["total_alloc_error"] == report["socket_util"] == 0
+    )
     client.update(mult=3, pid_input="both")
     assert client.get_stats()["global"]["tx_expected_cps"] == 3 * (60 + 40) + 10
     client.stop(pid_input="*")
-    told = client.get_stats()["global"]
-    assert not any(told[name] for name in ("tx_cps", "tx_expected_cps", "active_sockets"))
+    report = client.get_stats()["global"]
+    assert not any(report[name] for name in ("tx_cps", "tx_expected_cps", "active_sockets"))
 
 
 def test_notes_of_a_profile_become_warnings(client):
@@ -754,9 +761,9 @@ def test_e_duration_stops_unanswered_clients(lab, tmp_path, monkeypatch):
         assert clients["tcps_connattempt"] >= 5 and "tcps_connects" not in clients
         assert clients["m_traffic_duration"] < LIMIT_S / 2
         assert stats["traffic"]["server"].get("tcps_accepts") is None
-        is_wrong, what = client.is_traffic_stats_error(stats["traffic"])
-        assert is_wrong and not what["server"]
-        assert set(what["client"]) == {"tcps_rexmttimeo", "tcps_rexmttimeo_syn"}
+        is_wrong, errors = client.is_traffic_stats_error(stats["traffic"])
+        assert is_wrong and not errors["server"]
+        assert set(errors["client"]) == {"tcps_rexmttimeo", "tcps_rexmttimeo_syn"}
         assert stats[0]["opackets"] >= 5
         with pytest.raises(TRexError, match="a pair of ports"):
             client.start(latency_pps=10)
@@ -873,18 +880,18 @@ def test_topology_sets_the_next_hop_of_clients(hosts):
                     found[packet[IP].src] = (packet.src, packet.dst, vlan)
             return found
 
-        usual = (first.source, second.source, 0)
+        default = (first.source, second.source, 0)
         clients = [f"16.0.0.{number}" for number in range(1, 10)]
         # The topology has no effect before it is resolved.
-        assert went() == dict.fromkeys(clients, usual) and requests() is None
+        assert went() == dict.fromkeys(clients, default) and requests() is None
         client.topo_resolve()
         assert requests() == own
-        expected = dict.fromkeys(clients, usual)
+        expected = dict.fromkeys(clients, default)
         expected.update(dict.fromkeys(clients[:2], (own, gateway, 7)))
         expected.update(dict.fromkeys(clients[3:5], (first.source, other, 0)))
         assert went() == expected
         client.topo_clear()
-        assert went() == dict.fromkeys(clients, usual) and requests() is None
+        assert went() == dict.fromkeys(clients, default) and requests() is None
         for wrong, message in (
             (TopoGW("0", "16.0.0.1", "16.0.0.2", "1.1.1.99"), "do not answer: 1.1.1.99"),
             (TopoGW("0", "16.0.0.1", "16.0.0.2", "::1"), "no IPv6 address for its requests"),
@@ -985,10 +992,10 @@ def test_flow_info_of_single_flows(client):
     samples = client.get_flow_info(duration=0.5)[ends]
     assert 2 <= len(samples) <= 10
     assert [it["duration"] for it in samples] == sorted(it["duration"] for it in samples)
-    told = client.get_flow_info(index=0)
-    later = client.get_flow_info(index=told["next_index"], duration=0.3)
-    assert len(told[ends]) >= 3 and 1 <= len(later[ends]) <= 8
-    assert later[ends][0]["duration"] > told[ends][-1]["duration"]
+    report = client.get_flow_info(index=0)
+    later = client.get_flow_info(index=report["next_index"], duration=0.3)
+    assert len(report[ends]) >= 3 and 1 <= len(later[ends]) <= 8
+    assert later[ends][0]["duration"] > report[ends][-1]["duration"]
     client.stop()
 
 
@@ -1016,8 +1023,8 @@ def test_clients_switch_off_and_on(client):
     first = ip2int("16.0.0.1")
 
     def states(*numbers: int) -> list[str]:
-        told = client.get_clients_info(list(numbers)).data()
-        return [told[str(number)].get("state", "none") for number in numbers]
+        report = client.get_clients_info(list(numbers)).data()
+        return [report[str(number)].get("state", "none") for number in numbers]
 
     assert states(first, first + 8, first + 9) == ["Active", "Active", "none"]
     # All but two clients.
@@ -1030,8 +1037,8 @@ def test_clients_switch_off_and_on(client):
     wait_until(lambda: client.get_traffic_stats()["client"]["m_active_flows"] == 0)
     opened = client.get_traffic_stats()["client"]["tcps_connattempt"]
     assert client.set_client_enable_range("16.0.0.1", "16.0.0.255", True)
-    told = client.get_clients_info_range("16.0.0.0", "16.0.0.1").data()
-    assert told == {str(first - 1): {"Found": 0}, str(first): {"Found": 1, "state": "Active"}}
+    report = client.get_clients_info_range("16.0.0.0", "16.0.0.1").data()
+    assert report == {str(first - 1): {"Found": 0}, str(first): {"Found": 1, "state": "Active"}}
     wait_until(lambda: client.get_traffic_stats()["client"]["tcps_connattempt"] > opened + 50)
     client.stop()
     assert states(first) == ["none"]
@@ -1098,9 +1105,9 @@ def test_latency_traffic_runs_with_a_profile_or_alone(client):
     client.update_latency(500)
     wait_until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 100)
     client.stop_latency()
-    told = client.get_latency_stats()[1]["stats"]
-    assert told["m_seq_error"] == 1
-    assert told["m_pkt_ok"] - 1 == client.get_latency_stats()[0]["stats"]["m_tx_pkt_ok"]
+    report = client.get_latency_stats()[1]["stats"]
+    assert report["m_seq_error"] == 1
+    assert report["m_pkt_ok"] - 1 == client.get_latency_stats()[0]["stats"]["m_tx_pkt_ok"]
     with pytest.raises(TRexError, match="start_latency"):
         client.update_latency(3)
     for wrong in ({"mult": 0}, {"mult": 10**6}, {"src_ipv4": "nobody"}, {"ports_mask": 1 << 9}):
@@ -1113,9 +1120,9 @@ def test_other_port_measures_latency_traffic(client, sender):
     client.start_latency(mult=100, ports_mask=1 << sender)
     wait_until(lambda: client.get_latency_stats()[1 - sender]["stats"]["m_pkt_ok"] > 5)
     client.stop_latency()
-    told = client.get_latency_stats()
-    stats = told[sender]["stats"], told[1 - sender]["stats"]
-    assert stats[0]["m_tx_pkt_ok"] == stats[1]["m_pkt_ok"] == told[1 - sender]["hist"]["cnt"] > 5
+    report = client.get_latency_stats()
+    stats = report[sender]["stats"], report[1 - sender]["stats"]
+    assert stats[0]["m_tx_pkt_ok"] == stats[1]["m_pkt_ok"] == report[1 - sender]["hist"]["cnt"] > 5
     assert stats[0]["m_pkt_ok"] == stats[1]["m_tx_pkt_ok"] == 0
 
 

@@ -60,10 +60,10 @@ def test_force_takes_ports_from_another_client(client, other):
 
 def test_deleted_client_owns_nothing(client):
     client.disconnect()
-    forgotten = STLClient()
-    forgotten.connect()
-    forgotten.acquire()
-    del forgotten
+    deleted = STLClient()
+    deleted.connect()
+    deleted.acquire()
+    del deleted
     gc.collect()
     client.connect()
     client.acquire()

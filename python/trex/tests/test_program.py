@@ -147,10 +147,10 @@ def test_dissection_drops_bytes_behind_the_ip_length():
     by_name = STLPktBuilder(
         pkt_buffer=padded, vm=[STLVmFlowVar("a"), STLVmWrFlowVar("a", "IP.src")]
     )
-    kept = STLPktBuilder(pkt_buffer=padded, build_raw=True, remove_fcs=False)
-    assert by_offset.get_pkt_len() == kept.get_pkt_len() == 46
+    unchanged = STLPktBuilder(pkt_buffer=padded, build_raw=True, remove_fcs=False)
+    assert by_offset.get_pkt_len() == unchanged.get_pkt_len() == 46
     assert by_name.get_pkt_len() == 42
-    assert isinstance(kept.pkt.lastlayer(), Padding)
+    assert isinstance(unchanged.pkt.lastlayer(), Padding)
 
 
 def test_pkt_and_pkt_buffer_exclude_each_other():

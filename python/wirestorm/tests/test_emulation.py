@@ -208,9 +208,9 @@ def test_link_down_timeout_ends_the_run(lab):
 
 
 def test_tunnels_that_exceed_the_reserved_room_are_rejected(lab):
-    begun = {"clients": "10.0.0.1-10.0.0.8", "teid": 1, "src": "1.1.1.1", "dst": "1.1.1.2"}
+    unchanged = {"clients": "10.0.0.1-10.0.0.8", "teid": 1, "src": "1.1.1.1", "dst": "1.1.1.2"}
     plan = make_plan(load={"rate": 200})
-    plan["ports"] = [{"name": name, "tunnels": [begun]} for name in ("a", "b")]
+    plan["ports"] = [{"name": name, "tunnels": [unchanged]} for name in ("a", "b")]
     ends = {"source": "fd00::1", "destination": "fd00::2"}
     with ws.start_emulation(plan, lab.ports) as running:
         with pytest.raises(ValueError, match='port "a": tunnels over IPv6 need 20 bytes more'):
@@ -221,8 +221,8 @@ def test_tunnels_that_exceed_the_reserved_room_are_rejected(lab):
         tunnels = running.wait().port("a").tunnels
     assert tunnels.too_long == 0
     # Reserved room is available to other tunnels.
-    others = {**begun, "clients": "10.0.0.9", "src": "fd00::1", "dst": "fd00::2"}
-    plan["ports"] = [{"name": name, "tunnels": [begun, others]} for name in ("a", "b")]
+    others = {**unchanged, "clients": "10.0.0.9", "src": "fd00::1", "dst": "fd00::2"}
+    plan["ports"] = [{"name": name, "tunnels": [unchanged, others]} for name in ("a", "b")]
     with ws.start_emulation(plan, lab.ports) as running:
         running.change_tunnels("10.0.0.1-10.0.0.9", teid=5, **ends)
         wait_until(lambda: running.progress.ports["a"].connects > 20)
@@ -317,20 +317,23 @@ def test_verify_checksums_drops_frames_with_partial_checksums(lab, verifies):
 
 
 def test_progress_callback_runs_and_duration_ends_the_load(lab):
-    told: list[ws.EmulationProgress] = []
+    progress_reports: list[ws.EmulationProgress] = []
     result = ws.emulate(
         make_plan(),
         lab.ports,
         duration="0.5s",
         multiplier=0.5,
         interval=0.1,
-        progress=told.append,
+        progress=progress_reports.append,
     )
     assert result.port("a").connections.series.interval_s == 0.1
     opened = result.template("pages", "client").flows["made"]
     # 50, or a few more on a busy machine.
-    assert 50 <= opened < 75 and told and set(told[-1].ports) == {"a", "b"}
-    assert {one.name for one in dataclasses.fields(told[-1].ports["a"])} >= {"connects", "active"}
+    assert 50 <= opened < 75 and progress_reports and set(progress_reports[-1].ports) == {"a", "b"}
+    assert {one.name for one in dataclasses.fields(progress_reports[-1].ports["a"])} >= {
+        "connects",
+        "active",
+    }
 
 
 def test_ctrl_c_stops_the_emulation_and_keeps_its_result(lab):

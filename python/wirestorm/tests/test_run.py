@@ -175,7 +175,7 @@ def test_verdict_reports_lost_frames(lab):
 
 
 def test_run_reports_progress_and_releases_the_gil(lab):
-    told, ticks, done = [], [], threading.Event()
+    progress_reports, ticks, done = [], [], threading.Event()
 
     def tick() -> None:
         while not done.wait(0.01):
@@ -183,13 +183,13 @@ def test_run_reports_progress_and_releases_the_gil(lab):
 
     ticker = threading.Thread(target=tick)
     ticker.start()
-    result = ws.run(make_plan(), lab.ports, duration=1, progress=told.append)
+    result = ws.run(make_plan(), lab.ports, duration=1, progress=progress_reports.append)
     done.set()
     ticker.join()
     assert 100 <= result.flow("clients").packets <= 1000
-    counts = [progress.flows["clients"].packets for progress in told]
+    counts = [progress.flows["clients"].packets for progress in progress_reports]
     assert len(counts) >= 3 and counts == sorted(counts) and 0 < counts[-1] <= 1000
-    assert told[-1].bytes == told[-1].packets * 124
+    assert progress_reports[-1].bytes == progress_reports[-1].packets * 124
     # With the GIL held there would be no ticks during each wait of 50 ms.
     gaps = [after - before for before, after in zip(ticks, ticks[1:])]
     assert sum(gap for gap in gaps if gap > 0.04) < sum(gaps) / 2, gaps

@@ -59,8 +59,8 @@ def _class(name: str, schema: dict[str, Any]) -> str:
         of = schema["properties"][member]
         kind = _type(of)
         # Hidden in repr: hundreds of numbers, which the quantiles summarise.
-        hidden = " = field(repr=False)" if member == "buckets" else ""
-        lines += [f"    {_field(member)}: {kind}{hidden}", *_text(of.get("description", ""))]
+        repr_option = " = field(repr=False)" if member == "buckets" else ""
+        lines += [f"    {_field(member)}: {kind}{repr_option}", *_text(of.get("description", ""))]
     # Optional members, which have a default.
     for member in sorted(schema["properties"].keys() - schema["required"]):
         of = schema["properties"][member]

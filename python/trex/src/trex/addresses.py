@@ -18,12 +18,12 @@ _MAC = re.compile(r"[0-9a-f]{2}([-:])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}\Z", re.IGNO
 
 def is_valid_ipv4(addr: object) -> bool:
     """Returns whether `addr` is an IPv4 address in dotted notation."""
-    return _parses(socket.AF_INET, addr)
+    return _is_address(socket.AF_INET, addr)
 
 
 def is_valid_ipv6(addr: object) -> bool:
     """Returns whether `addr` is an IPv6 address in text form."""
-    return _parses(socket.AF_INET6, addr)
+    return _is_address(socket.AF_INET6, addr)
 
 
 def is_valid_mac(mac: str) -> bool:
@@ -138,7 +138,7 @@ def multicast_mac_from_ipv6(ipv6: Ipv6) -> str:
     return (b"\x33\x33" + is_valid_ipv6_ret(ipv6)[-4:]).hex(":")
 
 
-def _parses(family: int, addr: object) -> bool:
+def _is_address(family: int, addr: object) -> bool:
     try:
         socket.inet_pton(family, addr)  # type: ignore[arg-type]
     except (OSError, TypeError):

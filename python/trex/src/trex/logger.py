@@ -107,11 +107,11 @@ class SuppressedLevel:
         self._logger, self._verbose = logger, verbose
 
     def __enter__(self) -> None:
-        self._before = self._logger.get_verbose()
+        self._previous_level = self._logger.get_verbose()
         self._logger.set_verbose(self._verbose)
 
     def __exit__(self, *exception: object) -> None:
-        self._logger.set_verbose(self._before)
+        self._logger.set_verbose(self._previous_level)
 
 
 class ScreenLogger(Logger):

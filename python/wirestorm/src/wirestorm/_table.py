@@ -20,14 +20,14 @@ def lines(result: RunResult) -> Iterator[str]:
     emulated = [port for port in result.ports if port.connections is not None]
     if emulated:
         yield ""
-        yield from _emulated(emulated, result.times.elapsed_s)
+        yield from _connection_rows(emulated, result.times.elapsed_s)
     for number, run in enumerate(result.device_runs, start=1):
         yield ""
         row = "{:<22} {:>14} {:>12} {:>9} {:>9}"
         yield row.format(f"start {number}", "packets", "pps", "failed", "unsent")
         for device in run.devices:
             yield row.format(
-                _shortened(device.name, 22),
+                _shorten(device.name, 22),
                 f"{device.packets:,}",
                 f"{device.pps:,.0f}",
                 f"{device.failed:,}",
@@ -40,23 +40,23 @@ def lines(result: RunResult) -> Iterator[str]:
     if result.notes or result.errors or result.verdict.reasons:
         yield ""
     for note in result.notes:
-        yield from _wrapped("note: ", note)
+        yield from _wrap("note: ", note)
     for error in result.errors:
-        yield from _wrapped("error: ", error)
+        yield from _wrap("error: ", error)
     # The table lists errors already, and its first line reports an interruption.
     if result.verdict.outcome == "fell_short":
         for reason in result.verdict.reasons:
-            yield from _wrapped("fell short: ", reason)
+            yield from _wrap("fell short: ", reason)
 
 
 def summary(result: RunResult) -> str:
     """Formats a result in one line."""
     counts = [f"{result.achieved.packets:,} packets"]
     if result.flows:
-        counts.insert(0, _counted(len(result.flows), "flow"))
+        counts.insert(0, _plural(len(result.flows), "flow"))
     established = [_established(port) for port in result.ports if port.connections is not None]
     if established:
-        counts.insert(0, _counted(max(established), "connection"))
+        counts.insert(0, _plural(max(established), "connection"))
     return f"{result.kind} {_outcome(result)} {result.times.elapsed_s:.3f} s, {', '.join(counts)}"
 
 
@@ -66,7 +66,7 @@ def _outcome(result: RunResult) -> str:
     return "interrupted after" if result.interrupted else "done in"
 
 
-def _counted(count: int, unit: str) -> str:
+def _plural(count: int, unit: str) -> str:
     return f"{count:,} {unit}" + ("" if count == 1 else "s")
 
 
@@ -76,7 +76,7 @@ def _flows(flows: Iterable[FlowReport]) -> Iterator[str]:
     for flow in flows:
         error = flow.rate_error_ppm
         yield row.format(
-            _shortened(flow.name, 22),
+            _shorten(flow.name, 22),
             f"{flow.packets:,}",
             f"{flow.pps:,.0f}",
             _scaled(flow.bps_l2),
@@ -94,7 +94,7 @@ def _measured(flows: Iterable[FlowReport]) -> Iterator[str]:
     yield row.format("measured", "received", "lost", "reordered", "delay p50", "delay max")
     for flow, it in measured:
         yield row.format(
-            _shortened(flow.name, 22),
+            _shorten(flow.name, 22),
             f"{it.received:,}",
             "-" if flow.lost is None else f"{flow.lost:,}",
             f"{it.reordered:,}",
@@ -103,7 +103,7 @@ def _measured(flows: Iterable[FlowReport]) -> Iterator[str]:
         )
 
 
-def _emulated(ports: Iterable[PortReport], elapsed_s: float) -> Iterator[str]:
+def _connection_rows(ports: Iterable[PortReport], elapsed_s: float) -> Iterator[str]:
     row = "{:<16} {:>12} {:>9} {:>10} {:>9} {:>9} {:>9}"
     yield row.format("port", "connections", "per second", "closed", "failed", "b/s", "connect")
     seconds = max(elapsed_s, 1e-9)
@@ -113,7 +113,7 @@ def _emulated(ports: Iterable[PortReport], elapsed_s: float) -> Iterator[str]:
             continue
         received = connections.tcp.get("rcvbyte", 0) + connections.udp.get("rcvbyte", 0)
         yield row.format(
-            _shortened(port.name, 16),
+            _shorten(port.name, 16),
             f"{_established(port):,}",
             _scaled(_established(port) / seconds),
             f"{connections.flows.closed:,}",
@@ -154,11 +154,11 @@ def _port(port: PortReport) -> Iterator[str]:
         yield f"  outages   {port.outages:,}, {port.down_s:.1f} s"
 
 
-def _wrapped(head: str, text: str) -> list[str]:
+def _wrap(head: str, text: str) -> list[str]:
     return textwrap.wrap(head + text, _COLUMNS, subsequent_indent="  ")
 
 
-def _shortened(name: str, columns: int) -> str:
+def _shorten(name: str, columns: int) -> str:
     return name if len(name) <= columns else name[: columns - 2] + ".."
 
 

@@ -69,7 +69,7 @@ class ClientCommands(TunnelCommands):
 
     def _query(self, numbers: list[int]) -> RC:
         self._require_session()
-        addresses, has_tunnel = [int2ip(number) for number in numbers], self._tunnelled()
+        addresses, has_tunnel = [int2ip(number) for number in numbers], self._tunnel_lookup()
         found: dict[str, dict[str, Any]] = {str(it): {"Found": 0} for it in numbers}
         for run in self._running():
             for number, is_on in zip(numbers, run.clients(addresses)):

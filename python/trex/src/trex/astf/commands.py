@@ -293,14 +293,14 @@ class ASTFCmdJMPCMP(ASTFCmdJMPBase):
     def __init__(
         self, id_val: int | str, offset: int, label: str, cmp_op: str, cmp_val: int
     ) -> None:
-        self._always = id_val == ""
-        condition = {} if self._always else {"cmp_op": cmp_op, "cmp_val": cmp_val}
+        self._is_unconditional = id_val == ""
+        condition = {} if self._is_unconditional else {"cmp_op": cmp_op, "cmp_val": cmp_val}
         super().__init__(id_val, offset, label, **condition)
-        if self._always:
+        if self._is_unconditional:
             del self.fields["id"]
 
     def at(self, position: ProgramPosition) -> dict[str, Any]:
-        if self._always:
+        if self._is_unconditional:
             return {**self.fields, "offset": position.offset(self.label)}
         return super().at(position)
 

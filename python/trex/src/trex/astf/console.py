@@ -110,15 +110,15 @@ class Console(PortLines, StreamLines, TaggedLines):
             help="latency traffic in packets per second",
         )
         parser.add_argument("--ipv6", action="store_true", help="over IPv6")
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument(
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument(
             "--clients",
             type=int,
             nargs="+",
             default=[],
             help="ports whose clients open flows; default: all",
         )
-        which.add_argument("--servers-only", action="store_true", help="run no clients")
+        group.add_argument("--servers-only", action="store_true", help="run no clients")
         parser.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="profile ID")
         parser.add_tunables()
         args = parser.parse_line(line)
@@ -401,8 +401,8 @@ class Console(PortLines, StreamLines, TaggedLines):
             print(f"{pid:<20} {state}")
         for number in self._numbers(ports_of(self, args)):
             for name, profile in self.links[number].profiles.items():
-                doing = "active" if profile.is_active else f"{len(profile.streams)} streams"
-                print(f"{f'port {number}.{name}':<20} {doing}")
+                status = "active" if profile.is_active else f"{len(profile.streams)} streams"
+                print(f"{f'port {number}.{name}':<20} {status}")
 
     @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
@@ -430,8 +430,8 @@ class Console(PortLines, StreamLines, TaggedLines):
         parser.add_argument(
             "--pid", help="profile ID for counters of flows; default: the sum of all"
         )
-        which = parser.add_mutually_exclusive_group()
-        for flags, what, help_text in (
+        group = parser.add_mutually_exclusive_group()
+        for flags, kind, help_text in (
             (["-a"], "flows", "counters of flows"),
             (["--za", "--az"], "all flows", "counters of flows, including zeros"),
             (["-l"], "show", "latency traffic: delays"),
@@ -439,19 +439,19 @@ class Console(PortLines, StreamLines, TaggedLines):
             (["--lc"], "counters", "latency traffic: packets"),
             *PORT_SECTIONS,
         ):
-            which.add_argument(
-                *flags, dest="what", action="store_const", const=what, help=help_text
+            group.add_argument(
+                *flags, dest="section", action="store_const", const=kind, help=help_text
             )
         args = parser.parse_line(line)
         if args is None:
             return
-        if args.what in ("flows", "all flows"):
+        if args.section in ("flows", "all flows"):
             is_sum, pid = args.pid is None, args.pid or DEFAULT_PROFILE_ID
-            print(sides(self.get_traffic_stats(args.what == "flows", pid, is_sum)))
-        elif args.what in ("show", "hist", "counters"):
-            self._print_latency(args.what)
+            print(sides(self.get_traffic_stats(args.section == "flows", pid, is_sum)))
+        elif args.section in ("show", "hist", "counters"):
+            self._print_latency(args.section)
         else:
-            print_ports(self, args.what, args.ports)
+            print_ports(self, args.section, args.ports)
 
     @command("start_stl")
     def start_stl_line(self: Any, line: str) -> None:
@@ -497,13 +497,13 @@ class Console(PortLines, StreamLines, TaggedLines):
             )
         self.set_ignored_macs_ips(*changed)
 
-    def _print_latency(self: Any, what: str) -> None:
+    def _print_latency(self: Any, kind: str) -> None:
         shown = {
             "show": self.latency_stats.to_table_main,
             "hist": self.latency_stats.histogram_to_table,
             "counters": self.latency_stats.counters_to_table,
         }
-        print(shown[what](), flush=True)
+        print(shown[kind](), flush=True)
 
 
 def _tunnel_type(text: str) -> int:

@@ -61,7 +61,7 @@ def read_conversation(file: str) -> Conversation:
     """
     path = resolve_profile_path(file)
     reader = read_messages(path)
-    messages = tuple(_turns(reader.messages) if reader.stream else reader.messages)
+    messages = tuple(_merge_turns(reader.messages) if reader.stream else reader.messages)
     if not messages:
         raise ASTFError(f"'{path}' has no data: neither side sends anything after the handshake")
     return Conversation(reader.stream, reader.port, messages)
@@ -188,7 +188,7 @@ class ConversationReader:
         self._next[side] = (segment.sequence + length) % (1 << 32)
 
 
-def _turns(messages: list[Message]) -> Iterator[Message]:
+def _merge_turns(messages: list[Message]) -> Iterator[Message]:
     """Yields the merged messages of each turn."""
     with_payload = (message for message in messages if message.payload)
     for side, turn in groupby(with_payload, key=lambda message: message.side):

@@ -86,12 +86,12 @@ class CounterCommands(ProfileCommands):
         counts = sum_counts(it.counts() for it in self._profiles_by_id.values())["client"]
         running = [it for it in self._profiles_by_id.values() if it.is_running]
         targets = [it.target_load() for it in running]
-        begun = counts["tcps_connattempt"] + counts["udps_connects"]
+        opened = counts["tcps_connattempt"] + counts["udps_connects"]
         return {
             "active_flows": counts["m_active_flows"],
             "active_sockets": counts["m_active_flows"],
-            "open_flows": begun,
-            "tx_cps": self._global_rates.rate("begun", begun) if running else 0.0,
+            "open_flows": opened,
+            "tx_cps": self._global_rates.rate("begun", opened) if running else 0.0,
             "tx_expected_cps": sum(it.flows_per_second for it in targets),
             "total_clients": sum(it.clients for it in targets),
             "total_servers": sum(it.servers for it in targets),
@@ -167,15 +167,15 @@ class CounterCommands(ProfileCommands):
         deadline = time.monotonic() + duration
         while time.monotonic() < deadline and not run.wait():
             pass
-        seen = list(flows_of(run.ports(with_templates=True).values(), run.interval))
+        samples = list(flows_of(run.ports(with_templates=True).values(), run.interval))
         found: dict[str, Any] = {}
-        for endpoints, number, info in seen:
+        for endpoints, number, info in samples:
             if index is None and not duration:
                 found[endpoints] = [info]
             elif number >= least:
                 found.setdefault(endpoints, []).append(info)
         if index is not None:
-            found["next_index"] = max((number + 1 for _, number, _ in seen), default=first)
+            found["next_index"] = max((number + 1 for _, number, _ in samples), default=first)
         return found
 
     def get_traffic_distribution(

@@ -218,8 +218,8 @@ def _open(sums: Counts) -> tuple[int, int]:
     """Returns the open TCP connections and UDP flows."""
     found = []
     for prefix, begin in (("tcps", "connattempt"), ("udps", "connects")):
-        begun = sums[f"{prefix}_{begin}"] + sums[f"{prefix}_accepts"]
-        found.append(max(begun - sums[f"{prefix}_closed"], 0))
+        opened = sums[f"{prefix}_{begin}"] + sums[f"{prefix}_accepts"]
+        found.append(max(opened - sums[f"{prefix}_closed"], 0))
     return found[0], found[1]
 
 

@@ -122,8 +122,8 @@ class LatencyStats:
         """Returns the packet counters as text."""
         return self._table(lambda stats: stats["stats"])
 
-    def _table(self, shown: Any) -> str:
+    def _table(self, select: Any) -> str:
         ports = self.get_stats()
         if not ports:
             return "no latency traffic was sent"
-        return "\n".join(values(f"port {number}", shown(stats)) for number, stats in ports.items())
+        return "\n".join(values(f"port {number}", select(stats)) for number, stats in ports.items())

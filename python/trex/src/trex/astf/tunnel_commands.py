@@ -213,7 +213,7 @@ class TunnelCommands(ProfileCommands):
         """Clears the counters of a profile that has started."""
         self._dynamic_base.pop(pid, None)
 
-    def _tunnelled(self) -> Callable[[int], bool]:
+    def _tunnel_lookup(self) -> Callable[[int], bool]:
         """Returns a function that checks whether a client has a tunnel."""
         if not self._has_tunnels:
             return lambda number: False

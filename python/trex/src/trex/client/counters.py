@@ -92,10 +92,10 @@ class Counters:
 
     def begin(self, groups: Iterable[int | None]) -> None:
         """Clears packet groups before a transmission starts, and restarts their rates."""
-        begun = set(groups)
-        self._flow_base = {k: v for k, v in self._flow_base.items() if k[0] not in begun}
-        self._error_base = {k: v for k, v in self._error_base.items() if k[0] not in begun}
-        self._group_rates.discard(lambda key: key[0] in begun)
+        started = set(groups)
+        self._flow_base = {k: v for k, v in self._flow_base.items() if k[0] not in started}
+        self._error_base = {k: v for k, v in self._error_base.items() if k[0] not in started}
+        self._group_rates.discard(lambda key: key[0] in started)
         for port in self._ports.values():
             self._port(port)
 

@@ -42,18 +42,18 @@ class RC:
 
     def data(self) -> Any:
         """Returns the data; a list for several results."""
-        return _only([part.data if part.is_good else "" for part in self._parts])
+        return _single_or_list([part.data if part.is_good else "" for part in self._parts])
 
     def err(self) -> Any:
         """Returns the errors; a list for several results."""
-        return _only(["" if part.is_good else part.data for part in self._parts])
+        return _single_or_list(["" if part.is_good else part.data for part in self._parts])
 
     def __str__(self) -> str:
-        shown = (str(part.data) for part in self._parts if part.is_good == self.good())
-        return "\n".join(text for text in shown if text)
+        texts = (str(part.data) for part in self._parts if part.is_good == self.good())
+        return "\n".join(text for text in texts if text)
 
 
-def _only(values: list[Any]) -> Any:
+def _single_or_list(values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else values
 
 

@@ -10,12 +10,12 @@ from trex.errors import TRexAbsentError
 class Unsupported:
     """An attribute that raises `TRexAbsentError` with the replacement to use."""
 
-    def __init__(self, instead: str) -> None:
-        self._instead = instead
+    def __init__(self, replacement: str) -> None:
+        self._replacement = replacement
         self._name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, client: Any, owner: type) -> NoReturn:
-        raise TRexAbsentError(f"{self._name} is not supported: {self._instead}")
+        raise TRexAbsentError(f"{self._name} is not supported: {self._replacement}")

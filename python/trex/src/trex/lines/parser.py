@@ -48,17 +48,17 @@ class _Parser(argparse.ArgumentParser):
 
     def add_ports(self) -> None:
         """Adds `-p` and `-a` for `ports_of`."""
-        which = self.add_mutually_exclusive_group()
-        _add_list(which, int, _PORTS, None)
-        which.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
+        group = self.add_mutually_exclusive_group()
+        _add_list(group, int, _PORTS, None)
+        group.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
 
     def add_profiles(self, with_all: bool = False) -> None:
         """Adds `-p` for profiles of ports, and `-a` if `with_all`."""
-        which = self.add_mutually_exclusive_group()
+        group = self.add_mutually_exclusive_group()
         text = "ports or profiles as PORT.PROFILE; default:"
-        _add_list(which, _profile, f"{text} all", "PORT[.PROFILE]")
+        _add_list(group, _profile, f"{text} all", "PORT[.PROFILE]")
         if with_all:
-            which.add_argument("-a", dest="all_profiles", action="store_true", help="all profiles")
+            group.add_argument("-a", dest="all_profiles", action="store_true", help="all profiles")
 
     def add_port(self, is_required: bool = True) -> None:
         """Adds `-p` for one port."""
@@ -179,8 +179,8 @@ def _profile(text: str) -> str:
     return text
 
 
-def _add_list(which: Any, kind: Any, text: str, metavar: str | None) -> None:
-    which.add_argument(
+def _add_list(group: Any, kind: Any, text: str, metavar: str | None) -> None:
+    group.add_argument(
         "-p",
         "--port",
         dest="ports",

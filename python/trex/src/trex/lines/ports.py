@@ -184,12 +184,12 @@ class PortLines:
         """Sets or removes the IPv6 address of a port."""
         parser = LineParser(self.conf_ipv6_line)
         parser.add_port()
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--off", action="store_true", help="remove the address")
-        which.add_argument(
+        group = parser.add_mutually_exclusive_group(required=True)
+        group.add_argument("--off", action="store_true", help="remove the address")
+        group.add_argument(
             "--auto-ipv6", action="store_true", help="link-local and router-advertised addresses"
         )
-        which.add_argument("-s", "--src", type=ipv6, help="the address")
+        group.add_argument("-s", "--src", type=ipv6, help="the address")
         args = parser.parse_line(line)
         if args is not None:
             self.conf_ipv6(args.port, not args.off, args.src)
@@ -199,9 +199,9 @@ class PortLines:
         """Sets the VLANs of ports, for ARP, pings and clients."""
         parser = LineParser(self.set_vlan_line)
         parser.add_ports()
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--vlan", type=int, nargs="*", help="the VLAN, or outer and inner VLAN")
-        which.add_argument("-c", action="store_true", help="no VLAN")
+        group = parser.add_mutually_exclusive_group(required=True)
+        group.add_argument("--vlan", type=int, nargs="*", help="the VLAN, or outer and inner VLAN")
+        group.add_argument("-c", action="store_true", help="no VLAN")
         args = parser.parse_line(line)
         if args is not None:
             # With -c, `given.vlan` is None.
@@ -262,11 +262,11 @@ class PortLines:
         parser.add_argument(
             "-n", "--dry", action="store_true", help="print the packet without sending it"
         )
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument(
+        group = parser.add_mutually_exclusive_group(required=True)
+        group.add_argument(
             "-s", dest="packet", type=_packet, help="the packet, without spaces: Ether()/IP()"
         )
-        which.add_argument("-l", "--layers", action="store_true", help="print all header classes")
+        group.add_argument("-l", "--layers", action="store_true", help="print all header classes")
         parser.add_argument(
             "--force", action="store_true", help="stop the traffic of the ports first"
         )

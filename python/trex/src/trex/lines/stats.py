@@ -41,12 +41,12 @@ def stats(client: Any, parser: LineParser, line: str) -> None:
         help="port numbers; default: all acquired ports",
     )
     ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
-    which = parser.add_mutually_exclusive_group()
+    group = parser.add_mutually_exclusive_group()
     for flags, section, text in (*PORT_SECTIONS, *_DELAY_SECTIONS):
-        which.add_argument(*flags, dest="what", action="store_const", const=section, help=text)
+        group.add_argument(*flags, dest="section", action="store_const", const=section, help=text)
     args = parser.parse_line(line)
     if args is not None:
-        print_ports(client, args.what, ports_of(client, args))
+        print_ports(client, args.section, ports_of(client, args))
 
 
 def print_ports(client: Any, section: str | None, ports: list[int] | None) -> None:
@@ -71,8 +71,8 @@ def print_ports(client: Any, section: str | None, ports: list[int] | None) -> No
     if section in ("kernel", "all kernel"):
         for number in chosen:
             counted = client.get_xstats(number)
-            kept = {k: v for k, v in counted.items() if v or section == "all kernel"}
-            print(values(f"port {number}", kept))
+            nonzero = {k: v for k, v in counted.items() if v or section == "all kernel"}
+            print(values(f"port {number}", nonzero))
 
 
 def _print_groups(stats: dict[str, Any], section: str) -> None:

@@ -15,8 +15,8 @@ def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]], emp
         return empty
     lines.insert(0, list(headers))
     widths = [max(map(len, column)) for column in zip(*lines)]
-    shown = (_GAP.join(text.ljust(width) for text, width in zip(line, widths)) for line in lines)
-    return "\n".join([title, *(line.rstrip() for line in shown)])
+    padded = (_GAP.join(text.ljust(width) for text, width in zip(line, widths)) for line in lines)
+    return "\n".join([title, *(line.rstrip() for line in padded)])
 
 
 def values(title: str, counters: Mapping[str, Any]) -> str:
@@ -30,8 +30,8 @@ def sides(sections: Mapping[str, Mapping[str, float]]) -> str:
     """Formats counters of several sections side by side."""
     lines = [f"{'':<28} " + " ".join(f"{name:>20}" for name in sections)]
     for name in dict.fromkeys(name for section in sections.values() for name in section):
-        shown = (f"{number(section.get(name, 0)):>20}" for section in sections.values())
-        lines.append(f"{name:<28} " + " ".join(shown))
+        cells = (f"{number(section.get(name, 0)):>20}" for section in sections.values())
+        lines.append(f"{name:<28} " + " ".join(cells))
     return "\n".join(lines)
 
 

@@ -112,7 +112,7 @@ class TaggedGroupCommands(Session):
         :returns: counters by port, group and tag, and the first tag that is not included; None
             without a range of tags
         """
-        tagged = self._receiving(port, tpgid)
+        tagged = self._receiving_groups(port, tpgid)
         tags = _range(min_tag, max_tag, len(tagged.table), unknown_tag or untagged)
         validate_type("max_sections", max_sections, int)
         tagged.collect(tpgid)
@@ -132,7 +132,7 @@ class TaggedGroupCommands(Session):
         untagged: bool = False,
     ) -> None:
         """Resets the received counters of a group at a port, for a range or list of tags."""
-        tagged = self._receiving(port, tpgid)
+        tagged = self._receiving_groups(port, tpgid)
         if (max_tag is None) == (not tag_list):
             raise TRexError("expected either max_tag or tag_list")
         extra = _extra(unknown_tag, untagged)
@@ -148,25 +148,25 @@ class TaggedGroupCommands(Session):
 
     def get_tpg_tx_stats(self, port: int, tpgid: int) -> dict[str, Any]:
         """Returns the sent counters of a group at a port."""
-        tagged = self._counting(port, tpgid)
+        tagged = self._sending_groups(port, tpgid)
         tagged.collect(tpgid)
         return {str(port): {str(tpgid): tagged.sent(port, tpgid)}}
 
     def clear_tpg_tx_stats(self, port: int, tpgid: int) -> None:
         """Resets the sent counters of a group at a port."""
-        tagged = self._counting(port, tpgid)
+        tagged = self._sending_groups(port, tpgid)
         tagged.collect(tpgid)
         tagged.clear_sent(port, tpgid)
 
     def get_tpg_unknown_tags(self, port: int) -> dict[str, list[dict[str, Any]]]:
         """Returns the unknown tags that a port received, each once with its group."""
-        tagged = self._receiving(port)
+        tagged = self._receiving_groups(port)
         tagged.collect()
         return {str(port): tagged.unknown(port)}
 
     def clear_tpg_unknown_tags(self, port: int) -> None:
         """Clears the unknown tags of a port."""
-        tagged = self._receiving(port)
+        tagged = self._receiving_groups(port)
         tagged.collect()
         tagged.clear_unknown(port)
 
@@ -186,7 +186,7 @@ class TaggedGroupCommands(Session):
             return None
         return self._tagged
 
-    def _counting(self, port: int, tpgid: int) -> TaggedGroups:
+    def _sending_groups(self, port: int, tpgid: int) -> TaggedGroups:
         """Returns the groups for a sending port."""
         self._require_session()
         tagged = self._tagged_of(None, port)
@@ -197,9 +197,9 @@ class TaggedGroupCommands(Session):
             raise TRexArgumentError("tpgid", tpgid, f"0 to {tagged.count - 1}")
         return tagged
 
-    def _receiving(self, port: int, tpgid: int = 0) -> TaggedGroups:
+    def _receiving_groups(self, port: int, tpgid: int = 0) -> TaggedGroups:
         """Returns the groups for a receiving port."""
-        tagged = self._counting(port, tpgid)
+        tagged = self._sending_groups(port, tpgid)
         if port not in tagged.rx_ports:
             raise TRexArgumentError("port", port, ", ".join(map(str, tagged.rx_ports)))
         return tagged

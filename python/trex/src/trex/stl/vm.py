@@ -61,7 +61,7 @@ class STLScVmRaw(CTRexScriptsBase):
         """
         self._check_names()
         variables = {c.name: c for c in self.commands if isinstance(c, Variable)}
-        ordered: list[CTRexVmDescBase] = list(_chained(variables))
+        ordered: list[CTRexVmDescBase] = list(_order_chained(variables))
         ordered += (c for c in self.commands if not isinstance(c, Variable))
         return [command.instruction(packet) for command in ordered]
 
@@ -306,7 +306,7 @@ def _line_from_json(entry: dict[str, Any]) -> CTRexVmDescBase:
     raise TRexError(f"vm.instructions: unknown instruction type '{kind}'")
 
 
-def _chained(variables: dict[str, Variable]) -> list[Variable]:
+def _order_chained(variables: dict[str, Variable]) -> list[Variable]:
     """Returns the variables, each followed by the one that it advances.
 
     A variable that another one advances is the same on each core: it is never split.

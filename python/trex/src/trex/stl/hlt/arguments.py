@@ -177,8 +177,8 @@ class Arguments(dict[str, Any]):
         family = {"ipv4": "ip", "ipv6": "ipv6"}.get(self["l3_protocol"])
         if family is None:
             return
-        for what in ("addr", "mode", "step", "count"):
-            src, dst = f"{family}_src_{what}", f"{family}_dst_{what}"
+        for suffix in ("addr", "mode", "step", "count"):
+            src, dst = f"{family}_src_{suffix}", f"{family}_dst_{suffix}"
             self[src], self[dst] = self[dst], self[src]
 
     def tags(self) -> list[dict[str, Any]]:
