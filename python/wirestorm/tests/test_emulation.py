@@ -96,7 +96,7 @@ def test_result_has_rows_a_table_and_json(lab):
     assert all(it is None or isinstance(it, (str, int, float)) for it in values)
     port = result.port_records()[0]
     assert port["connections_flows_closed"] == port["connections_tcp_connects"] == 5
-    assert port["tx_packets"] > 0 and "impairment" in port
+    assert port["tx_packets"] > 0 and "impairment_from_port" in port
     lines = str(result).splitlines()
     assert any(line.split()[:2] == ["a", "5"] for line in lines), lines
     assert max(map(len, lines)) <= 80
