@@ -438,7 +438,7 @@ def test_client_records_apply_during_the_run(client):
 
     def run_with_records() -> None:
         client.start()
-        with pytest.raises(TRexError, match="is running; stop"):
+        with pytest.raises(TRexError, match="is running; call stop"):
             client.activate_tunnel(1, False)
         # No client has a tunnel yet.
         drops = "m_err_tunnel_no_context"

@@ -221,7 +221,7 @@ def test_lines_show_pause_and_update_streams(client, profiles, capsys, tmp_path)
         (lambda: client.streams_line("-p 0 --code streams.txt"), "ends with .py"),
         (lambda: client.resume_line(""), "none of these is paused"),
         (lambda: client.pause_line("-i 1"), "-i selects streams of a single port"),
-        (lambda: client.pause_line("-p zero"), "'zero' is no port"),
+        (lambda: client.pause_line("-p zero"), "'zero' is neither a port"),
         (lambda: client.start_stl_line(f"-f {path} -p 0"), "is sending"),
     ):
         with pytest.raises(TRexError, match=message):

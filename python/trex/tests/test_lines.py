@@ -33,7 +33,7 @@ def test_start_update_and_stop_lines(client, capsys):
     assert client.get_active_ports() == [] and client.get_port(0).streams == {}
     client.clear_stats_line("-p 0")
     assert sent(client) == 0
-    with pytest.raises(TRexError, match="update: no port is sending"):
+    with pytest.raises(TRexError, match="update: no port is transmitting"):
         client.update_line("-m 2")
 
 
