@@ -104,7 +104,7 @@ def _measured(flows: Iterable[FlowReport]) -> Iterator[str]:
 
 
 def _connection_rows(ports: Iterable[PortReport], elapsed_s: float) -> Iterator[str]:
-    row = "{:<16} {:>12} {:>9} {:>10} {:>9} {:>9} {:>9}"
+    row = "{:<15} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9}"
     yield row.format("port", "connections", "per second", "closed", "failed", "b/s", "connect")
     seconds = max(elapsed_s, 1e-9)
     for port in ports:
@@ -113,7 +113,7 @@ def _connection_rows(ports: Iterable[PortReport], elapsed_s: float) -> Iterator[
             continue
         received = connections.tcp.get("rcvbyte", 0) + connections.udp.get("rcvbyte", 0)
         yield row.format(
-            _shorten(port.name, 16),
+            _shorten(port.name, 15),
             f"{_established(port):,}",
             _scaled(_established(port) / seconds),
             f"{connections.flows.closed:,}",
