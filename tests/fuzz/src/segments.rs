@@ -18,8 +18,9 @@ use wirestorm_stack::endpoint::{
     Endpoint, EndpointOptions, LinkHeader, Listen, MatchByte, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
-use wirestorm_stack::tcp::connection::{Connection, Now, State};
+use wirestorm_stack::tcp::connection::{Connection, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
+use wirestorm_stack::tcp::now::Now;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::COLUMNS_MAX;
 use super::table::anchor;
 use crate::{Fallible, workspace};
 
@@ -21,7 +22,6 @@ const CONTENTS: &str = "docs/SUMMARY.md";
 /// Folders whose pages have at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns.
 const GUIDES: [&str; 2] = ["docs/guide", "docs/from"];
 const LINES_MAX: usize = 150;
-pub(super) const COLUMNS_MAX: usize = 100;
 
 /// Lists all errors in the documentation, one line each.
 pub(super) fn wrong() -> Fallible<Vec<String>> {

@@ -16,6 +16,8 @@ use keys::Reference;
 const COMMAND: &str = "cargo xtask docs";
 /// Folder of the pages.
 const FOLDER: &str = "docs/reference";
+/// Longest line of a page in columns.
+const COLUMNS_MAX: usize = 100;
 
 /// A generated page.
 struct Page {

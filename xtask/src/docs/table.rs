@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use super::Page;
 use super::keys::{Reference, Section, plain};
-use super::links::COLUMNS_MAX;
+use super::{COLUMNS_MAX, Page};
 
 /// Columns of the tables.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use core::fmt::Debug;
 use wirestorm_base::time::{Duration, Instant};
 
 use super::{Handshake, SessionCounters, SessionState};
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// One end of a datagram session, without I/O. Datagrams of the peer, messages of the program and
 /// the time go in. Datagrams for the peer and messages for the program come out. No input of the

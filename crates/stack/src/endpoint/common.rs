@@ -21,7 +21,7 @@ use crate::frame::{LinkHeader, Packet};
 use crate::host::without_priority;
 use crate::program::Buffers;
 use crate::random::Random;
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 use crate::tcp::sequence::SequenceNumber;
 
 /// State that the parts of an endpoint share.

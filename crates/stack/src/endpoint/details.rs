@@ -6,8 +6,8 @@ use wirestorm_base::time::Duration;
 use wirestorm_wire::flow::FlowKey;
 
 use super::times::age;
-use crate::tcp::connection::Now;
 use crate::tcp::details::Details;
+use crate::tcp::now::Now;
 
 /// State of a flow at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

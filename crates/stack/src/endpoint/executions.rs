@@ -20,8 +20,8 @@ use super::template::{Role, Template};
 use super::transports::Transports;
 use crate::frame::Packet;
 use crate::program::{FlowRequest, Ports, Run};
-use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
 use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 

@@ -6,7 +6,7 @@ use wirestorm_base::time::Instant;
 use super::executions::FlowRequests;
 use super::load::{Due, Starts};
 use super::transports::Transports;
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// Start of flows by the loads.
 #[derive(Debug)]

@@ -84,8 +84,8 @@ use crate::frame::has_damaged_header;
 use crate::host::Host;
 use crate::program::{Buffers, Statistics};
 use crate::random::Random;
-use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
 
 /// Options of an endpoint.
 #[derive(Clone, Debug)]

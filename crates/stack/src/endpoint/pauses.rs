@@ -1,6 +1,6 @@
 //! Continuation of flows whose programs ran many steps without waiting.
 
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// Time between two such flows. The steps of one take some microseconds of it.
 const TURN_MICROS: u64 = 100;

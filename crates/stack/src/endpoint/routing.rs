@@ -15,7 +15,7 @@ use super::events::FlowSlot;
 use super::transports::Transports;
 use crate::frame::{DissectError, LinkHeader, Packet, dissect, has_damaged_header, network_header};
 use crate::icmp_error::{Cause, IcmpError};
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;

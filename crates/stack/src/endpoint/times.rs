@@ -3,7 +3,7 @@
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::time::Duration;
 
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// Times since the start of each flow, in steps of 1 us. A client's flow starts when its first
 /// packet is due, a server's when that packet arrives.

@@ -9,7 +9,8 @@ use super::events::FlowSlot;
 use super::load::Origin;
 use super::template::{Role, Transport};
 use crate::random::Random;
-use crate::tcp::connection::{Connection, Now};
+use crate::tcp::connection::Connection;
+use crate::tcp::now::Now;
 
 /// Flows of both transports, and the state that they share.
 #[derive(Debug)]

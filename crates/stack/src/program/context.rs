@@ -4,8 +4,8 @@ use super::findings::ProgramResults;
 use super::{Buffers, Statistics};
 use crate::content::SessionCounters;
 use crate::random::Random;
-use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
 
 /// Steps after which a program yields: one that never waits must not block the others.
 pub(super) const STEPS_MAX: u32 = 1_000;

@@ -12,7 +12,7 @@ use super::payload::{FlowPayload, Ports, StepResult};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
 use crate::content::DatagramExchange;
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// Source of a datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

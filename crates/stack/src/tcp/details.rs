@@ -1,6 +1,7 @@
 //! Snapshot of the state of one connection, for reports.
 
-use super::connection::{Connection, Now, State, StateFlags};
+use super::connection::{Connection, State, StateFlags};
+use super::now::Now;
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 

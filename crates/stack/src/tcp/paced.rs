@@ -1,9 +1,10 @@
 //! Pacing and delivery rate measurement, for connections with BBR.
 
 use super::congestion::bbr::{AckContext, Acknowledgement, Flight, RecoveryKind};
-use super::connection::{Connection, Now, StateFlags};
+use super::connection::rack::holes;
+use super::connection::{Connection, StateFlags};
 use super::counters::TcpCounters;
-use super::rack::holes;
+use super::now::Now;
 use super::ranges::SequenceRange;
 use super::segment::{Segment, sack_blocks};
 use super::transmit::{BurstLimit, SendRange};
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
     use wirestorm_wire::packet::tcp::Flags;
 
-    use crate::tcp::loss_state::tests::segment;
+    use crate::tcp::connection::loss_state::tests::segment;
     use crate::tcp::sequence::SequenceNumber;
     use wirestorm_model::tcp::Algorithm;
 

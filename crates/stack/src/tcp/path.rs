@@ -3,8 +3,9 @@
 //! the same for IPv6.
 
 use super::congestion::Congestion;
-use super::connection::{Connection, EndReason, Now, State, StateFlags};
+use super::connection::{Connection, EndReason, State, StateFlags};
 use super::counters::TcpCounters;
+use super::now::Now;
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 

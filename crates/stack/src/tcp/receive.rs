@@ -4,8 +4,9 @@
 use wirestorm_wire::packet::tcp::Flags;
 
 use super::congestion::Congestion;
-use super::connection::{Connection, EndReason, Now, State, StateFlags};
+use super::connection::{Connection, EndReason, State, StateFlags};
 use super::counters::TcpCounters;
+use super::now::Now;
 use super::ranges::SequenceRange;
 use super::segment::{Ecn, Segment};
 use super::sequence::SequenceNumber;

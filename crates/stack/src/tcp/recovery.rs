@@ -3,8 +3,9 @@
 
 use wirestorm_wire::packet::tcp::Flags;
 
-use super::connection::{Connection, Now, RANGES_MAX, StateFlags};
+use super::connection::{Connection, RANGES_MAX, StateFlags};
 use super::counters::TcpCounters;
+use super::now::Now;
 use super::ranges::Ranges;
 use super::segment::{Segment, sack_blocks};
 use super::sequence::SequenceNumber;

@@ -1,7 +1,8 @@
 //! Timers of a connection.
 
-use super::connection::{Connection, EndReason, Now, State, StateFlags};
+use super::connection::{Connection, EndReason, State, StateFlags};
 use super::counters::TcpCounters;
+use super::now::Now;
 use wirestorm_model::tcp::Settings;
 
 impl Connection {

@@ -2,8 +2,9 @@
 
 use wirestorm_wire::packet::tcp::Flags;
 
-use super::connection::{Connection, Now, SACK_BLOCKS_WITH_TIMESTAMPS, State, StateFlags};
+use super::connection::{Connection, SACK_BLOCKS_WITH_TIMESTAMPS, State, StateFlags};
 use super::counters::TcpCounters;
+use super::now::Now;
 use super::ranges::SequenceRange;
 use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps, sack_length};
 use super::sequence::SequenceNumber;

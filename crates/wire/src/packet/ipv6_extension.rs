@@ -10,7 +10,7 @@ pub const FRAGMENT_HEADER_LENGTH: usize = 8;
 
 /// Offset of the next header field in the IPv6 header; extension headers have it in their first
 /// byte.
-const NEXT_HEADER_AT: usize = super::ipv6::field::NEXT_HEADER.start;
+const NEXT_HEADER_AT: usize = 6;
 
 /// End of a packet's extension headers, and the protocol behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

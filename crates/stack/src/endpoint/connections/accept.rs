@@ -8,7 +8,8 @@ use super::super::template;
 use super::super::times::age;
 use super::{Connections, FlowFlags};
 use crate::frame::Packet;
-use crate::tcp::connection::{Connection, Now};
+use crate::tcp::connection::Connection;
+use crate::tcp::now::Now;
 use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 

@@ -7,8 +7,8 @@ use super::super::template::Role;
 use super::super::times::age;
 use super::first_data::FirstData;
 use super::{Connections, FlowFlags};
-use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
 use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 

@@ -177,8 +177,8 @@ impl SegmentPattern {
 mod tests {
     use super::super::super::frames::fill_up;
     use super::*;
-    use crate::tcp::connection::Now;
     use crate::tcp::counters::TcpCounters;
+    use crate::tcp::now::Now;
     use crate::tcp::segment::{Ecn, Options, Segment, Timestamps};
     use alloc::vec;
     use wirestorm_base::port::{Capabilities, PortError, Receive, Segmentation, TransmitCounters};

@@ -6,7 +6,8 @@ use core::net::IpAddr;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
 
-use crate::tcp::connection::{Connection, Now};
+use crate::tcp::connection::Connection;
+use crate::tcp::now::Now;
 use crate::tcp::segment::{COOKIE_LENGTH_MAX, Segment};
 use wirestorm_model::tcp::Settings;
 

@@ -3,8 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::tcp::connection::{Connection, Now};
+use crate::tcp::connection::Connection;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
 use crate::tcp::sequence::SequenceNumber;
 
 /// First data of a connection whose template is unknown.

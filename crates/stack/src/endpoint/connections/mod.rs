@@ -31,7 +31,8 @@ use crate::content::Exchange;
 use crate::frame::dissect;
 use crate::icmp_error::{Cause, segment_size};
 use crate::program::Run;
-use crate::tcp::connection::{Connection, EndReason, Now, State};
+use crate::tcp::connection::{Connection, EndReason, State};
+use crate::tcp::now::Now;
 use crate::tcp::sequence::SequenceNumber;
 
 /// TCP flows of an endpoint.

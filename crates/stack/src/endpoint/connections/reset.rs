@@ -7,8 +7,8 @@ use super::super::common::Common;
 use super::super::frames::room;
 use super::Connections;
 use crate::frame::{Headers, write_segment};
-use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
 
 /// Progress of resetting connections: the next slot of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -26,7 +26,7 @@ use crate::content::DatagramExchange;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::icmp_error::Cause;
 use crate::program::{DatagramRun, FlowRequest, ProgramContext, Sent, Step};
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 use wirestorm_model::ip::IpSettings;
 
 /// UDP flow with its program.

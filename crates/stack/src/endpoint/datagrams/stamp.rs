@@ -1,6 +1,6 @@
 //! Time stamp at the start of a datagram.
 
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// Header: 0, a sequence number, microseconds modulo 2^32, and an identifier of the server.
 ///

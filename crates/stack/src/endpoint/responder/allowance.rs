@@ -1,6 +1,6 @@
 //! Rate limit of ICMP errors.
 
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// Rate of ICMP errors. RFC 4443 section 2.4: "an IPv6 node MUST limit the rate of ICMPv6 error
 /// messages it originates". RFC 1812 section 4.3.2.8 requires the same for IPv4. Both values are

@@ -8,7 +8,8 @@ use crate::program::compute::compute;
 use crate::program::context::{ProgramContext, STEPS_MAX};
 use crate::program::payload::{FlowPayload, StepResult};
 use crate::program::{Ends, Instruction, Program};
-use crate::tcp::connection::{Connection, Now};
+use crate::tcp::connection::Connection;
+use crate::tcp::now::Now;
 use crate::tcp::receive::SegmentOutcome;
 use crate::tcp::segment::Segment;
 

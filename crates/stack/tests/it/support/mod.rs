@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use wirestorm_model::tcp::Settings;
-use wirestorm_stack::tcp::connection::{Connection, EndReason, Now, State};
+use wirestorm_stack::tcp::connection::{Connection, EndReason, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
+use wirestorm_stack::tcp::now::Now;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;

@@ -4,7 +4,7 @@
 //! `tcp_tso_autosize` of Linux, and at least two segments. Pacing catches up with late timers, up
 //! to two ticks, so that the average rate is exact.
 
-use crate::tcp::connection::Now;
+use crate::tcp::now::Now;
 
 /// Number of bursts per second.
 const QUANTA_PER_SECOND: u64 = 1_000;

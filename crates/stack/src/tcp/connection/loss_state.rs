@@ -1,46 +1,47 @@
 //! Connection state that exists only during loss or reordering.
 
-use super::connection::{Connection, Now, StateFlags};
-use super::counters::TcpCounters;
 use super::rack::Rack;
-use super::ranges::{Ranges, SequenceRange};
-use super::segment::SACK_BLOCKS_MAX;
-use super::sequence::SequenceNumber;
 use super::undo::Undo;
+use super::{Connection, StateFlags};
+use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
+use crate::tcp::ranges::{Ranges, SequenceRange};
+use crate::tcp::segment::SACK_BLOCKS_MAX;
+use crate::tcp::sequence::SequenceNumber;
 
 /// State that an undisturbed connection does not need. It is allocated on demand, and freed when
 /// everything is in order again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LossState {
+pub(in crate::tcp) struct LossState {
     /// Ranges received beyond a hole.
-    pub(super) arrived: Ranges,
+    pub(in crate::tcp) arrived: Ranges,
     /// Maximum number of these ranges since they were last empty.
     ranges_peak: u16,
     /// Ranges that the peer acknowledged with SACK (the scoreboard of RFC 6675).
-    pub(super) sacked: Ranges,
+    pub(in crate::tcp) sacked: Ranges,
     /// `recover` of RFC 6582: the number after the highest one sent when a loss was detected, until
     /// all before it is acknowledged.
-    pub(super) recover: Option<SequenceNumber>,
+    pub(in crate::tcp) recover: Option<SequenceNumber>,
     /// Whether a timeout started the recovery, so that everything in flight was sent since.
-    pub(super) is_after_timeout: bool,
+    pub(in crate::tcp) is_after_timeout: bool,
     /// `HighRxt` of RFC 6675: the number after the last retransmission in this recovery.
-    pub(super) high_rxt: Option<SequenceNumber>,
+    pub(in crate::tcp) high_rxt: Option<SequenceNumber>,
     /// Number of the peer's FIN, if it arrived beyond a hole.
-    pub(super) fin: Option<SequenceNumber>,
+    pub(in crate::tcp) fin: Option<SequenceNumber>,
     /// Duplicate data that the next segment reports to the peer (RFC 2883), and the one that the
     /// last segment reported.
     duplicate: Option<SequenceRange>,
     reported_duplicate: Option<SequenceRange>,
-    pub(super) duplicate_acks: u16,
+    pub(in crate::tcp) duplicate_acks: u16,
     /// DupThresh, stored together with `sacked`.
-    pub(super) dupack_threshold: u8,
+    pub(in crate::tcp) dupack_threshold: u8,
     /// Challenge ACKs since `challenged_at`, a time in ms.
     challenges: u8,
     challenged_at: u32,
     /// Transmission times.
-    pub(super) rack: Rack,
+    pub(in crate::tcp) rack: Rack,
     /// Congestion state before the last reduction, while that may be spurious.
-    pub(super) undo: Option<Undo>,
+    pub(in crate::tcp) undo: Option<Undo>,
 }
 
 /// Limit of challenge ACKs per time span in ms, as in the example of RFC 5961 section 7. Each
@@ -52,30 +53,30 @@ const CHALLENGE_INTERVAL_MS: u32 = 5_000;
 static NOTHING: Ranges = Ranges::new();
 
 impl Connection {
-    pub(super) fn loss_state_mut(&mut self) -> &mut LossState {
+    pub(in crate::tcp) fn loss_state_mut(&mut self) -> &mut LossState {
         self.disorder.get_or_insert_default()
     }
 
     /// Ranges received beyond a hole.
     #[inline]
-    pub(super) fn arrived(&self) -> &Ranges {
+    pub(in crate::tcp) fn arrived(&self) -> &Ranges {
         self.disorder.as_ref().map_or(&NOTHING, |it| &it.arrived)
     }
 
     /// Ranges that the peer acknowledged with SACK.
     #[inline]
-    pub(super) fn sacked(&self) -> &Ranges {
+    pub(in crate::tcp) fn sacked(&self) -> &Ranges {
         self.disorder.as_ref().map_or(&NOTHING, |it| &it.sacked)
     }
 
     #[inline]
-    pub(super) fn duplicate_acks(&self) -> u16 {
+    pub(in crate::tcp) fn duplicate_acks(&self) -> u16 {
         self.disorder.as_ref().map_or(0, |it| it.duplicate_acks)
     }
 
     /// Whether data sent before the last window reduction is still unacknowledged.
     #[inline]
-    pub(super) fn is_recovering(&self) -> bool {
+    pub(in crate::tcp) fn is_recovering(&self) -> bool {
         let recover = self.disorder.as_ref().and_then(|it| it.recover);
         recover.is_some_and(|recover| self.unacknowledged.is_before(recover))
     }
@@ -83,13 +84,13 @@ impl Connection {
     /// Whether the recovery follows a timeout and retransmits everything from the oldest
     /// unacknowledged number on.
     #[inline]
-    pub(super) fn is_recovering_from_timeout(&self) -> bool {
+    pub(in crate::tcp) fn is_recovering_from_timeout(&self) -> bool {
         self.is_recovering() && self.disorder.as_ref().is_some_and(|it| it.is_after_timeout)
     }
 
     /// Records duplicate data for a DSACK report.
     #[cold]
-    pub(super) fn note_duplicate_data(&mut self, range: SequenceRange) {
+    pub(in crate::tcp) fn note_duplicate_data(&mut self, range: SequenceRange) {
         if self.marks.has(StateFlags::SACK) && !range.is_empty() {
             self.loss_state_mut().duplicate = Some(range);
         }
@@ -97,7 +98,7 @@ impl Connection {
 
     /// Number of SACK blocks to report.
     #[cold]
-    pub(super) fn blocks_due(&self) -> usize {
+    pub(in crate::tcp) fn blocks_due(&self) -> usize {
         let disorder = self.disorder.as_ref();
         disorder.map_or(0, |it| usize::from(it.duplicate.is_some()) + it.arrived.len())
     }
@@ -105,7 +106,7 @@ impl Connection {
     /// Marks the duplicate as reported. RFC 2883 section 4, (2): "Each duplicate contiguous
     /// sequence of data received is reported in at most one D-SACK block."
     #[cold]
-    pub(super) fn mark_blocks_reported(&mut self) {
+    pub(in crate::tcp) fn mark_blocks_reported(&mut self) {
         if let Some(disorder) = &mut self.disorder {
             disorder.reported_duplicate = disorder.duplicate.take();
         }
@@ -119,7 +120,7 @@ impl Connection {
     /// queue, then the following SACK block should be used to specify this larger block." The
     /// larger block is the most recently changed one.
     ///
-    /// [`Outgoing::sack_blocks`]: super::segment::Outgoing::sack_blocks
+    /// [`Outgoing::sack_blocks`]: crate::tcp::segment::Outgoing::sack_blocks
     pub fn sack_blocks(&self, blocks: &mut [SequenceRange; SACK_BLOCKS_MAX]) {
         let twice = self.disorder.as_ref().and_then(|it| it.reported_duplicate);
         let (first, behind) = blocks.split_at_mut(usize::from(twice.is_some()));
@@ -130,7 +131,7 @@ impl Connection {
     /// Answers a segment that may be forged with a challenge ACK, within the rate limit. A peer
     /// that really lost the connection answers it with RST.
     #[cold]
-    pub(super) fn challenge(&mut self, now: Now, counters: &mut TcpCounters) {
+    pub(in crate::tcp) fn challenge(&mut self, now: Now, counters: &mut TcpCounters) {
         let disorder = self.loss_state_mut();
         let since = now.millis.wrapping_sub(disorder.challenged_at);
         if disorder.challenges == 0 || since >= CHALLENGE_INTERVAL_MS {
@@ -146,7 +147,7 @@ impl Connection {
 
     /// Frees this state when everything is in order.
     #[cold]
-    pub(super) fn settle(&mut self) {
+    pub(in crate::tcp) fn settle(&mut self) {
         let is_settled =
             self.unacknowledged == self.highest && !self.marks.has(StateFlags::RECOVERY);
         if is_settled && self.disorder.as_ref().is_some_and(|it| it.is_over()) {
@@ -158,7 +159,7 @@ impl Connection {
 impl LossState {
     /// Counts data that is kept beyond a hole.
     #[cold]
-    pub(super) fn note_reassembly(&mut self, counters: &mut TcpCounters) {
+    pub(in crate::tcp) fn note_reassembly(&mut self, counters: &mut TcpCounters) {
         let pieces = u16::try_from(self.arrived.len()).unwrap_or(u16::MAX);
         counters.reasalloc += u64::from(self.ranges_peak == 0 && pieces > 0);
         self.ranges_peak = self.ranges_peak.max(pieces);
@@ -166,7 +167,7 @@ impl LossState {
 
     /// Counts the end of a reassembly, if one was in progress.
     #[cold]
-    pub(super) fn end_reassembly(&mut self, counters: &mut TcpCounters) {
+    pub(in crate::tcp) fn end_reassembly(&mut self, counters: &mut TcpCounters) {
         if self.ranges_peak == 0 {
             return;
         }
@@ -194,11 +195,12 @@ impl LossState {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::tcp) mod tests {
     use wirestorm_wire::packet::tcp::Flags;
 
-    use crate::tcp::connection::{Connection, Now, RANGES_MAX};
+    use crate::tcp::connection::{Connection, RANGES_MAX};
     use crate::tcp::counters::TcpCounters;
+    use crate::tcp::now::Now;
     use crate::tcp::segment::{Ecn, Options, Segment};
     use crate::tcp::sequence::SequenceNumber;
     use wirestorm_model::tcp::Settings;

@@ -1,45 +1,22 @@
 //! One end of a TCP connection: its state, and the commands of its program.
 
+pub(in crate::tcp) mod loss_state;
+pub(in crate::tcp) mod rack;
+pub(in crate::tcp) mod undo;
+
 use alloc::boxed::Box;
 
-use wirestorm_base::time::{Duration, Instant};
+use wirestorm_base::time::Duration;
 
 use super::congestion::Congestion;
 use super::counters::TcpCounters;
-use super::loss_state::LossState;
+use super::now::Now;
 use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
+use loss_state::LossState;
 use wirestorm_model::tcp::Algorithm;
 use wirestorm_model::tcp::{EcnMode, SEGMENT_SIZE_MIN, Settings};
-
-/// Current time in the units of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
-    /// Microseconds of a monotonic clock.
-    pub micros: u64,
-    /// The same time in milliseconds, modulo 2^32, for timers and timestamps.
-    pub millis: u32,
-}
-
-impl Now {
-    /// Converts a time in microseconds.
-    pub const fn from_micros(micros: u64) -> Self {
-        Self { micros, millis: (micros / 1_000) as u32 }
-    }
-
-    /// Returns the time `micros` microseconds after `since`, in ms: rounded up, and the current
-    /// time if it has passed.
-    pub(crate) const fn millis_after(self, since: u64, micros: u32) -> u32 {
-        let end = since + micros as u64;
-        if end <= self.micros { self.millis } else { end.div_ceil(1_000) as u32 }
-    }
-
-    /// Returns the same time as an [`Instant`].
-    pub(crate) const fn instant(self) -> Instant {
-        Instant::from_nanos(self.micros * 1_000)
-    }
-}
 
 /// States of RFC 9293 section 3.3.2: "A connection progresses through a series of states during its
 /// lifetime." There is no LISTEN, which "represents waiting for a connection request from any

@@ -6,11 +6,12 @@
 
 use alloc::vec::Vec;
 
-use super::connection::{Connection, Now, RANGES_MAX, StateFlags};
-use super::counters::TcpCounters;
-use super::ranges::{Ranges, SequenceRange};
-use super::segment::{Segment, sack_blocks};
-use super::sequence::SequenceNumber;
+use super::{Connection, RANGES_MAX, StateFlags};
+use crate::tcp::counters::TcpCounters;
+use crate::tcp::now::Now;
+use crate::tcp::ranges::{Ranges, SequenceRange};
+use crate::tcp::segment::{Segment, sack_blocks};
+use crate::tcp::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 
 /// Number of recoveries without a DSACK after which the reordering window returns to its initial
@@ -63,7 +64,7 @@ struct Probe {
 
 /// Transmission and delivery times of segments.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rack {
+pub(in crate::tcp) struct Rack {
     /// Data from the oldest unacknowledged number to the newest burst, in order.
     sent: Vec<Transmission>,
     /// RACK.xmit_ts and RACK.end_seq: transmission time and end of the last sent data that arrived.
@@ -102,13 +103,13 @@ fn is_after(
 
 impl Rack {
     /// Whether the state equals a new one when all sent data is acknowledged.
-    pub(super) fn is_pristine(&self) -> bool {
+    pub(in crate::tcp) fn is_pristine(&self) -> bool {
         // A later acknowledgement decides whether a retransmitted probe repaired a loss.
         self.probe.is_none() && !self.is_reordered && self.reo_wnd_mult == 0
     }
 
     /// Returns the number of bytes found lost since the last call.
-    pub(super) const fn take_lost(&mut self) -> u32 {
+    pub(in crate::tcp) const fn take_lost(&mut self) -> u32 {
         core::mem::replace(&mut self.lost, 0)
     }
 
@@ -251,7 +252,7 @@ impl Rack {
     }
 
     /// Clears all loss marks after a timeout, which retransmits everything.
-    pub(super) fn time_out(&mut self) {
+    pub(in crate::tcp) fn time_out(&mut self) {
         for sent in &mut self.sent {
             sent.is_lost = false;
         }
@@ -259,7 +260,7 @@ impl Rack {
     }
 
     /// Returns the first range that is lost, not retransmitted and not received.
-    pub(super) fn first_lost(
+    pub(in crate::tcp) fn first_lost(
         &self,
         unacknowledged: SequenceNumber,
         sacked: &Ranges,
@@ -269,7 +270,7 @@ impl Rack {
     }
 
     /// Returns the number of sent and lost bytes below `to`.
-    pub(super) fn lost_bytes(
+    pub(in crate::tcp) fn lost_bytes(
         &self,
         unacknowledged: SequenceNumber,
         to: SequenceNumber,
@@ -286,7 +287,10 @@ impl Rack {
 }
 
 /// Returns the parts of a range that are missing in `there`.
-pub(super) fn holes(there: &Ranges, range: SequenceRange) -> impl Iterator<Item = SequenceRange> {
+pub(in crate::tcp) fn holes(
+    there: &Ranges,
+    range: SequenceRange,
+) -> impl Iterator<Item = SequenceRange> {
     let mut from = range.start;
     core::iter::from_fn(move || {
         let hole = there.next_hole(from, range.end)?;
@@ -300,7 +304,12 @@ impl Connection {
     ///
     /// Section 6.1 asks for the last transmission time of each segment.
     #[inline]
-    pub(super) fn note_departure(&mut self, start: SequenceNumber, end: SequenceNumber, now: Now) {
+    pub(in crate::tcp) fn note_departure(
+        &mut self,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        now: Now,
+    ) {
         let micros = (now.micros as u32).wrapping_sub(now.millis.wrapping_mul(1_000)) as u16;
         if self.marks.has(StateFlags::RACK) {
             if start != self.highest {
@@ -341,7 +350,7 @@ impl Connection {
     /// Updates the delivery state from a received segment, before its SACK blocks enter the
     /// scoreboard (section 6.2, steps 1 to 3).
     #[cold]
-    pub(super) fn note_delivery(&mut self, segment: &Segment<'_>, now: Now) {
+    pub(in crate::tcp) fn note_delivery(&mut self, segment: &Segment<'_>, now: Now) {
         let is_in_order = self.sacked().is_empty()
             && !self.marks.has(StateFlags::RECOVERY)
             && !self.marks.has(StateFlags::REORDER);
@@ -421,7 +430,7 @@ impl Connection {
 
     /// Widens the reordering window when the peer reports a duplicate, once per round trip (section
     /// 6.2, step 4).
-    pub(super) fn note_dsack(&mut self, segment: &Segment<'_>) {
+    pub(in crate::tcp) fn note_dsack(&mut self, segment: &Segment<'_>) {
         if dsack_block(segment).is_none() {
             return;
         }
@@ -435,7 +444,7 @@ impl Connection {
     }
 
     /// Counts the end of a recovery (section 6.2, step 4, "exiting Fast or RTO recovery").
-    pub(super) fn note_recovered(&mut self) {
+    pub(in crate::tcp) fn note_recovered(&mut self) {
         let rack = &mut self.loss_state_mut().rack;
         rack.reo_wnd_persist = rack.reo_wnd_persist.saturating_sub(1);
         if rack.reo_wnd_persist == 0 {
@@ -462,7 +471,7 @@ impl Connection {
     /// Marks data as lost that was sent long enough before data which arrived (section 6.2, step
     /// 5).
     #[cold]
-    pub(super) fn find_losses(&mut self, now: Now, counters: &mut TcpCounters) {
+    pub(in crate::tcp) fn find_losses(&mut self, now: Now, counters: &mut TcpCounters) {
         self.marks.clear(StateFlags::REORDER);
         let Some(disorder) = &self.disorder else { return };
         let Some((delivered_at, delivered_end)) = disorder.rack.delivered else { return };
@@ -524,20 +533,20 @@ impl Connection {
     }
 
     /// Reduces the congestion window for a loss.
-    pub(super) fn reduce(&mut self, now: Now) {
+    pub(in crate::tcp) fn reduce(&mut self, now: Now) {
         self.congestion.on_loss(self.flight_size());
         self.loss_state_mut().rack.reduced_at = now.micros as u32;
     }
 
     /// Returns the expiry of the reordering timer in ms; valid while it runs.
-    pub(super) fn reorder_at(&self) -> u32 {
+    pub(in crate::tcp) fn reorder_at(&self) -> u32 {
         self.disorder.as_ref().map_or(0, |it| it.rack.reorder_at)
     }
 
     /// Starts the probe timer if it may run: "unless it is already in fast recovery, RTO recovery,
     /// or segments have been SACKed (i.e., RACK.segs_sacked is not zero)" (section 7.2).
     #[inline]
-    pub(super) fn arm_probe_timer(&mut self) {
+    pub(in crate::tcp) fn arm_probe_timer(&mut self) {
         if self.marks.has(StateFlags::RACK) {
             let is_in_order =
                 self.disorder.is_none() || self.sacked().is_empty() && !self.is_recovering();
@@ -553,7 +562,7 @@ impl Connection {
     /// The timeout counts from the last new data, or from the last start of the retransmission
     /// timer by an acknowledgement.
     #[inline]
-    pub(super) fn probe_deadline(&self, settings: &Settings) -> u32 {
+    pub(in crate::tcp) fn probe_deadline(&self, settings: &Settings) -> u32 {
         let started = self.retransmit_at.wrapping_sub(self.timeout_ms(settings));
         let is_sent_later = self.sent_at.wrapping_sub(started).cast_signed() > 0;
         let from = if is_sent_later { self.sent_at } else { started };
@@ -577,7 +586,7 @@ impl Connection {
     /// "The sender MUST re-arm the RTO timer, not the PTO timer"; without a probe the RTO timer
     /// keeps running.
     #[cold]
-    pub(super) fn expire_probe_timer(&mut self, settings: &Settings, now: Now) {
+    pub(in crate::tcp) fn expire_probe_timer(&mut self, settings: &Settings, now: Now) {
         self.marks.clear(StateFlags::PROBE_TIMER);
         let is_probing = self.disorder.as_ref().is_some_and(|it| it.rack.probe.is_some());
         if !is_probing && !self.marks.has(StateFlags::PROBED) {
@@ -588,7 +597,7 @@ impl Connection {
 
     /// Whether a probe may carry new data: "the sender SHOULD transmit a previously unsent data
     /// segment, if one exists and the receive window allows" (section 7.3).
-    pub(super) fn can_probe_with_new(&self, settings: &Settings) -> bool {
+    pub(in crate::tcp) fn can_probe_with_new(&self, settings: &Settings) -> bool {
         let offered = self.offered_end(settings);
         self.next == self.highest
             && self.highest.is_before(self.queued)
@@ -597,14 +606,14 @@ impl Connection {
 
     /// Returns the start of the segment to probe with: "Retransmit the highest-sequence segment
     /// sent so far".
-    pub(super) fn tail(&self) -> SequenceNumber {
+    pub(in crate::tcp) fn tail(&self) -> SequenceNumber {
         let start = self.sent_to() - u32::from(self.data_size());
         if start.is_before(self.unacknowledged) { self.unacknowledged } else { start }
     }
 
     /// Records that a probe has left.
     #[cold]
-    pub(super) fn note_probe(&mut self, is_again: bool, counters: &mut TcpCounters) {
+    pub(in crate::tcp) fn note_probe(&mut self, is_again: bool, counters: &mut TcpCounters) {
         self.marks.clear(StateFlags::TAIL_PROBE_DUE);
         self.marks.clear(StateFlags::PROBE_TIMER);
         self.marks.set(StateFlags::PROBED);
@@ -617,7 +626,7 @@ impl Connection {
     /// Detects losses that a probe repaired (section 7.4.2). No other mechanism sees a loss that a
     /// retransmitted probe repaired, so this reduces the window.
     #[cold]
-    pub(super) fn finish_probe(
+    pub(in crate::tcp) fn finish_probe(
         &mut self,
         segment: &Segment<'_>,
         now: Now,
@@ -648,7 +657,7 @@ impl Connection {
 
 /// Returns the DSACK block of a segment: its first block, if that is acknowledged or lies within
 /// the second block (RFC 2883 section 4).
-pub(super) fn dsack_block(segment: &Segment<'_>) -> Option<SequenceRange> {
+pub(in crate::tcp) fn dsack_block(segment: &Segment<'_>) -> Option<SequenceRange> {
     let mut blocks = sack_blocks(segment.sack);
     let first = blocks.next().filter(|block| !block.is_empty())?;
     let is_within = |second: SequenceRange| {
@@ -664,7 +673,7 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    use crate::tcp::loss_state::tests::{established, segment};
+    use crate::tcp::connection::loss_state::tests::{established, segment};
 
     /// For each byte: its last transmission time, and whether that was a retransmission.
     type Model = Vec<(u32, bool)>;

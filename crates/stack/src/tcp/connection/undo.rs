@@ -1,15 +1,15 @@
 //! Undo of congestion window reductions that turn out to be spurious.
 
-use super::congestion::Congestion;
-use super::connection::{Connection, StateFlags};
 use super::rack::dsack_block;
-use super::ranges::SequenceRange;
-use super::segment::Segment;
-use super::sequence::SequenceNumber;
+use super::{Connection, StateFlags};
+use crate::tcp::congestion::Congestion;
+use crate::tcp::ranges::SequenceRange;
+use crate::tcp::segment::Segment;
+use crate::tcp::sequence::SequenceNumber;
 
 /// Congestion state before a reduction that may be spurious because of reordering.
 #[derive(Clone, Debug)]
-pub(super) struct Undo {
+pub(in crate::tcp) struct Undo {
     before: Congestion,
     /// All data retransmitted since then lies between these numbers.
     from: SequenceNumber,
@@ -20,12 +20,12 @@ pub(super) struct Undo {
 
 impl Undo {
     /// Whether duplicate reports for retransmitted data are outstanding.
-    pub(super) const fn is_open(&self) -> bool {
+    pub(in crate::tcp) const fn is_open(&self) -> bool {
         self.open > 0
     }
 
     /// Congestion window that an undo restores.
-    pub(super) fn window(&self) -> u32 {
+    pub(in crate::tcp) fn window(&self) -> u32 {
         self.before.window()
     }
 }
@@ -37,7 +37,7 @@ impl Connection {
     /// variables before the congestion window is reduced." BBR derives its window from
     /// measurements, and without RACK duplicates are not evaluated.
     #[cold]
-    pub(super) fn save_undo_state(&mut self) {
+    pub(in crate::tcp) fn save_undo_state(&mut self) {
         if self.marks.has(StateFlags::PACED) || !self.marks.has(StateFlags::RACK) {
             return;
         }
@@ -47,7 +47,7 @@ impl Connection {
 
     /// Discards the saved state: another reduction followed, or its reason was not a loss.
     #[cold]
-    pub(super) fn discard_undo_state(&mut self) {
+    pub(in crate::tcp) fn discard_undo_state(&mut self) {
         if let Some(disorder) = &mut self.disorder {
             disorder.undo = None;
         }
@@ -55,7 +55,7 @@ impl Connection {
 
     /// Records a retransmission.
     #[cold]
-    pub(super) fn note_retransmission(&mut self, range: SequenceRange) {
+    pub(in crate::tcp) fn note_retransmission(&mut self, range: SequenceRange) {
         if let Some(undo) = self.disorder.as_mut().and_then(|it| it.undo.as_mut()) {
             undo.open = undo.open.saturating_add(range.len());
             if undo.until.is_before(range.end) {
@@ -72,7 +72,7 @@ impl Connection {
     /// as Linux counts segments. RFC 9438 section 4.9.2 restores the state "if the current _cwnd_
     /// is lower than _cwnd_prior_".
     #[cold]
-    pub(super) fn undo_if_spurious(&mut self, segment: &Segment<'_>) {
+    pub(in crate::tcp) fn undo_if_spurious(&mut self, segment: &Segment<'_>) {
         let unacknowledged = self.unacknowledged;
         let Some(disorder) = &mut self.disorder else { return };
         let Some(undo) = &mut disorder.undo else { return };
