@@ -204,7 +204,7 @@ const NONZERO_COUNTERS: [ShownPort<u64>; 34] = [
     ("  not opened: too many concurrent (--flows-max)", |port| port.flows.flow_table_full),
     ("  not opened: addresses and ports in use", |port| port.flows.no_free_tuple),
     ("  not opened: worker behind the target rate", |port| port.flows.late),
-    ("  skipped: concurrency limit (at_most)", |port| port.flows.skipped),
+    ("  skipped: concurrency limit (concurrent_max)", |port| port.flows.skipped),
     ("  skipped: all clients are switched off", |port| port.flows.clients_disabled),
     ("  SYNs to ports without a listener", |port| port.flows.no_template),
     ("  packets of no known connection or flow", |port| port.flows.no_flow),

@@ -87,7 +87,7 @@ pub struct FlowCountsReport {
     pub flow_table_full: u64,
     /// Flows not started: no free address and port.
     pub no_free_tuple: u64,
-    /// Flows skipped because `at_most` was reached.
+    /// Flows skipped because `concurrent_max` was reached.
     pub skipped: u64,
     /// Flows not started within 1 s of their due time, or before the end.
     pub late: u64,

@@ -271,7 +271,7 @@ class FlowCountsReport:
     no_free_tuple: int
     """Flows not started: no free address and port."""
     skipped: int
-    """Flows skipped because `at_most` was reached."""
+    """Flows skipped because `concurrent_max` was reached."""
     late: int
     """Flows not started within 1 s of their due time, or before the end."""
     clients_disabled: int
