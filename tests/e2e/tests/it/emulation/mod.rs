@@ -182,8 +182,9 @@ fn sampled_flows_show_losses() {
             assert!(samples.len() > 3, "{flow}");
             let opening = if port == "client" { "SYN-SENT" } else { "SYN-RECEIVED" };
             assert_eq!(samples[0]["state"], opening, "{flow}");
-            // The second sample may still precede the open state.
-            assert_eq!(samples[2]["state"], "ESTABLISHED", "{flow}");
+            // A lost segment of the handshake prolongs the opening state to many samples.
+            let open = samples.iter().find(|it| it["state"] != opening).unwrap();
+            assert_eq!(open["state"], "ESTABLISHED", "{flow}");
             let last = samples.last().unwrap();
             assert!(["TIME-WAIT", "CLOSED"].contains(&last["state"].as_str().unwrap()), "{flow}");
             let bytes = |name: &str| {
