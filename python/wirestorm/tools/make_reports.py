@@ -38,7 +38,10 @@ def sources() -> dict[Path, str]:
     """Returns the path and text of the module."""
     schema = json.loads((SCHEMAS / _SCHEMA).read_text())
     definitions = {**schema["$defs"], _ROOT: schema}
-    parts = [_enumeration(name, of) or _class(name, of) for name, of in definitions.items()]
+    parts = [
+        _enumeration(name, of) or _counters(name, of) or _class(name, of)
+        for name, of in definitions.items()
+    ]
     return {PACKAGE / "reports.py": "\n\n".join([_BEGIN, *parts])}
 
 
@@ -50,6 +53,15 @@ def _enumeration(name: str, schema: dict[str, Any]) -> str | None:
     values_text = " ".join(f"`{value}`: {text}" for value, text in values.items())
     lines = textwrap.wrap(f'"""{schema["description"]} {values_text}"""', 100)
     return "\n".join([f"{name} = {_literal(values)}", *lines]) + "\n"
+
+
+def _counters(name: str, schema: dict[str, Any]) -> str | None:
+    """Returns the definition of counters that programs look up by name; None for other schemas."""
+    if not name.endswith("Counts"):
+        return None
+    (kind,) = {_type(of) for of in schema["properties"].values()}
+    lines = textwrap.wrap(f'"""{schema["description"]}"""', 100)
+    return "\n".join([f"{name} = dict[str, {kind}]", *lines]) + "\n"
 
 
 def _class(name: str, schema: dict[str, Any]) -> str:

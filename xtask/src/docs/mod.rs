@@ -76,8 +76,8 @@ const DOCUMENTS: [Document; 3] = [
             file: "result.md",
             title: "Results",
             introduction: "The document that `--json FILE` writes, `wirestorm.result/2`. \
-                `wirestorm schema` prints the JSON Schema; [Counters](counters.md) lists the \
-                counters of connections.",
+                `wirestorm schema` prints the JSON Schema; [TRex counters](counters.md) lists \
+                the keys of TRex's counters.",
         }],
     },
 ];

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counters::{TcpCounts, UdpCounts};
 use super::{HistogramReport, Http1Report, Http2Report, Label, TlsReport};
 
 /// Connections of a port's clients and servers, and their UDP flows.
@@ -18,8 +19,10 @@ pub struct ConnectionsReport {
     /// Sampled flows.
     pub sampled_flows: Vec<SampledFlow>,
     /// TCP counters by BSD name. TRex uses the same names with the prefix `tcps_`.
+    #[schemars(with = "TcpCounts")]
     pub tcp: BTreeMap<Label, u64>,
     /// UDP counters by TRex name, without the prefix `udps_`.
+    #[schemars(with = "UdpCounts")]
     pub udp: BTreeMap<Label, u64>,
     /// Program counters A to D (`user_counter_A` to `user_counter_D` in TRex).
     pub counters: BTreeMap<Label, u64>,

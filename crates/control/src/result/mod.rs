@@ -6,6 +6,7 @@
 //! FCS, preamble and inter-packet gap) or L2 (with FCS).
 
 mod connections;
+mod counters;
 mod device;
 mod envelope;
 mod flow;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counters::{TcpCounts, TemplateFlowCounts, UdpCounts};
 use super::sessions::add_counts;
 use super::{FlowSeries, HistogramReport, Http1Report, Http2Report, Label, TimesReport, TlsReport};
 
@@ -19,12 +20,15 @@ pub struct TemplateReport {
     /// `client` or `server`.
     pub side: Label,
     /// Flow counts by name. `active_max` of a group is the sum over its templates: an upper bound.
+    #[schemars(with = "TemplateFlowCounts")]
     pub flows: BTreeMap<Label, u64>,
     /// Time series.
     pub series: FlowSeries,
     /// TCP counters.
+    #[schemars(with = "TcpCounts")]
     pub tcp: BTreeMap<Label, u64>,
     /// UDP counters.
+    #[schemars(with = "UdpCounts")]
     pub udp: BTreeMap<Label, u64>,
     /// Program counters.
     pub counters: BTreeMap<Label, u64>,

@@ -68,9 +68,9 @@ class ConnectionsReport:
     """Time series."""
     sampled_flows: list[SampledFlow]
     """Sampled flows."""
-    tcp: dict[str, int]
+    tcp: TcpCounts
     """TCP counters by BSD name. TRex uses the same names with the prefix `tcps_`."""
-    udp: dict[str, int]
+    udp: UdpCounts
     """UDP counters by TRex name, without the prefix `udps_`."""
     counters: dict[str, int]
     """Program counters A to D (`user_counter_A` to `user_counter_D` in TRex)."""
@@ -447,14 +447,14 @@ class GroupReport:
     """Group in the plan."""
     side: str
     """`client` or `server`."""
-    flows: dict[str, int]
+    flows: TemplateFlowCounts
     """Flow counts by name. `active_max` of a group is the sum over its templates: an upper
     bound."""
     series: FlowSeries
     """Time series."""
-    tcp: dict[str, int]
+    tcp: TcpCounts
     """TCP counters."""
-    udp: dict[str, int]
+    udp: UdpCounts
     """UDP counters."""
     counters: dict[str, int]
     """Program counters."""
@@ -911,6 +911,14 @@ class Target:
     """Maximum relative rate error in parts per million."""
 
 
+TcpCounts = dict[str, int]
+"""TCP counters by BSD name. TRex uses the same names with the prefix `tcps_`."""
+
+
+TemplateFlowCounts = dict[str, int]
+"""Counts of the flows of a template."""
+
+
 @dataclass(frozen=True)
 class TemplateReport:
     """Result of the client or server side of a template."""
@@ -921,14 +929,14 @@ class TemplateReport:
     """Group in the plan."""
     side: str
     """`client` or `server`."""
-    flows: dict[str, int]
+    flows: TemplateFlowCounts
     """Flow counts by name. `active_max` of a group is the sum over its templates: an upper
     bound."""
     series: FlowSeries
     """Time series."""
-    tcp: dict[str, int]
+    tcp: TcpCounts
     """TCP counters."""
-    udp: dict[str, int]
+    udp: UdpCounts
     """UDP counters."""
     counters: dict[str, int]
     """Program counters."""
@@ -1078,6 +1086,10 @@ class TunnelsReport:
     """Tunnels whose payload is not IP."""
     not_ecn_capable: int
     """Packets dropped: CE in the outer header, inner packet not ECN-capable (RFC 6040)."""
+
+
+UdpCounts = dict[str, int]
+"""UDP counters by TRex name, without the prefix `udps_`."""
 
 
 @dataclass(frozen=True)
