@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::emulation::{Part, SimulationOptions, simulate};
 use wirestorm_control::files::HostFiles;
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::load;
@@ -16,22 +16,19 @@ use wirestorm_wire::dissect::dissect;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ethertype, ipv4, protocol, tcp};
 
+use super::simulation;
+
 const NO_TIME: Duration = Duration::ZERO;
 
 /// Simulates one flow of each template with this round-trip time. Returns the clients' capture.
 fn run(plan: &EmulationPlan, round_trip: Duration, scratch: &Scratch) -> PathBuf {
     let options = SimulationOptions {
-        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: Some(scratch.file("out.pcap")),
         part: Part::One,
-        limit: None,
         duration: Duration::from_secs(600),
-        drain_timeout: Duration::from_secs(2),
-        watch: WatchOptions::default(),
         round_trip,
         flows_max: 100,
-        seed: 1,
-        folder: PathBuf::new(),
+        ..simulation::options()
     };
     let (result, files) = simulate(plan, &options).expect("a simulation");
     assert!(

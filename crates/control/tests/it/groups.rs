@@ -1,29 +1,19 @@
 //! Reports of template groups: sums over the reports of their templates.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::emulation::{SimulationOptions, WatchOptions, simulate};
 use wirestorm_control::result::RunResult;
 use wirestorm_plan::emulation::EmulationPlan;
 
+use super::simulation;
+
 fn run(text: &str) -> RunResult {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
-    let options = SimulationOptions {
-        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
-        output: None,
-        part: Part::Full,
-        limit: None,
-        duration: Duration::from_secs(1),
-        watch: WatchOptions { interval: Duration::from_millis(100), ..WatchOptions::default() },
-        drain_timeout: Duration::from_secs(2),
-        round_trip: Duration::from_millis(2),
-        flows_max: 1_000,
-        seed: 1,
-        folder: PathBuf::new(),
-    };
+    let watch = WatchOptions { interval: Duration::from_millis(100), ..WatchOptions::default() };
+    let options = SimulationOptions { watch, ..simulation::options() };
     simulate(&plan, &options).unwrap().0
 }
 

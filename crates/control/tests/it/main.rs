@@ -6,6 +6,7 @@ mod per_flow_payload;
 mod presets;
 mod runs;
 mod sessions;
+mod simulation;
 mod stateful_goldens;
 mod stateful_linux;
 mod stateful_sim;

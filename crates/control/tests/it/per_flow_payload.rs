@@ -1,41 +1,21 @@
 //! Programs that insert variables into sent data and check received data, in virtual time.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::emulation::SimulationOptions;
 use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
-use wirestorm_testkit::Scratch;
-use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Action, Conversation, ImportLimits, Importer, Side};
+use wirestorm_wire::conversation::{Action, Conversation, Side};
+
+use super::simulation;
 
 /// Simulates a plan. Returns the result and the conversations of the clients' capture, in the order
 /// of their first packets.
 fn run(text: &str, seed: u64) -> (RunResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
-    let scratch = Scratch::new().unwrap();
-    let options = SimulationOptions {
-        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
-        output: Some(scratch.file("out.pcap")),
-        part: Part::Full,
-        limit: None,
-        duration: Duration::from_secs(1),
-        watch: WatchOptions::default(),
-        drain_timeout: Duration::from_secs(2),
-        round_trip: Duration::from_millis(2),
-        flows_max: 1_000,
-        seed,
-        folder: PathBuf::new(),
-    };
-    let (result, files) = simulate(&plan, &options).unwrap();
-    let capture = std::fs::read(&files[0]).unwrap();
-    let mut importer = Importer::new(ImportLimits::default());
-    for record in Records::new(&capture) {
-        let (header, frame) = record.unwrap();
-        importer.take(&header, frame).unwrap();
-    }
-    (result, importer.finish().flows.into_iter().map(|flow| flow.unwrap()).collect())
+    let options = SimulationOptions { seed, ..simulation::options() };
+    let (result, capture) = simulation::captured(&plan, options);
+    (result, simulation::conversations(&capture))
 }
 
 /// Returns all payload of one side.

@@ -1,15 +1,14 @@
 //! Protocol presets in virtual time.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::emulation::SimulationOptions;
 use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
-use wirestorm_testkit::Scratch;
-use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Action, Conversation, ImportLimits, Importer, Side};
+use wirestorm_wire::conversation::{Action, Conversation, Side};
+
+use super::simulation;
 
 /// Simulates a plan; flows start within `duration`.
 fn run(text: &str, duration: Duration) -> RunResult {
@@ -19,28 +18,9 @@ fn run(text: &str, duration: Duration) -> RunResult {
 /// Simulates a plan. Also returns the conversations from the clients' capture.
 fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
-    let scratch = Scratch::new().unwrap();
-    let options = SimulationOptions {
-        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
-        output: Some(scratch.file("out.pcap")),
-        part: Part::Full,
-        limit: None,
-        duration,
-        watch: WatchOptions::default(),
-        drain_timeout: Duration::from_secs(2),
-        round_trip: Duration::from_millis(2),
-        flows_max: 1_000,
-        seed: 1,
-        folder: PathBuf::new(),
-    };
-    let (result, files) = simulate(&plan, &options).unwrap();
-    let capture = std::fs::read(&files[0]).unwrap();
-    let mut importer = Importer::new(ImportLimits::default());
-    for record in Records::new(&capture) {
-        let (header, frame) = record.unwrap();
-        importer.take(&header, frame).unwrap();
-    }
-    (result, importer.finish().flows.into_iter().map(|flow| flow.unwrap()).collect())
+    let options = SimulationOptions { duration, ..simulation::options() };
+    let (result, capture) = simulation::captured(&plan, options);
+    (result, simulation::conversations(&capture))
 }
 
 /// Returns the messages of one side, one for each turn.
@@ -458,7 +438,7 @@ fn sip_call_fails_if_its_media_fail() {
     );
     let result = run(&text, Duration::from_secs(1));
     let [calls, media] = &result.ports[0].templates[..] else { panic!("no media") };
-    assert_eq!((media.flows["made"], media.flows["refused"]), (3, 3), "{:?}", media.flows);
+    assert_eq!((media.flows["started"], media.flows["refused"]), (3, 3), "{:?}", media.flows);
     assert_eq!(calls.flows["program_failed"], 3, "{:?}", calls.flows);
     assert_eq!(calls.failures.len(), 1, "{:?}", calls.failures);
 }

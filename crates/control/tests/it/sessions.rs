@@ -1,32 +1,14 @@
 //! STARTTLS and HTTP/2 in virtual time.
 
-use std::path::PathBuf;
-
-use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
 use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
-use wirestorm_testkit::Scratch;
+
+use super::simulation;
 
 /// Simulates a plan. Returns the result and the clients' capture.
 fn run(text: &str) -> (RunResult, Vec<u8>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
-    let scratch = Scratch::new().unwrap();
-    let options = SimulationOptions {
-        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
-        output: Some(scratch.file("out.pcap")),
-        part: Part::Full,
-        limit: None,
-        duration: Duration::from_secs(1),
-        watch: WatchOptions::default(),
-        drain_timeout: Duration::from_secs(2),
-        round_trip: Duration::from_millis(2),
-        flows_max: 1_000,
-        seed: 1,
-        folder: PathBuf::new(),
-    };
-    let (result, files) = simulate(&plan, &options).unwrap();
-    (result, std::fs::read(&files[0]).unwrap())
+    simulation::captured(&plan, simulation::options())
 }
 
 /// Returns the client and server reports of a template.

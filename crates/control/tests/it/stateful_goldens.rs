@@ -8,12 +8,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::emulation::{SimulationOptions, simulate};
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::require::skip;
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::conversation::{Action, ImportLimits, Importer, Side, Transport};
+
+use super::simulation;
 
 /// Profiles with golden captures.
 const GOLDENS: [&str; 14] = [
@@ -97,7 +99,7 @@ fn clients_use_the_vlan_and_next_hop_of_their_device() {
     let Some((goldens, profiles)) = folders() else { return };
     let golden = goldens.join("sim_astf-http_simple_cc_http_simple.pcap");
     let scratch = Scratch::new().expect("a folder");
-    let ours = simulation(&profiles.join("http_simple.json"), Some(CONFIGURATION), &scratch);
+    let ours = clients_capture(&profiles.join("http_simple.json"), Some(CONFIGURATION), &scratch);
     compare(flows(&ours), flows(&golden), true).expect("the same flows");
     let tags = |path: &Path| -> BTreeMap<IpAddr, Vec<u8>> {
         let file = std::fs::read(path).expect("a readable capture");
@@ -128,28 +130,21 @@ fn folders() -> Option<(PathBuf, PathBuf)> {
 
 fn simulated(profile: &Path) -> BTreeMap<u16, Vec<Flow>> {
     let scratch = Scratch::new().expect("a folder");
-    flows(&simulation(profile, None, &scratch))
+    flows(&clients_capture(profile, None, &scratch))
 }
 
 /// Simulates a profile and returns the clients' capture.
-fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) -> PathBuf {
+fn clients_capture(profile: &Path, configuration: Option<&str>, scratch: &Scratch) -> PathBuf {
     let json = std::fs::read_to_string(profile).expect("a readable profile");
     let mut plan = stateful::read(&json, &StatefulOptions::default()).expect("a profile");
     if let Some(configuration) = configuration {
         stateful::apply_client_configuration(&mut plan, configuration).expect("a configuration");
     }
     let options = SimulationOptions {
-        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: Some(scratch.file("out.pcap")),
-        part: Part::Full,
-        limit: None,
         duration: DURATION,
-        drain_timeout: Duration::from_secs(2),
-        watch: WatchOptions::default(),
         round_trip: Duration::from_micros(20),
-        flows_max: 1_000,
-        seed: 1,
-        folder: PathBuf::new(),
+        ..simulation::options()
     };
     let (_, files) = simulate(&plan, &options).expect("a simulation");
     files[0].clone()

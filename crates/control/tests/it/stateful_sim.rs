@@ -11,37 +11,19 @@ use wirestorm_plan::load;
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
-use wirestorm_wire::conversation::{Action, Conversation, ImportLimits, Importer, Side};
+use wirestorm_wire::conversation::{Action, Conversation, Side};
+
+use super::simulation;
 
 fn options(output: &Path) -> SimulationOptions {
-    SimulationOptions {
-        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
-        output: Some(output.to_owned()),
-        part: Part::Full,
-        limit: None,
-        duration: Duration::from_secs(1),
-        drain_timeout: Duration::from_secs(2),
-        watch: WatchOptions::default(),
-        round_trip: Duration::from_millis(2),
-        flows_max: 1_000,
-        seed: 1,
-        folder: std::path::PathBuf::new(),
-    }
+    SimulationOptions { output: Some(output.to_owned()), ..simulation::options() }
 }
 
 /// Simulates a plan. Returns the result and the conversations of the clients' capture.
 fn run(plan: &EmulationPlan, part: Part) -> (RunResult, Vec<Conversation>) {
-    let scratch = Scratch::new().unwrap();
-    let options = SimulationOptions { part, ..options(&scratch.file("out.pcap")) };
-    let (result, files) = simulate(plan, &options).unwrap();
-    let capture = std::fs::read(&files[0]).unwrap();
-    let mut importer = Importer::new(ImportLimits::default());
-    for record in Records::new(&capture) {
-        let (header, frame) = record.unwrap();
-        importer.take(&header, frame).unwrap();
-    }
-    let flows = importer.finish().flows.into_iter().map(|flow| flow.unwrap());
-    (result, flows.collect())
+    let options = SimulationOptions { part, ..simulation::options() };
+    let (result, capture) = simulation::captured(plan, options);
+    (result, simulation::conversations(&capture))
 }
 
 /// Returns all payload of one side.
@@ -156,7 +138,7 @@ fn flow_series_count_by_interval() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let run = |interval| {
         let watch = WatchOptions { interval, flows: FlowChoice::default() };
-        let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
+        let options = SimulationOptions { watch, ..simulation::options() };
         simulate(&plan, &options).unwrap().0
     };
     // 20/s of one template and 10/s of the other; the first flow of each starts at once.
@@ -214,12 +196,12 @@ fn at_most_counts_skipped_flows() {
         let (result, _) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
         let [left, _] = result.ports.as_slice() else { panic!("{result:?}") };
         let flows = &left.templates[0].flows;
-        let [offered, made, most] = ["offered", "made", "active_max"].map(|name| flows[name]);
-        assert_eq!(offered, made + flows["skipped"], "{load}: {flows:?}");
+        let [offered, started, most] = ["offered", "started", "active_max"].map(|name| flows[name]);
+        assert_eq!(offered, started + flows["skipped"], "{load}: {flows:?}");
         assert_eq!(left.connections.as_ref().unwrap().flows.skipped, flows["skipped"]);
-        assert!((5..=10).contains(&made) && (10..=30).contains(&offered), "{load}: {flows:?}");
+        assert!((5..=10).contains(&started) && (10..=30).contains(&offered), "{load}: {flows:?}");
         // Other flows may be in TIME-WAIT at the same time.
-        assert!(most <= 10 && flows["closed"] == made, "{load}: {flows:?}");
+        assert!(most <= 10 && flows["closed"] == started, "{load}: {flows:?}");
     }
 }
 
@@ -231,7 +213,7 @@ fn sampled_flows_are_replaced_when_they_end() {
     let plan = EmulationPlan::parse(&text).unwrap();
     let follow = |choice: FlowChoice| {
         let watch = WatchOptions { interval: Duration::from_millis(100), flows: choice };
-        let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
+        let options = SimulationOptions { watch, ..simulation::options() };
         simulate(&plan, &options).unwrap().0
     };
     let choice = FlowChoice { count: 2, template: Some("rounds".into()), ..Default::default() };
@@ -297,7 +279,7 @@ templates:
     // Longer than the transfer, so that all counts are within one interval.
     let watch = WatchOptions { interval: Duration::from_secs(600), flows };
     let duration = Duration::from_secs(600);
-    let options = SimulationOptions { output: None, watch, duration, ..options(Path::new("")) };
+    let options = SimulationOptions { watch, duration, ..simulation::options() };
     let (result, _) = simulate(&plan, &options).unwrap();
     for (port, sent) in result.ports.iter().zip([0, 20_000_000]) {
         let last = port.connections.as_ref().unwrap().sampled_flows[0].samples.last().unwrap();
@@ -325,7 +307,7 @@ fn short_flows_are_sampled_at_start_and_end() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let flows = FlowChoice { count: 3, ..Default::default() };
     let watch = WatchOptions { interval: Duration::from_secs(10), flows };
-    let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
+    let options = SimulationOptions { watch, ..simulation::options() };
     let (result, _) = simulate(&plan, &options).unwrap();
     for port in &result.ports {
         assert_eq!(
