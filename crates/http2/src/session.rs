@@ -143,7 +143,7 @@ impl<E: End> Session for Http2Session<E> {
         self.closes = true;
     }
 
-    fn depart(&mut self, to: &mut VecDeque<u8>) {
+    fn transmit(&mut self, to: &mut VecDeque<u8>) {
         // After the peer has ended the session, send the last frames only once the program closes.
         // The peer may already be gone, and the program waits until it has acknowledged everything.
         if !self.closes && self.end.as_ref().is_some_and(E::is_over) {
@@ -151,18 +151,18 @@ impl<E: End> Session for Http2Session<E> {
         }
         let due = &mut self.pipe.queues().due;
         if let Some(below) = &mut self.below {
-            below.depart(to);
+            below.transmit(to);
             while !due.is_empty() {
                 let taken = below.send_data(due.as_slices().0);
                 if taken == 0 {
                     break;
                 }
                 due.drain(..taken);
-                below.depart(to);
+                below.transmit(to);
             }
             if self.closes && due.is_empty() {
                 below.close();
-                below.depart(to);
+                below.transmit(to);
             }
         } else {
             to.append(due);

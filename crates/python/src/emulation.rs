@@ -81,7 +81,7 @@ pub(crate) struct EmulationArguments {
     flows_max: u32,
     seed: Option<u64>,
     force_interface: bool,
-    beside_others: bool,
+    shares_ports: bool,
     is_visible: bool,
     verify_checksums: bool,
 }
@@ -279,7 +279,7 @@ impl Emulation {
         plan.multiply(factor).map_err(|error| plan_error(py, &error.into()))?;
         let plan = Arc::new(plan);
         let run = Plan::Emulation { plan: Arc::clone(&plan), options };
-        let (run, _) = Background::begin(run, how.beside_others);
+        let (run, _) = Background::begin(run, how.shares_ports);
         off.map_or(Ok(()), |off| run.command(off))?;
         run.start();
         Ok(Self { plan, knows_last_bits, run })

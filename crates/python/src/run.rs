@@ -41,7 +41,7 @@ pub(crate) struct SendOptions {
     multiplier: String,
     tolerance_percent: f64,
     force_interface: bool,
-    beside_others: bool,
+    shares_ports: bool,
     is_visible: bool,
     per_vlan: bool,
 }
@@ -222,7 +222,7 @@ impl Run {
         let options = how.options(plan.ports.len())?;
         let flows = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
         let plan = Plan::Streams { plan: Arc::new(plan), options };
-        let (run, snapshots) = Background::begin(plan, how.beside_others);
+        let (run, snapshots) = Background::begin(plan, how.shares_ports);
         run.start();
         let load = Arc::<Mutex<Load>>::default();
         let watched = Arc::clone(&load);

@@ -97,7 +97,7 @@ impl Session for TlsSession {
         self.connection.send_close_notify();
     }
 
-    fn depart(&mut self, to: &mut VecDeque<u8>) {
+    fn transmit(&mut self, to: &mut VecDeque<u8>) {
         if self.tickets_wait() {
             return;
         }
@@ -140,7 +140,7 @@ impl Session for FailedSession {
 
     fn close(&mut self) {}
 
-    fn depart(&mut self, _: &mut VecDeque<u8>) {}
+    fn transmit(&mut self, _: &mut VecDeque<u8>) {}
 
     fn state(&self) -> SessionState {
         SessionState::Failed(self.0)

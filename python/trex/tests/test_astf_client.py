@@ -791,7 +791,7 @@ def test_warning_about_unanswered_connections(lab, tmp_path, monkeypatch):
         client.wait_on_traffic(timeout=LIMIT_S)
         message = [it.msg for it in client.get_warnings()]
         assert (
-            sum("of 20 connections that were made, 20 had no answer" in it for it in message) == 1
+            sum("of 20 connections started, 20 had no answer" in it for it in message) == 1
         )
         clients = client.get_traffic_stats()["client"]
         assert clients["tcps_conndrops"] == clients["tcps_closed"] == 20

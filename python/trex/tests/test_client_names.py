@@ -12,7 +12,7 @@ import client_names
 import pytest
 from trex_tree import needs_tree, trex_results
 
-from trex.astf.api import ASTFClient, TRexAbsentError, TRexError
+from trex.astf.api import ASTFClient, TRexUnsupportedError, TRexError
 from trex.client.unsupported import Unsupported
 from trex.common.trex_port import Port
 from trex.stl.api import STLClient
@@ -61,13 +61,13 @@ def test_every_attribute_exists_or_names_a_replacement(owner, name):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
     if isinstance(inspect.getattr_static(client, name), Unsupported):
-        with pytest.raises(TRexAbsentError, match=f"{name} is not supported: .+"):
+        with pytest.raises(TRexUnsupportedError, match=f"{name} is not supported: .+"):
             getattr(client, name)
         assert not hasattr(client, name)
         return
     try:
         getattr(client, name)
-    except TRexAbsentError:
+    except TRexUnsupportedError:
         raise
     except TRexError as error:
         # There is no session.

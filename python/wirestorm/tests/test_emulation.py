@@ -327,7 +327,7 @@ def test_progress_callback_runs_and_duration_ends_the_load(lab):
         progress=progress_reports.append,
     )
     assert result.port("a").connections.series.interval_s == 0.1
-    opened = result.template("pages", "client").flows["made"]
+    opened = result.template("pages", "client").flows["started"]
     # 50, or a few more on a busy machine.
     assert 50 <= opened < 75 and progress_reports and set(progress_reports[-1].ports) == {"a", "b"}
     assert {one.name for one in dataclasses.fields(progress_reports[-1].ports["a"])} >= {

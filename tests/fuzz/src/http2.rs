@@ -33,10 +33,10 @@ pub fn run(input: &[u8]) {
             let taken = session.send_data(unsent);
             unsent = &unsent[taken..];
         }
-        session.depart(&mut sent);
+        session.transmit(&mut sent);
     }
     session.close();
-    session.depart(&mut sent);
+    session.transmit(&mut sent);
     // HPACK expands a few bytes to at most 64 KiB of headers, and each frame has one answer.
     assert!(body_bytes <= (received.len() + 1) * (64 << 10), "{body_bytes}");
     assert!(sent.len() <= 1_000 + received.len() * 16, "{}", sent.len());

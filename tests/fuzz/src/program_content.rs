@@ -95,7 +95,7 @@ fn outcome(steps: [u8; 4], text: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
         now += Duration::from_micros(500);
     }
     let flows = ours.counters();
-    assert_eq!((flows.made, flows.active, flows.closed + flows.program_failed), (1, 0, 1));
+    assert_eq!((flows.started, flows.active, flows.closed + flows.program_failed), (1, 0, 1));
     let tally = ours.tally(0).expect("there is one");
     let failures = tally.findings.failures();
     let failures: Vec<_> =

@@ -108,7 +108,7 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
     // Sequence numbers near those of the connection reach more code. The first byte of a step
     // selects its kind, the second its length.
     let mut theirs = SequenceNumber(0);
-    talk.depart();
+    talk.transmit();
     while let Some(([kind, value], behind)) = rest.split_first_chunk() {
         rest = behind;
         match kind % 8 {
@@ -142,7 +142,7 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
                 theirs = talk.arrive(&bytes, kind >> 5).unwrap_or(theirs);
             }
         }
-        talk.depart();
+        talk.transmit();
         talk.check();
     }
 }
@@ -175,7 +175,7 @@ impl Talk {
         Some(segment.end())
     }
 
-    fn depart(&mut self) {
+    fn transmit(&mut self) {
         let now = self.now();
         let mut sent = 0;
         while let Some(outgoing) =
@@ -302,7 +302,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         drain(&mut at_peer, &mut batch);
         let (flows, tcp, udp) = (endpoint.counters(), endpoint.tcp(), endpoint.udp());
         assert!(flows.active <= flows.active_max && flows.active_max <= 4, "{flows:?}");
-        assert_eq!((tcp.connattempt, flows.made), (made, made));
+        assert_eq!((tcp.connattempt, flows.started), (made, made));
         let begun = made + tcp.accepts + udp.accepts;
         assert_eq!(begun, flows.active + flows.closed + flows.failed(), "{flows:?}");
         let unmatched = endpoint.unmatched();

@@ -120,9 +120,9 @@ fn named(name: &str, side: &str) -> String {
 
 /// Prints a line of the tables of templates and groups.
 fn row(f: &mut Formatter<'_>, name: &str, cells: [String; 5]) -> fmt::Result {
-    let [made, closed, failed, sent, received] = cells;
+    let [started, closed, failed, sent, received] = cells;
     let name = shortened(name, NAME);
-    writeln!(f, "{name:<NAME$} {made:>10} {closed:>10} {failed:>8} {sent:>12} {received:>12}")
+    writeln!(f, "{name:<NAME$} {started:>10} {closed:>10} {failed:>8} {sent:>12} {received:>12}")
 }
 
 fn heads(f: &mut Formatter<'_>, what: &str) -> fmt::Result {
@@ -139,8 +139,8 @@ fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
     // Uses acknowledged TCP bytes, because the queued bytes (`sndbyte`) may never have left.
     let sent = count(tcp, "sndbyte_ok") + count(udp, "sndbyte");
     let failed = FAILURES.iter().map(|name| count(flows, name)).sum();
-    let made = both("accepts").max(count(flows, "made"));
-    [made, count(flows, "closed"), failed, sent, both("rcvbyte")].map(grouped)
+    let started = both("accepts").max(count(flows, "started"));
+    [started, count(flows, "closed"), failed, sent, both("rcvbyte")].map(grouped)
 }
 
 /// Prints a line for each side of each group of templates.

@@ -128,7 +128,7 @@ fn result_counts_the_states_of_open_flows() {
         assert_eq!(result["ports"][port]["templates"][0]["flows"]["unfinished"], 3);
     }
     let notes = result["notes"].to_string();
-    assert!(notes.contains("page: of 3 flows that were made, 3 were unfinished"), "{notes}");
+    assert!(notes.contains("page: of 3 flows started, 3 were unfinished"), "{notes}");
     assert!(notes.contains("each side waits for the other"), "{notes}");
     assert!(!notes.contains("--drain-timeout"), "a simulation has no such option: {notes}");
     assert_eq!(cells(&table(HANGS, &[]), "unfinished"), ["3", "3"]);
@@ -346,7 +346,7 @@ fn made(output: &Output) -> (Vec<u64>, u64) {
     let result: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
     let templates = result["ports"][0]["templates"].as_array().expect("templates");
-    let made = templates.iter().map(|it| it["flows"]["made"].as_u64().expect("a number"));
+    let made = templates.iter().map(|it| it["flows"]["started"].as_u64().expect("a number"));
     (
         made.collect(),
         result["ports"][0]["connections"]["flows"]["flow_table_full"].as_u64().expect("a number"),

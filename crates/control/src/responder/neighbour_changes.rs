@@ -34,9 +34,9 @@ impl NeighbourChanges {
     /// Adds a change.
     pub(super) fn add(&self, it: NeighbourChange) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = waiting.entry((it.tags.clone(), it.address)).or_insert_with(|| it.clone());
+        let change = waiting.entry((it.tags.clone(), it.address)).or_insert_with(|| it.clone());
         // The worker never saw an intermediate address, so keep the first `from` and the last `to`.
-        told.to = it.to;
+        change.to = it.to;
         self.has_pending.store(true, Ordering::Release);
     }
 

@@ -274,7 +274,7 @@ fn server_limits_unread_ping_replies() {
     let mut queue = std::collections::VecDeque::new();
     for _ in 0..1_000 {
         server.receive_data(&ping, &mut |_| {});
-        server.depart(&mut queue);
+        server.transmit(&mut queue);
         if let SessionState::Failed(cause) = server.state() {
             assert_eq!(cause, "http2: peer does not read the replies to its frames");
             return;

@@ -1,7 +1,7 @@
 //! Sessions over datagrams: the layer between a program and its UDP flow, such as DTLS or QUIC.
 //!
 //! ```text
-//! program's messages -> send_message -> DatagramSession -> depart ---------> datagrams
+//! program's messages -> send_message -> DatagramSession -> transmit ---------> datagrams
 //! program's messages <----------------- DatagramSession <- receive_datagram <- datagrams
 //!                                       DatagramSession <- expire <- the flow's timer
 //! ```
@@ -37,7 +37,7 @@ pub trait DatagramSession: Debug + Send {
 
     /// Writes the next due datagram to `to`, which is empty, and returns whether there is one. A
     /// datagram of more than `longest` bytes leaves in IP fragments.
-    fn depart(&mut self, now: Instant, longest: usize, to: &mut Vec<u8>) -> bool;
+    fn transmit(&mut self, now: Instant, longest: usize, to: &mut Vec<u8>) -> bool;
 
     /// Returns the time of the next call of [`Self::expire`], or `None` if no timer runs. The call
     /// may be late by about a millisecond.
@@ -158,7 +158,7 @@ impl DatagramExchange {
         if !self.has_datagram {
             self.datagram.clear();
             let Self { session, datagram, longest, .. } = self;
-            self.has_datagram = session.depart(now.instant(), *longest, datagram);
+            self.has_datagram = session.transmit(now.instant(), *longest, datagram);
         }
         self.has_datagram
     }

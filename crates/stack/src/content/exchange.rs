@@ -335,7 +335,7 @@ impl Exchange {
     /// Moves the session's output into the connection.
     fn fetch(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
         let Some(session) = self.session.as_mut().filter(|_| !self.is_closed) else { return };
-        let added = self.sent.add(connection.queued(), |bytes| session.depart(bytes));
+        let added = self.sent.add(connection.queued(), |bytes| session.transmit(bytes));
         if added > 0 {
             connection.queue(added, counters);
         }

@@ -3,7 +3,7 @@
 //! examines received data.
 //!
 //! ```text
-//! program's buffers -> Session::send_data    -> Session::depart       -> SendQueue  -> segments
+//! program's buffers -> Session::send_data    -> Session::transmit       -> SendQueue  -> segments
 //! received data     <------------------------- Session::receive_data <- Reassembly <- segments
 //! ```
 //!
@@ -60,7 +60,7 @@ pub trait Session: Debug + Send {
     fn close(&mut self);
 
     /// Appends the bytes for the peer to `to`.
-    fn depart(&mut self, to: &mut VecDeque<u8>);
+    fn transmit(&mut self, to: &mut VecDeque<u8>);
 
     /// Returns the state.
     fn state(&self) -> SessionState;

@@ -22,7 +22,7 @@ impl Session for Plain {
 
     fn close(&mut self) {}
 
-    fn depart(&mut self, to: &mut VecDeque<u8>) {
+    fn transmit(&mut self, to: &mut VecDeque<u8>) {
         to.append(&mut self.due);
     }
 

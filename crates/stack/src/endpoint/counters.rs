@@ -12,10 +12,10 @@ counters! {
     /// Outcomes of flows: TCP connections and UDP flows.
     FlowCounters {
         offered: "flows that the load requested",
-        made: "flows started",
-        active: "flows now",
+        started: "flows started",
+        active: "open flows",
         waiting: "flows in TIME-WAIT",
-        active_max: "most flows at once",
+        active_max: "maximum concurrent flows",
         closed: "connections that both sides closed, and flows of UDP whose program ended",
         refused: "SYNs answered by a reset, and UDP flows to closed ports",
         unreachable: "flows ended by ICMP unreachable",

@@ -15,7 +15,7 @@ pub struct FlowDetails {
     /// Key of packets from the peer to us.
     pub key: FlowKey,
     /// Local address and port.
-    pub own: (IpAddr, u16),
+    pub local: (IpAddr, u16),
     /// Remote address and port.
     pub peer: (IpAddr, u16),
     /// Time since the start of the flow; wraps after 71 minutes.
@@ -41,7 +41,7 @@ pub struct Remaining {
 pub(super) fn details(key: &FlowKey, began_at: u32, now: Now) -> FlowDetails {
     FlowDetails {
         key: *key,
-        own: (key.destination(), key.destination_port()),
+        local: (key.destination(), key.destination_port()),
         peer: (key.source(), key.source_port()),
         age: age(began_at, now),
         tcp: None,

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A frame of a connection takes this path: `dissect`, table, `Connection::arrive`, program,
-//! `Connection::depart`. Each part owns its state, and gets what it needs of the others as
+//! `Connection::poll_transmit`. Each part owns its state, and gets what it needs of the others as
 //! arguments. If another flow waits for a flow, its changes are events, which `executions` handles
 //! as soon as the flow has been served.
 
@@ -519,7 +519,7 @@ impl Endpoint {
 
     /// Returns the number of flows that this endpoint or its peers have started.
     pub fn flows_started(&self) -> u64 {
-        self.tallies().map(|it| it.flows.made + it.tcp.accepts + it.udp.accepts).sum()
+        self.tallies().map(|it| it.flows.started + it.tcp.accepts + it.udp.accepts).sum()
     }
 
     /// Whether any load may still start flows.

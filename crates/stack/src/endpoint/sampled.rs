@@ -24,7 +24,7 @@ pub struct SampleOptions {
 
 impl SampleOptions {
     fn takes(&self, template: usize, flow: &FlowDetails) -> bool {
-        let ends = [flow.own, flow.peer];
+        let ends = [flow.local, flow.peer];
         self.templates.contains(&template)
             && self.address.is_none_or(|address| ends.iter().any(|end| end.0 == address))
             && self.port.is_none_or(|port| ends.iter().any(|end| end.1 == port))

@@ -67,7 +67,7 @@ impl Transports {
             let next = tuples.tuples_for(number + 1, ports, None, protocol, None, random).next();
             next.iter().for_each(|key| connections.flows.prefetch(key));
         }
-        state.tally.flows.made += 1;
+        state.tally.flows.started += 1;
         match transport {
             Transport::Tcp(_) => {
                 let initial = common.initial(&key, now);

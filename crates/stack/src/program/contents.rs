@@ -45,8 +45,8 @@ impl Contents {
                 has(*composition, self.compositions.len())
             }
             Instruction::Take { rule, .. } => has(*rule, self.rules.len()),
-            Instruction::StartTemplate { port, own_port } => {
-                let mut ports = [Some(*port), *own_port].into_iter().flatten();
+            Instruction::StartTemplate { port, local_port } => {
+                let mut ports = [Some(*port), *local_port].into_iter().flatten();
                 ports.all(|it| has(it, self.ports.len()))
             }
             Instruction::Expect { check }

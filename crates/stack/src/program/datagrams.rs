@@ -324,7 +324,7 @@ impl DatagramRun {
                     self.has_begun = true;
                     return Step::Executes { group: self.group(), ports: None };
                 }
-                Instruction::StartTemplate { port, own_port: local_port } => {
+                Instruction::StartTemplate { port, local_port } => {
                     self.has_begun = true;
                     let variables = self.variables.get_or_insert_default();
                     let ports = match (&self.payload, program.contents()) {

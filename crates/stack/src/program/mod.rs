@@ -153,7 +153,7 @@ pub enum Instruction {
         /// Index of the server port in [`Contents`].
         port: u16,
         /// Index of the client port in [`Contents`]. `None`: any client port of the template.
-        own_port: Option<u16>,
+        local_port: Option<u16>,
     },
     /// Waits until the child flow is over or in TIME-WAIT.
     AwaitTemplate,

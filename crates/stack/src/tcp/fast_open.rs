@@ -35,7 +35,7 @@ impl Connection {
         let length = syn.length.min(room);
         self.expected += length;
         self.offered += length;
-        counters.fast_open_taken += u64::from(length > 0);
+        counters.fast_open_accepted += u64::from(length > 0);
         counters.rcvpack += u64::from(length > 0);
         counters.rcvbyte += u64::from(length);
         length

@@ -71,7 +71,7 @@ impl Session for Toy {
             let length = usize::from(u16::from_be_bytes(*length));
             match length {
                 0 => self.state = SessionState::PeerClosed,
-                0xffff => self.state = SessionState::Failed("told of a failure"),
+                0xffff => self.state = SessionState::Failed("a requested failure"),
                 _ => {}
             }
             if self.state != SessionState::Open || self.received.len() < 2 + length {
@@ -104,7 +104,7 @@ impl Session for Toy {
         self.due.extend_from_slice(&[0, 0]);
     }
 
-    fn depart(&mut self, to: &mut VecDeque<u8>) {
+    fn transmit(&mut self, to: &mut VecDeque<u8>) {
         to.extend(self.due.drain(..));
     }
 

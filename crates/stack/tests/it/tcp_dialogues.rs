@@ -362,12 +362,12 @@ impl DialogueRun {
                 Some(at),
                 "an expired timer still runs"
             );
-            self.depart();
+            self.transmit();
         }
         self.at = self.at.max(to);
     }
 
-    fn depart(&mut self) {
+    fn transmit(&mut self) {
         let now = self.now();
         let Some(connection) = &mut self.connection else { return };
         while let Some(outgoing) = connection.poll_transmit(&self.settings, now, &mut self.counters)
@@ -391,7 +391,7 @@ impl DialogueRun {
             let accept =
                 |syn: &Segment<'_>| Connection::accept(&settings, syn, initial, now, counters);
             self.connection = Some(segment.arrive(&self.origin, accept));
-            self.depart();
+            self.transmit();
             return Ok(());
         };
         let arrival = segment.arrive(&self.origin, |segment| {
@@ -403,7 +403,7 @@ impl DialogueRun {
             let text = format!("R {0}:{0} win 0", number.distance_from(self.origin.ours));
             self.departed.push_back((self.at, ScriptSegment::parse(&text)?));
         }
-        self.depart();
+        self.transmit();
         Ok(())
     }
 
@@ -477,7 +477,7 @@ impl DialogueRun {
             (("abort", ""), Some(connection)) => connection.abort(counters),
             _ => return Err(format!("notation: {text:?} cannot be called here")),
         }
-        self.depart();
+        self.transmit();
         Ok(())
     }
 
@@ -657,7 +657,7 @@ fn each_file_runs() {
 const ELSEWHERE: [&str; 12] = [
     "fast_open_sent",
     "fast_open_acked",
-    "fast_open_taken",
+    "fast_open_accepted",
     "rcvoffloads",
     "mturesent",
     "rcvbadsum",

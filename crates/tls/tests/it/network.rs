@@ -382,7 +382,7 @@ fn tickets_wait_until_the_server_sends_data() {
     let mut server = TlsServers::new(&settings).unwrap().begin(PEER, LOCAL);
     let carry = |from: &mut dyn Session, to: &mut dyn Session| {
         let mut bytes = VecDeque::new();
-        from.depart(&mut bytes);
+        from.transmit(&mut bytes);
         to.receive_data(bytes.make_contiguous(), &mut |_| {});
         bytes.len()
     };

@@ -58,7 +58,7 @@ fn errors_name_the_found_and_the_expected_value() {
 fn converse(sessions: [&mut dyn Session; 2], mut change: impl FnMut(usize, &mut Vec<u8>)) {
     for flight in 0..10 {
         let mut bytes = VecDeque::new();
-        sessions[flight % 2].depart(&mut bytes);
+        sessions[flight % 2].transmit(&mut bytes);
         let mut bytes = Vec::from(bytes);
         change(flight, &mut bytes);
         sessions[1 - flight % 2].receive_data(&bytes, &mut |_| {});

@@ -72,7 +72,7 @@ class TRexTimeoutError(TRexError):
         super().__init__(f"not done within {timeout} seconds")
 
 
-class TRexAbsentError(TRexError, AttributeError):
+class TRexUnsupportedError(TRexError, AttributeError):
     """A part of TRex that this package does not have. `hasattr` returns False for it."""
 
 

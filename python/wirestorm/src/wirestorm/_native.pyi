@@ -75,7 +75,7 @@ class How(TypedDict):
     multiplier: str
     tolerance_percent: float
     force_interface: bool
-    beside_others: bool
+    shares_ports: bool
     is_visible: bool
     per_vlan: bool
 
@@ -137,7 +137,7 @@ class EmulationHow(TypedDict):
     flows_max: int
     seed: int | None
     force_interface: bool
-    beside_others: bool
+    shares_ports: bool
     is_visible: bool
     verify_checksums: bool
 

@@ -196,7 +196,7 @@ def start_emulation(
         "flows_max": flows_max,
         "seed": seed,
         "force_interface": force_interface,
-        "beside_others": False,
+        "shares_ports": False,
         "is_visible": False,
         "verify_checksums": verify_checksums,
     }

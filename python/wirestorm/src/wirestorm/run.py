@@ -174,7 +174,7 @@ def start(
         "multiplier": multiplier,
         "tolerance_percent": tolerance_percent,
         "force_interface": force_interface,
-        "beside_others": False,
+        "shares_ports": False,
         "is_visible": False,
         "per_vlan": per_vlan,
     }

@@ -74,11 +74,11 @@ impl ContentTables {
             Step::StartFlow { port, client_port } => {
                 let ports = &mut self.contents.ports;
                 let port = push(ports, *port)?;
-                let own_port = match client_port {
+                let local_port = match client_port {
                     None => None,
                     Some(client_port) => Some(push(ports, *client_port)?),
                 };
-                Instruction::StartTemplate { port, own_port }
+                Instruction::StartTemplate { port, local_port }
             }
             Step::Reconnect { follows_http: true } => {
                 Instruction::Reconnect { unless: Some(self.check(&Condition::KeepsConnection)?) }

@@ -71,7 +71,7 @@ fn count(template: &TemplateReport, name: &str) -> u64 {
 fn full(template: &TemplateReport, flows_max: usize) -> Option<String> {
     let missed = count(template, "flow_table_full");
     let (what, less) = match &*template.side {
-        "client" => ("not made", "or reduce the load"),
+        "client" => ("not started", "or reduce the load"),
         _ => ("not answered", "or reduce the load of the clients"),
     };
     (missed > 0).then(|| {
@@ -104,7 +104,7 @@ fn tuples_in_use(template: &TemplateReport) -> Option<String> {
     let failed = count(template, "no_free_tuple");
     (failed > 0).then(|| {
         format!(
-            "{}: {} not made, because all addresses and ports tried were in use or in \
+            "{}: {} not started, because all addresses and ports tried were in use or in \
              TIME-WAIT: give the client more `addresses`, `ports` or `servers`, or set a shorter \
              `time_wait`",
             template.name,
@@ -116,10 +116,10 @@ fn tuples_in_use(template: &TemplateReport) -> Option<String> {
 /// Returns a note about SYNs without an answer. If some connections were established and no SYN was
 /// retransmitted, connections in SYN-SENT have just started and do not count.
 fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
-    let (asking, made) = (count(template, "syn_sent"), count(template, "made"));
+    let (syn_sent, started) = (count(template, "syn_sent"), count(template, "started"));
     let tcp = |name: &str| template.tcp.get(name).copied().unwrap_or(0);
     let is_long_ago = tcp("connects") == 0 || tcp("rexmttimeo_syn") > 0 || no_tunnel > 0;
-    let asking = if is_long_ago { asking } else { 0 };
+    let asking = if is_long_ago { syn_sent } else { 0 };
     // Connections that have sent all retransmissions of their SYN.
     let given_up = count(template, "syn_timeout");
     let why = match no_tunnel {
@@ -134,8 +134,8 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     };
     (asking + given_up > 0).then(|| {
         format!(
-            "{}: of {made} connections that were made, {} had no answer to their SYN, neither \
-             SYN-ACK nor RST ({given_up} gave up, {asking} were in SYN-SENT at the end): {why}",
+            "{}: of {started} connections started, {} had no answer to their SYN, neither SYN-ACK \
+             nor RST ({given_up} gave up, {asking} were in SYN-SENT at the end): {why}",
             template.name,
             asking + given_up
         )
@@ -147,13 +147,13 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
 fn given_up(template: &TemplateReport) -> Option<String> {
     let names = ["retransmission_timeout", "keepalive_timeout"];
     let given_up: u64 = names.iter().map(|it| count(template, it)).sum();
-    let made = count(template, "made");
+    let started = count(template, "started");
     let gets_through =
         ["closed", "reset", "reset_after_close", "aborted", "expected_resets", "program_failed"];
     (given_up > 0 && gets_through.iter().all(|it| count(template, it) == 0)).then(|| {
         format!(
-            "{}: of {made} connections that were made, {given_up} were established and then timed \
-             out without an answer: a device on the path drops segments after the handshake",
+            "{}: of {started} connections started, {given_up} were established and then timed out \
+             without an answer: a device on the path drops segments after the handshake",
             template.name
         )
     })
@@ -161,7 +161,7 @@ fn given_up(template: &TemplateReport) -> Option<String> {
 
 /// Returns a note about flows that were still open at the end.
 fn unfinished(template: &TemplateReport, waited: DrainTime<'_>) -> Option<String> {
-    let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
+    let (unfinished, started) = (count(template, "unfinished"), count(template, "started"));
     let when = match waited {
         DrainTime::CutShort => return None,
         DrainTime::DrainTimeout(drain_timeout, option) => format!(
@@ -182,8 +182,7 @@ fn unfinished(template: &TemplateReport, waited: DrainTime<'_>) -> Option<String
     let name = &template.name;
     (unfinished > 0).then(|| {
         format!(
-            "{name}: of {made} flows that were made, {unfinished} were unfinished at the end, \
-             {when}"
+            "{name}: of {started} flows started, {unfinished} were unfinished at the end, {when}"
         )
     })
 }
@@ -195,7 +194,7 @@ mod tests {
     fn template(asking: u64, connects: u64, asked_again: u64) -> TemplateReport {
         TemplateReport {
             name: "pages".into(),
-            flows: [("made".into(), 100), ("syn_sent".into(), asking)].into(),
+            flows: [("started".into(), 100), ("syn_sent".into(), asking)].into(),
             tcp: [("connects".into(), connects), ("rexmttimeo_syn".into(), asked_again)].into(),
             ..TemplateReport::default()
         }
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(full(&report, 10_000), None);
         report.flows.insert("flow_table_full".into(), 7);
         for (side, expected) in [
-            ("client", "pages (client): 7 connections were not made: 10000 flows were open"),
+            ("client", "pages (client): 7 connections were not started: 10000 flows were open"),
             ("server", "pages (server): 7 connections were not answered: 10000 flows were open"),
         ] {
             report.side = side.into();
@@ -242,7 +241,7 @@ mod tests {
         assert_eq!(tuples_in_use(&full), None);
         full.flows.insert("no_free_tuple".into(), 3);
         let note = tuples_in_use(&full).unwrap();
-        assert!(note.starts_with("pages: 3 connections were not made"), "{note}");
+        assert!(note.starts_with("pages: 3 connections were not started"), "{note}");
         assert!(note.contains("`ports`") && note.contains("`time_wait`"), "{note}");
     }
 
@@ -251,7 +250,7 @@ mod tests {
         let mut silent = template(0, 0, 400);
         silent.flows.insert("syn_timeout".into(), 100);
         let note = unanswered(&silent, 0).unwrap();
-        assert!(note.contains("of 100 connections that were made, 100 had no answer"), "{note}");
+        assert!(note.contains("of 100 connections started, 100 had no answer"), "{note}");
         assert_eq!(given_up(&silent), None);
         let mut cut = template(0, 100, 0);
         cut.flows.insert("retransmission_timeout".into(), 60);

@@ -229,7 +229,7 @@ impl SampledFlowState {
             template: owner.map(|it| it.name.clone()).unwrap_or_default(),
             side: owner.map_or("", |it| it.side).into(),
             transport: if first.tcp.is_some() { "tcp" } else { "udp" }.into(),
-            local: end(first.own),
+            local: end(first.local),
             remote: end(first.peer),
             start_s: at.saturating_sub(first.age).saturating_since(start).as_secs_f64(),
             ended: last.is_some(),

@@ -33,7 +33,7 @@ impl Totals {
     fn of(tally: &Tally) -> Self {
         let Tally { flows, tcp, udp, .. } = tally;
         Self {
-            opened: flows.made + tcp.accepts + udp.accepts,
+            opened: flows.started + tcp.accepts + udp.accepts,
             held: flows.active - flows.waiting,
             closed: flows.closed + flows.aborted + flows.expected_resets,
             failed: flows.failed(),

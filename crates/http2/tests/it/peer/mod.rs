@@ -53,7 +53,7 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Vec<Frame> {
 /// Returns the bytes that a session sends now.
 pub(crate) fn sent(session: &mut dyn Session) -> Vec<u8> {
     let mut bytes = VecDeque::new();
-    session.depart(&mut bytes);
+    session.transmit(&mut bytes);
     bytes.into()
 }
 

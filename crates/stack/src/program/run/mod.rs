@@ -403,9 +403,9 @@ impl Run {
             Instruction::Receive { .. } => self.wait = Wait::Data,
             Instruction::Need { .. } => self.wait = Wait::Needed,
             Instruction::ExecTemplate | Instruction::AwaitTemplate => self.wait = Wait::Template,
-            Instruction::StartTemplate { port, own_port } => {
+            Instruction::StartTemplate { port, local_port } => {
                 self.wait = Wait::Template;
-                if !self.finds_ports(port, own_port, program) {
+                if !self.finds_ports(port, local_port, program) {
                     self.fail(Cause::NoPort, outside);
                     self.end(connection, outside);
                 }

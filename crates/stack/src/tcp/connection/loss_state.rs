@@ -138,7 +138,7 @@ impl Connection {
             (disorder.challenges, disorder.challenged_at) = (0, now.millis);
         }
         if disorder.challenges >= CHALLENGES_MAX {
-            counters.challenge_held += 1;
+            counters.challenge_ack_skipped += 1;
             return;
         }
         disorder.challenges += 1;

@@ -98,7 +98,7 @@ impl DatagramSession for Toy {
         self.outgoing.push(vec![BYE]);
     }
 
-    fn depart(&mut self, now: Instant, longest: usize, to: &mut Vec<u8>) -> bool {
+    fn transmit(&mut self, now: Instant, longest: usize, to: &mut Vec<u8>) -> bool {
         self.longest_requested = longest;
         let begins = self.is_client && self.state == SessionState::Handshaking;
         if begins && self.unanswered.is_none() {
@@ -259,7 +259,7 @@ fn unanswered_session_fails_with_a_cause() {
     assert_eq!((flows.closed, sessions.full_handshakes), (0, 0));
     assert_eq!(sessions.failures.get("no answer"), Some(&flows.session_failed));
     // Ten transmissions each, and no more.
-    let begun = flows.made - flows.active;
+    let begun = flows.started - flows.active;
     assert!(world.client.udp().sndpkt >= begun * u64::from(TIMES));
 }
 

@@ -37,7 +37,7 @@ fn flow_details_include_state_and_addresses() {
     assert_eq!(flows.len(), 2);
     let address = |text: &str| text.parse::<IpAddr>().unwrap();
     for (flow, client) in flows.iter().zip(["2001:db8:1::1", "2001:db8:1::2"]) {
-        assert_eq!(flow.own, (address(client), 10_000));
+        assert_eq!(flow.local, (address(client), 10_000));
         assert_eq!(flow.peer.1, 80);
         assert_eq!(flow.age, Duration::from_micros(300_100));
         let tcp = flow.tcp.unwrap();
@@ -63,7 +63,7 @@ fn flow_details_include_state_and_addresses() {
     }
     let accepted: Vec<_> = world.server.flows(0, world.now).collect();
     for (theirs, ours) in accepted.iter().zip(&flows) {
-        assert_eq!((theirs.own, theirs.peer), (ours.peer, ours.own));
+        assert_eq!((theirs.local, theirs.peer), (ours.peer, ours.local));
         let tcp = theirs.tcp.unwrap();
         assert_eq!((tcp.acknowledged, tcp.received), (0, 100_000));
     }

@@ -167,7 +167,7 @@ fn client_reconnects_when_the_server_closes_between_requests() {
     for (answers, connections) in [(1, 3), (2, 2), (3, 1)] {
         let world = thinking(RECONNECT, answers);
         let [flows, served] = [&world.client, &world.server].map(|it| it.counters());
-        assert_eq!(flows.made, 20 * connections, "{answers} answers of each connection");
+        assert_eq!(flows.started, 20 * connections, "{answers} answers of each connection");
         assert_eq!(flows.reconnected, 20 * (connections - 1));
         assert_eq!((flows.closed, flows.failed(), flows.active), (20 * connections, 0, 0));
         assert_eq!((served.failed(), served.active), (0, 0));
@@ -199,7 +199,7 @@ fn reconnects_do_not_change_the_number_of_users() {
     });
     let flows = world.client.counters();
     // A user needs a little more than 11 ms per round, so 7 users make about 600 rounds per second.
-    let rounds = flows.made - flows.reconnected;
+    let rounds = flows.started - flows.reconnected;
     assert!((450..640).contains(&rounds), "{flows:?}");
     assert!(flows.reconnected >= rounds - 7, "{flows:?}");
 }
@@ -208,7 +208,7 @@ fn reconnects_do_not_change_the_number_of_users() {
 fn client_without_reconnect_fails_with_a_cause() {
     let world = thinking(Some(Instruction::FailIfClosed), 1);
     let flows = world.client.counters();
-    assert_eq!((flows.made, flows.program_failed, flows.failed()), (20, 20, 20));
+    assert_eq!((flows.started, flows.program_failed, flows.failed()), (20, 20, 20));
     let failures: Vec<_> = world.client.tally(0).unwrap().findings.failures().collect();
     assert_eq!((failures.len(), failures[0].1, failures[0].2.times), (1, Cause::ClosedBetween, 20));
     assert_eq!(world.server.counters().failed(), 0);
@@ -236,7 +236,7 @@ fn reconnect_fails_without_a_free_port() {
     world = World::with(vec![role], &buffers, &asks, &answers);
     world.run(SECOND, |_, _| {});
     let flows = world.client.counters();
-    assert_eq!((flows.made, flows.reconnected, flows.program_failed), (1, 0, 1), "{flows:?}");
+    assert_eq!((flows.started, flows.reconnected, flows.program_failed), (1, 0, 1), "{flows:?}");
     let failures: Vec<_> = world.client.tally(0).unwrap().findings.failures().collect();
     assert_eq!((failures[0].1, failures[0].2.times), (Cause::NotReconnected, 1));
 }

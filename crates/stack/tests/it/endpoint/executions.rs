@@ -116,7 +116,7 @@ fn program_waits_for_the_flow_that_it_started() {
         let mut order = Vec::new();
         world.run(SECOND, |now, client| {
             let flows_made: Vec<_> =
-                (0..3).map(|it| client.tally(it).unwrap().flows.made).collect();
+                (0..3).map(|it| client.tally(it).unwrap().flows.started).collect();
             if order.last().is_none_or(|(last, _)| *last != flows_made) {
                 order.push((flows_made, now.as_nanos() / 1_000_000));
             }
@@ -161,7 +161,8 @@ fn started_flow_has_the_same_client_and_a_random_template_of_the_group() {
     }
     assert_eq!(world.client.counters().closed, 10 + 200);
     assert_eq!(world.client.tally(0).unwrap().flows.flows_total, 200);
-    let flows_made: Vec<_> = (1..4).map(|it| world.client.tally(it).unwrap().flows.made).collect();
+    let flows_made: Vec<_> =
+        (1..4).map(|it| world.client.tally(it).unwrap().flows.started).collect();
     // 67 each, with a standard deviation of 7.
     assert!(flows_made.iter().all(|flows_made| (45..90).contains(flows_made)), "{flows_made:?}");
     let expected = (1..=10).flat_map(|client| (80..84).map(move |port| (client, port)));
@@ -198,7 +199,7 @@ fn recursive_templates_are_bounded() {
     let flows = world.client.counters();
     assert!(most > 100, "{most}");
     assert!(flows.active_max <= options.flows_max as u64);
-    assert_eq!((flows.flows_other, flows.flows_total + 1), (0, flows.made));
+    assert_eq!((flows.flows_other, flows.flows_total + 1), (0, flows.started));
 }
 
 #[test]
@@ -253,7 +254,7 @@ impl Transfer {
             Instruction::Take { rule: 0, is_required: true },
             Instruction::Extract { extraction: 0 },
             SetTemplate { group: 0 },
-            Instruction::StartTemplate { port: 0, own_port: None },
+            Instruction::StartTemplate { port: 0, local_port: None },
             Instruction::AwaitTemplate,
             Instruction::Take { rule: 0, is_required: true },
             Instruction::Expect { check: 0 },
@@ -408,7 +409,7 @@ fn connections_without_an_accepting_program_are_reset() {
     let asks = |waits: Instruction| {
         let contents = Contents { ports: vec![port], ..Contents::default() };
         let set = Instruction::Set { variable, value: 50_000 };
-        let start = Instruction::StartTemplate { port: 0, own_port: None };
+        let start = Instruction::StartTemplate { port: 0, local_port: None };
         let group = SetTemplate { group: 0 };
         let instructions =
             [Instruction::Connect, waits, set, group, start, Instruction::AwaitTemplate];

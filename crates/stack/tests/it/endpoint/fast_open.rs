@@ -145,7 +145,10 @@ fn data_is_on_the_syn_to_a_server_with_a_known_cookie() {
     // The response arrives one round trip earlier, with the acknowledgement of the SYN.
     assert_eq!(opened.steps, [4, 3, 3]);
     let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
-    assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 2, 2));
+    assert_eq!(
+        (client.fast_open_sent, client.fast_open_acked, server.fast_open_accepted),
+        (2, 2, 2)
+    );
     opened.assert_data(3);
     assert_eq!(opened.world.server.tcp().rcvbyte, 3 * u64::from(REQUEST_LENGTH));
     assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
@@ -199,7 +202,10 @@ fn data_with_a_wrong_cookie_is_dropped_and_sent_again() {
     opened.assert_data(3);
     assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(REQUEST_LENGTH));
     let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
-    assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 1, 1));
+    assert_eq!(
+        (client.fast_open_sent, client.fast_open_acked, server.fast_open_accepted),
+        (2, 1, 1)
+    );
     assert_eq!(client.sndrexmitpack, 1);
 }
 

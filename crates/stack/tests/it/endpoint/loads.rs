@@ -24,7 +24,7 @@ fn set_scale(endpoint: &mut Endpoint, scale: (u32, u32), now: Instant) {
 }
 
 fn flows_made(endpoint: &Endpoint) -> u64 {
-    endpoint.tally(0).unwrap().flows.made
+    endpoint.tally(0).unwrap().flows.started
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn throughput_load_reaches_its_target() {
         assert!((0.97..1.03).contains(&(mean / expected)), "{mean} Mbit/s of {expected}");
     }
     let flows = world.client.counters();
-    assert_eq!((flows.offered, flows.failed()), (flows.made, 0));
+    assert_eq!((flows.offered, flows.failed()), (flows.started, 0));
 }
 
 fn users(users: u64, min: u64, max: u64) -> Load {
@@ -178,8 +178,8 @@ fn users_wait_between_two_flows() {
         assert!(flows.active - flows.waiting <= 10, "{flows:?}");
     });
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!(flows.made, 60);
-    assert_eq!((flows.offered, flows.failed()), (flows.made, 0));
+    assert_eq!(flows.started, 60);
+    assert_eq!((flows.offered, flows.failed()), (flows.started, 0));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn users_without_delay_or_with_failed_flows_continue_at_once() {
     let mut world = World::of(vec![tries], vec![], &Buffers::default());
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!((flows.made, flows.refused), (12, 12));
+    assert_eq!((flows.started, flows.refused), (12, 12));
     // There is no room for a third flow before others end.
     let stay = template(vec![Instruction::WaitForPeerClose], {
         client("16.0.0.1", 80, users(3, 10, 10), None)
@@ -234,7 +234,7 @@ fn users_without_delay_or_with_failed_flows_continue_at_once() {
     world.client = Endpoint::new(options, Instant::ZERO);
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!((flows.offered, flows.made), (2, 2));
+    assert_eq!((flows.offered, flows.started), (2, 2));
     // It is retried after 100, 200 and 400 ms.
     assert_eq!(flows.flow_table_full, 4, "{flows:?}");
 }
@@ -266,7 +266,7 @@ fn unmet_load_is_reported() {
     world.client = Endpoint::new(options, Instant::ZERO);
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!((flows.offered, flows.made, flows.flow_table_full), (1_000, 100, 900));
+    assert_eq!((flows.offered, flows.started, flows.flow_table_full), (1_000, 100, 900));
     assert_eq!(flows.active_max, 100);
 }
 
@@ -315,11 +315,15 @@ fn rate_skips_flows_at_the_concurrency_limit() {
         });
         assert_eq!(most, 64, "{load:?}");
         let flows = world.client.tally(0).unwrap().flows;
-        assert_eq!(flows.offered, flows.made + flows.skipped, "{load:?}: the shortfall is counted");
+        assert_eq!(
+            flows.offered,
+            flows.started + flows.skipped,
+            "{load:?}: the shortfall is counted"
+        );
         // The rate does not change: skipped flows are not made up for.
         assert!((900..=1_100).contains(&flows.offered), "{load:?}: {flows:?}");
-        assert!((550..=640).contains(&flows.made), "{load:?}: {flows:?}");
-        world.assert_over(flows.made);
+        assert!((550..=640).contains(&flows.started), "{load:?}: {flows:?}");
+        world.assert_over(flows.started);
     }
 }
 
@@ -329,7 +333,7 @@ fn skipped_flows_do_not_count_towards_the_limit() {
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 100_000);
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!(flows.made, 3);
+    assert_eq!(flows.started, 3);
     assert!((200..=210).contains(&flows.skipped), "{flows:?}");
     assert!(world.client.is_done());
     world.assert_over(3);
@@ -348,8 +352,8 @@ fn scale_changes_the_rate_but_not_the_concurrency_limit() {
         assert!(flows.active - flows.waiting <= 20);
     });
     let flows = world.client.tally(0).unwrap().flows;
-    assert!((100 + 180..=100 + 220).contains(&flows.made), "{flows:?}");
-    assert_eq!(flows.offered, flows.made + flows.skipped);
+    assert!((100 + 180..=100 + 220).contains(&flows.started), "{flows:?}");
+    assert_eq!(flows.offered, flows.started + flows.skipped);
 }
 
 /// Programs that never wait share the time, so that other flows run as before.

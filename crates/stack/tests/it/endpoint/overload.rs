@@ -57,7 +57,7 @@ fn unreachable_rate_is_counted_and_ends_in_time() {
         world.run(millis(30), |_, client| {
             // Starting flows must not take a whole iteration.
             let flows = flows(client);
-            let begun = flows.made + flows.no_free_tuple + flows.flow_table_full;
+            let begun = flows.started + flows.no_free_tuple + flows.flow_table_full;
             assert!(begun - before <= 64, "{flows:?}");
             before = begun;
         });
@@ -65,7 +65,7 @@ fn unreachable_rate_is_counted_and_ends_in_time() {
         world.client.stop();
         let flows = flows(&world.client);
         assert_eq!(
-            flows.late + flows.made + flows.no_free_tuple + flows.flow_table_full,
+            flows.late + flows.started + flows.no_free_tuple + flows.flow_table_full,
             flows.offered
         );
         let expected = 20_000_000_000.0;
@@ -82,7 +82,7 @@ fn flows_late_by_more_than_a_second_are_skipped() {
         world.run(Duration::from_micros(100), |_, _| {});
         let flows = flows(&world.client);
         assert!((0.999..1.001).contains(&(flows.late as f64 / 2e9)), "{flows:?}");
-        assert!(flows.made <= 64);
+        assert!(flows.started <= 64);
     }
 }
 
@@ -93,7 +93,7 @@ fn skipped_flows_are_counted_in_constant_time() {
     world.client.end_at(Instant::ZERO + millis(40));
     world.run(millis(50), |_, _| {});
     let flows = flows(&world.client);
-    assert_eq!((flows.offered, flows.made), (40_000_000_000, 1));
+    assert_eq!((flows.offered, flows.started), (40_000_000_000, 1));
     assert_eq!(flows.skipped, flows.offered - 1);
 }
 
@@ -104,7 +104,7 @@ fn first_flow_is_due_at_once_and_none_at_the_end() {
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
         world.client.end_at(Instant::ZERO + seconds(length));
         world.run(Duration::from_micros(100), |_, _| {});
-        assert_eq!(flows(&world.client).made, 1);
+        assert_eq!(flows(&world.client).started, 1);
         // The iteration that finds the end is late.
         world.run(seconds(length) + millis(5), |_, _| {});
         world.client.stop();
@@ -119,7 +119,7 @@ fn templates_share_the_time_under_overload() {
     let roles = vec![role(80, constant(1_000_000_000)), role(81, constant(100))];
     let mut world = World::new(roles, 0);
     world.run(SECOND, |_, _| {});
-    let flows_made = |template| world.client.tally(template).unwrap().flows.made;
+    let flows_made = |template| world.client.tally(template).unwrap().flows.started;
     assert!(flows_made(0) > 1_000);
     assert!((90..=100).contains(&flows_made(1)), "{} of 100", flows_made(1));
 }
@@ -182,7 +182,7 @@ fn refused_flows_are_retried_with_backoff() {
         let mut world = refused(load);
         let mut times = Vec::new();
         world.run(seconds(4), |now, client| {
-            let count = flows(client).made;
+            let count = flows(client).started;
             (times.len() as u64..count).for_each(|_| times.push(now.as_nanos() / 1_000_000));
         });
         let at = |millis: u64| times.iter().filter(|it| it.abs_diff(millis) < 5).count();
@@ -205,7 +205,7 @@ fn flows_without_a_free_port_are_retried_with_backoff() {
     let mut world = World::new(vec![role], 300_000);
     world.run(seconds(2), |_, _| {});
     let flows = flows(&world.client);
-    assert!(flows.made >= 30, "{flows:?}");
+    assert!(flows.started >= 30, "{flows:?}");
     assert!(flows.no_free_tuple < 200, "{flows:?}");
     assert!(world.client.next().is_some_and(|next| next > Instant::ZERO));
 }

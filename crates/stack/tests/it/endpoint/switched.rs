@@ -16,7 +16,7 @@ fn clients(endpoint: &Endpoint, world: &World) -> BTreeSet<u8> {
         IpAddr::V4(address) => address.octets()[3],
         IpAddr::V6(address) => address.octets()[15],
     };
-    endpoint.flows(0, world.now).map(|it| last(it.own.0)).collect()
+    endpoint.flows(0, world.now).map(|it| last(it.local.0)).collect()
 }
 
 /// Set of clients, by ranges of the last address byte.
@@ -50,7 +50,7 @@ fn switched_off_clients_start_no_flows_but_keep_existing_ones() {
             assert_eq!(clients(&world.client, &world), (1..=10).collect());
             // The rate did not change.
             let flows = world.client.tally(0).unwrap().flows;
-            assert_eq!((flows.offered, flows.made, flows.clients_disabled), (1_000, 1_000, 0));
+            assert_eq!((flows.offered, flows.started, flows.clients_disabled), (1_000, 1_000, 0));
             world.assert_over(1_000);
         }
     }
@@ -64,11 +64,11 @@ fn flows_due_while_all_clients_are_off_are_counted() {
     world.client.switch_off(&off("16.0.0.", &[(1, 10)]));
     world.run(Duration::from_millis(300), |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!((flows.made, flows.clients_disabled, flows.active), (100, 300, 0));
+    assert_eq!((flows.started, flows.clients_disabled, flows.active), (100, 300, 0));
     world.client.switch_off(&off("16.0.0.", &[(2, 10)]));
     world.run(Duration::from_millis(600), |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
-    assert_eq!((flows.offered, flows.made), (1_000, 700));
+    assert_eq!((flows.offered, flows.started), (1_000, 700));
     world.run(Duration::from_millis(600), |_, _| {});
     // Nothing of the limit is lost.
     assert!(world.client.is_done());
@@ -88,10 +88,13 @@ fn closed_loop_waits_for_a_client_to_be_on() {
         world.client.switch_off(&off("16.0.0.", &[(1, 10)]));
         world.run(Duration::from_millis(100), |_, _| {});
         let before = world.client.tally(0).unwrap().flows;
-        assert!(before.made > 0);
+        assert!(before.started > 0);
         world.run(Duration::from_millis(200), |_, _| {});
         let after = world.client.tally(0).unwrap().flows;
-        assert_eq!((after.made, after.offered, after.active), (before.made, before.offered, 0));
+        assert_eq!(
+            (after.started, after.offered, after.active),
+            (before.started, before.offered, 0)
+        );
         assert_eq!(after.clients_disabled, 0, "no flow was due in vain");
         assert_eq!(world.client.next(), None, "{load:?}: unexpected deadline");
         world.client.switch_off(&off("16.0.0.", &[(1, 9)]));

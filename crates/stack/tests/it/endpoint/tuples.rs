@@ -75,7 +75,7 @@ fn flow_takes_the_next_free_port() {
     assert_eq!((flows(0).no_free_tuple, flows(1).no_free_tuple), (0, 0));
     let last = flows(2);
     assert_eq!(
-        (last.offered, last.made, last.no_free_tuple),
+        (last.offered, last.started, last.no_free_tuple),
         (5, 0, 5),
         "the shortfall is counted"
     );

@@ -51,14 +51,14 @@ class StatefulRun:
         duration: float | None,
         drain_timeout: float | None,
         is_visible: bool,
-        beside_others: bool,
+        shares_ports: bool,
         interval: float = 1.0,
         clients_off: Iterable[tuple[str, str]] = (),
     ) -> None:
         """:param ports: ports by number, None for unused numbers
         :param drain_timeout: seconds for flows to finish at the end; None: unlimited
         :param is_visible: whether packet sockets see sent and received frames
-        :param beside_others: whether other runs can use the same ports; implies `is_visible`
+        :param shares_ports: whether other runs can use the same ports; implies `is_visible`
         :param interval: interval of samples of one flow on each side, in seconds
         :param clients_off: clients that open no flows until they are switched on, as first and last
             addresses
@@ -66,7 +66,7 @@ class StatefulRun:
         self.mult, self.interval = mult, interval
         #: Current multiplier of the profile's flows per second, and the number of port pairs.
         self.load, self.pairs = mult, (len(ports) + 1) // 2
-        self.is_visible, self.shares_ports = is_visible or beside_others, beside_others
+        self.is_visible, self.shares_ports = is_visible or shares_ports, shares_ports
         #: Whether its result was recorded.
         self.is_recorded = False
         options = {
@@ -84,7 +84,7 @@ class StatefulRun:
             "seed": None,
             # A user who configures an interface as a port has allowed it.
             "force_interface": True,
-            "beside_others": beside_others,
+            "shares_ports": shares_ports,
             "is_visible": self.is_visible,
             "verify_checksums": False,
         }

@@ -64,7 +64,7 @@ def send_options(**options: Any) -> dict[str, Any]:
         "tolerance_percent": 1.0,
         # A user who configures an interface as a port has allowed it.
         "force_interface": True,
-        "beside_others": False,
+        "shares_ports": False,
         "is_visible": False,
         "per_vlan": False,
     }
@@ -119,7 +119,7 @@ class Transmission:
         options = send_options(
             duration=None if duration is None else f"{round(duration * 1e9)}ns",
             # Each profile of a port is a separate run.
-            beside_others=True,
+            shares_ports=True,
             is_visible=is_visible,
             catch_up="bounded:unlimited" if keeps_schedule else "bounded",
             per_vlan=any(it.get_flow_stats_type() == "tpg" for it in streams.values()),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from trex.errors import TRexAbsentError
+from trex.errors import TRexUnsupportedError
 
 
 class Unsupported:
-    """An attribute that raises `TRexAbsentError` with the replacement to use."""
+    """An attribute that raises `TRexUnsupportedError` with the replacement to use."""
 
     def __init__(self, replacement: str) -> None:
         self._replacement = replacement
@@ -18,4 +18,4 @@ class Unsupported:
         self._name = name
 
     def __get__(self, client: Any, owner: type) -> NoReturn:
-        raise TRexAbsentError(f"{self._name} is not supported: {self._replacement}")
+        raise TRexUnsupportedError(f"{self._name} is not supported: {self._replacement}")

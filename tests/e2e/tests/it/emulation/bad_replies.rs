@@ -224,10 +224,10 @@ def serve(port, refused, reply):
             return text == usual
         def handle(self):
             self.answer("greeting", "220-good\r\n220 morning")
-            heard = []
+            received = []
             for line in self.rfile:
                 word = line.split()[0].decode()
-                heard.append(word)
+                received.append(word)
                 if word == "QUIT":
                     self.answer(word, "221 bye")
                     break
@@ -237,7 +237,7 @@ def serve(port, refused, reply):
                     while self.rfile.readline() not in (b".\r\n", b""):
                         pass
                     self.answer("message", "250 taken")
-            sys.stdout.write(f"{port} {' '.join(heard)}\n")
+            sys.stdout.write(f"{port} {' '.join(received)}\n")
             sys.stdout.flush()
     server = Server(("198.51.100.2", port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -296,18 +296,18 @@ class Server(socketserver.ThreadingTCPServer):
 def serve(port, status):
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
-            heard = []
+            received = []
             while True:
                 head = b""
                 while not head.endswith(b"\r\n\r\n"):
                     line = self.rfile.readline()
                     if not line:
-                        sys.stdout.write(f"{port} {' '.join(heard)}\n")
+                        sys.stdout.write(f"{port} {' '.join(received)}\n")
                         sys.stdout.flush()
                         return
                     head += line
                 method = head.split()[0].decode()
-                heard.append(method)
+                received.append(method)
                 number = re.search(rb"CSeq: (\d+)", head)[1].decode()
                 answer, fields, body = "200 OK", "", ""
                 if method == "DESCRIBE":

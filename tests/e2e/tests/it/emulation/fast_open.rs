@@ -93,7 +93,7 @@ fn curl_gets_a_response_to_data_in_syn() {
     let outcome = stop(server);
     let tcp = |name: &str| outcome.number(&format!("/ports/0/connections/tcp/{name}"));
     // Linux's first connection with the option requests the cookie.
-    assert_eq!(tcp("fast_open_taken"), 2, "{outcome}");
+    assert_eq!(tcp("fast_open_accepted"), 2, "{outcome}");
     assert_eq!(counted(&lab.b, "TCPFastOpenActive"), 2);
     assert_eq!((tcp("accepts"), tcp("sndrexmitpack")), (4, 0), "{outcome}");
     assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");

@@ -39,9 +39,9 @@ fn unreachable_rate_ends_in_time_and_is_counted() {
     assert!(seconds < 15.0, "{seconds} s");
     assert_eq!(count(&outcome, "offered"), 100_000_000, "{outcome}");
     let not_started = ["late", "flow_table_full", "no_free_tuple"].map(|it| count(&outcome, it));
-    assert_eq!(count(&outcome, "made") + not_started.iter().sum::<u64>(), 100_000_000);
+    assert_eq!(count(&outcome, "started") + not_started.iter().sum::<u64>(), 100_000_000);
     // All started flows ended.
-    assert!(count(&outcome, "closed") * 10 > count(&outcome, "made") * 9, "{outcome}");
+    assert!(count(&outcome, "closed") * 10 > count(&outcome, "started") * 9, "{outcome}");
     let notes = outcome.result()["notes"].to_string();
     assert!(notes.contains("flows of its load did not start in time"), "{notes}");
 }
@@ -53,12 +53,12 @@ fn low_rates_are_exact() {
     }
     for (load, duration, expected) in [("rate: 1000", "1s", 1_000), ("rate: 1", "2s", 2)] {
         let (outcome, _) = run(&format!("load: {{{load}}}"), 100, &["--duration", duration]);
-        assert_eq!(count(&outcome.expect(0), "made"), expected, "{load}");
+        assert_eq!(count(&outcome.expect(0), "started"), expected, "{load}");
     }
     // One page in 80 ms; each takes a few milliseconds.
     let (outcome, _) = run("load: {throughput: 100M}", 1_000_000, &["--duration", "2s"]);
     let outcome = outcome.expect(0);
-    assert_eq!(count(&outcome, "made"), 25, "{outcome}");
+    assert_eq!(count(&outcome, "started"), 25, "{outcome}");
     assert!(!outcome.output.contains("`throughput`"), "{outcome}");
 }
 
@@ -71,7 +71,7 @@ fn throughput_missed_by_whole_pages_is_reported() {
     }
     let (outcome, _) = run("load: {throughput: 10M}", 1_000_000, &["--duration", "1200ms"]);
     let outcome = outcome.expect(0);
-    assert_eq!(count(&outcome, "made"), 2, "{outcome}");
+    assert_eq!(count(&outcome, "started"), 2, "{outcome}");
     let expected = " 33 % more than the 1500000 of its load's `throughput`";
     assert!(outcome.output.contains(expected), "{outcome}");
 }

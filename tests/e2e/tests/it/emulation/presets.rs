@@ -189,10 +189,10 @@ def ask(size, more=""):
 said = b"".join(ask(100 * number) for number in range(20)) + ask(50000, "Connection: close\r\n")
 for start in range(0, len(said), 777):
     server.sendall(said[start:start + 777])
-heard = b""
+received = b""
 while more := server.recv(65536):
-    heard += more
-print(heard.count(b"HTTP/1.1 200 OK\r\n"), len(heard) // 21 > 5000)
+    received += more
+print(received.count(b"HTTP/1.1 200 OK\r\n"), len(received) // 21 > 5000)
 "#;
 
 #[test]
