@@ -91,7 +91,7 @@ def test_result_has_rows_a_table_and_json(lab):
     ]
     (page,) = result.template("pages", "client").transactions
     assert (page.name, page.started, page.time.count) == ("page", 5, 5)
-    assert rows[0]["times_connect_count"] == 5 and rows[0]["flows_made"] == 5
+    assert rows[0]["times_connect_count"] == 5 and rows[0]["flows_started"] == 5
     values = [value for row in rows for value in row.values()]
     assert all(it is None or isinstance(it, (str, int, float)) for it in values)
     port = result.port_records()[0]
