@@ -634,7 +634,7 @@ def test_warning_about_a_missed_load(client):
     missed = stats["client"]["err_c_nf_throttled"]
     assert missed > 1_000_000
     is_wrong, errors = client.is_traffic_stats_error(stats)
-    assert is_wrong and "no time for them" in errors["client"]["err_c_nf_throttled"]
+    assert is_wrong and "no time left" in errors["client"]["err_c_nf_throttled"]
     warnings_of = [event.msg for event in client.get_warnings()]
     assert any("flows of its load did not start in time" in it for it in warnings_of), warnings_of
 

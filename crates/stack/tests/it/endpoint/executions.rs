@@ -115,16 +115,16 @@ fn program_waits_for_the_flow_that_it_started() {
         let mut world = pages.world(clients, &[&[1], &[2]]);
         let mut order = Vec::new();
         world.run(SECOND, |now, client| {
-            let flows_made: Vec<_> =
+            let flows_started: Vec<_> =
                 (0..3).map(|it| client.tally(it).unwrap().flows.started).collect();
-            if order.last().is_none_or(|(last, _)| *last != flows_made) {
-                order.push((flows_made, now.as_nanos() / 1_000_000));
+            if order.last().is_none_or(|(last, _)| *last != flows_started) {
+                order.push((flows_started, now.as_nanos() / 1_000_000));
             }
             let flows = client.counters();
             assert!(flows.active - flows.waiting <= 2, "one at a time beside the first");
         });
-        let (flows_made, at): (Vec<_>, Vec<_>) = order.into_iter().unzip();
-        assert_eq!(flows_made, [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 2]]);
+        let (flows_started, at): (Vec<_>, Vec<_>) = order.into_iter().unzip();
+        assert_eq!(flows_started, [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 2]]);
         // A page takes 20 ms. The 10 ms of TIME-WAIT do not count.
         assert!(at.windows(2).all(|pair| (20..30).contains(&(pair[1] - pair[0]))), "{at:?}");
         let flows = world.client.tally(0).unwrap().flows;
@@ -161,10 +161,13 @@ fn started_flow_has_the_same_client_and_a_random_template_of_the_group() {
     }
     assert_eq!(world.client.counters().closed, 10 + 200);
     assert_eq!(world.client.tally(0).unwrap().flows.flows_total, 200);
-    let flows_made: Vec<_> =
+    let flows_started: Vec<_> =
         (1..4).map(|it| world.client.tally(it).unwrap().flows.started).collect();
     // 67 each, with a standard deviation of 7.
-    assert!(flows_made.iter().all(|flows_made| (45..90).contains(flows_made)), "{flows_made:?}");
+    assert!(
+        flows_started.iter().all(|flows_started| (45..90).contains(flows_started)),
+        "{flows_started:?}"
+    );
     let expected = (1..=10).flat_map(|client| (80..84).map(move |port| (client, port)));
     assert_eq!(seen, expected.collect());
 }

@@ -23,7 +23,7 @@ fn set_scale(endpoint: &mut Endpoint, scale: (u32, u32), now: Instant) {
     endpoint.set_load_scale(numerator, denominator, now).unwrap();
 }
 
-fn flows_made(endpoint: &Endpoint) -> u64 {
+fn flows_started(endpoint: &Endpoint) -> u64 {
     endpoint.tally(0).unwrap().flows.started
 }
 
@@ -39,9 +39,9 @@ fn rate_ramps_up_linearly() {
             true => millis * millis / 400_000,
             false => (millis - 10_000) / 10,
         };
-        assert_eq!(u128::from(flows_made(client)), expected + 1, "at {now:?}");
+        assert_eq!(u128::from(flows_started(client)), expected + 1, "at {now:?}");
     });
-    assert_eq!(flows_made(&world.client), 2_000);
+    assert_eq!(flows_started(&world.client), 2_000);
     world.assert_over(2_000);
 }
 
@@ -68,9 +68,17 @@ fn poisson_rate_ramps_up_linearly() {
     let mut world = World::new(vec![ramping(load, Duration::from_secs(4))], 0);
     world.run(Duration::from_secs(2), |_, _| {});
     // A quarter of 4,000, with a standard deviation of 32.
-    assert!((870..1_130).contains(&flows_made(&world.client)), "{}", flows_made(&world.client));
+    assert!(
+        (870..1_130).contains(&flows_started(&world.client)),
+        "{}",
+        flows_started(&world.client)
+    );
     world.run(Duration::from_secs(2), |_, _| {});
-    assert!((3_750..4_250).contains(&flows_made(&world.client)), "{}", flows_made(&world.client));
+    assert!(
+        (3_750..4_250).contains(&flows_started(&world.client)),
+        "{}",
+        flows_started(&world.client)
+    );
 }
 
 #[test]
@@ -80,7 +88,7 @@ fn rate_change_applies_at_once() {
     let mut times = Vec::new();
     let mut run = |world: &mut World, millis| {
         world.run(Duration::from_millis(millis), |now, client| {
-            while (times.len() as u64) < flows_made(client) {
+            while (times.len() as u64) < flows_started(client) {
                 times.push(now.as_nanos() / 100_000);
             }
         });
@@ -106,13 +114,13 @@ fn rate_change_applies_during_a_ramp() {
     let load = Load::Rate { rate: rate(1_000, SECOND), concurrent_max: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(SECOND, |_, _| {});
-    assert_eq!(flows_made(&world.client), 250);
+    assert_eq!(flows_started(&world.client), 250);
     set_scale(&mut world.client, (2, 1), world.now);
     world.run(SECOND, |_, _| {});
     // 750 would have started; twice as many do. The first was due at once.
-    assert_eq!(flows_made(&world.client), 250 + 1_500);
+    assert_eq!(flows_started(&world.client), 250 + 1_500);
     world.run(SECOND, |_, _| {});
-    assert_eq!(flows_made(&world.client), 250 + 1_500 + 2_000);
+    assert_eq!(flows_started(&world.client), 250 + 1_500 + 2_000);
 }
 
 #[test]
@@ -189,21 +197,21 @@ fn users_start_one_by_one_and_leave_after_their_delay() {
     let mut first = Vec::new();
     // The delay is at least 100 ms, so the first flows start on their own.
     world.run(Duration::from_millis(99), |now, client| {
-        if flows_made(client) > first.len() as u64 {
+        if flows_started(client) > first.len() as u64 {
             first.push(now.as_nanos() / 1_000_000);
         }
     });
     assert_eq!(first, [0]);
     world.run(Duration::from_millis(1_901), |_, _| {});
     // Each user makes one flow at the start, and one every 300 ms then: 20, and 21,000 ms / 300 ms.
-    assert!((80..100).contains(&flows_made(&world.client)), "{}", flows_made(&world.client));
+    assert!((80..100).contains(&flows_started(&world.client)), "{}", flows_started(&world.client));
     let mut second = |scale| {
         set_scale(&mut world.client, scale, world.now);
         // Users in their delay continue for half a second.
         world.run(SECOND, |_, _| {});
-        let before = flows_made(&world.client);
+        let before = flows_started(&world.client);
         world.run(SECOND, |_, _| {});
-        flows_made(&world.client) - before
+        flows_started(&world.client) - before
     };
     // 20, 10, none and 40 users, each of whom makes 3.3 flows per second.
     let [full, half, none, double] = [(1, 1), (1, 2), (1, 100), (2, 1)].map(&mut second);
@@ -251,9 +259,9 @@ fn flows_that_end_at_once_are_replaced_once_per_iteration() {
     let mut world = World::of(vec![sender], vec![], &buffers);
     world.run(Duration::from_millis(1), |now, client| {
         let iterations = now.as_nanos() / super::world::STEP.as_nanos() + 1;
-        assert!(flows_made(client) <= 2 * iterations, "{} at {now:?}", flows_made(client));
+        assert!(flows_started(client) <= 2 * iterations, "{} at {now:?}", flows_started(client));
     });
-    assert!(flows_made(&world.client) > 2);
+    assert!(flows_started(&world.client) > 2);
 }
 
 #[test]

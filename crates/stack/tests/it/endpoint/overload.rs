@@ -119,9 +119,9 @@ fn templates_share_the_time_under_overload() {
     let roles = vec![role(80, constant(1_000_000_000)), role(81, constant(100))];
     let mut world = World::new(roles, 0);
     world.run(SECOND, |_, _| {});
-    let flows_made = |template| world.client.tally(template).unwrap().flows.started;
-    assert!(flows_made(0) > 1_000);
-    assert!((90..=100).contains(&flows_made(1)), "{} of 100", flows_made(1));
+    let flows_started = |template| world.client.tally(template).unwrap().flows.started;
+    assert!(flows_started(0) > 1_000);
+    assert!((90..=100).contains(&flows_started(1)), "{} of 100", flows_started(1));
 }
 
 #[test]
