@@ -26,7 +26,8 @@ const TIMER_CANCEL_MS: i32 = 500;
 
 impl Connections {
     /// Runs the program of a flow and sends its data.
-    #[inline]
+    // One copy for all callers: several would not fit the instruction cache.
+    #[inline(never)]
     pub(in crate::endpoint) fn serve(
         &mut self,
         place: u32,
