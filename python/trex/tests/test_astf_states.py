@@ -10,7 +10,7 @@ from stream_helpers import LIMIT_S, wait_until
 from test_astf_client import client, profile, template  # noqa: F401
 from wirestorm_lab import ip
 
-from trex.astf.api import ASTFClient, ASTFErrorBadTG, TRexError
+from trex.astf.api import ASTFClient, ASTFErrorBadTG, TRexError, TRexTimeoutError
 from trex.tunables import parse_tunables
 
 pytestmark = pytest.mark.usefixtures("lab")
@@ -38,6 +38,19 @@ def test_wait_for_states(loaded):
     loaded.stop()
     waiting.join(LIMIT_S)
     assert not waiting.is_alive()
+
+
+def test_wait_for_a_state_that_another_thread_brings(loaded):
+    waiting = threading.Thread(
+        target=loaded.wait_for_profile_state, args=("_", loaded.STATE_TX, LIMIT_S)
+    )
+    waiting.start()
+    loaded.start()
+    waiting.join(LIMIT_S)
+    assert not waiting.is_alive() and loaded.state == loaded.STATE_TX
+    loaded.stop()
+    with pytest.raises(TRexTimeoutError):
+        loaded.wait_for_profile_state("_", loaded.STATE_TX, timeout=0.1)
 
 
 def test_wait_for_impossible_states_raises(loaded):

@@ -277,6 +277,7 @@ class ASTFClient(
             except TRexError as error:
                 raise TRexError(f"cannot start profile {profile.pid}: {error}") from error
             profile.begin(run)
+            self._notify_waiting()
             self.last_error = ""
             self.last_profile_error.pop(profile.pid, None)
             self._begin_tunnels(profile.pid)

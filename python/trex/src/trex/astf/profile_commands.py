@@ -1,9 +1,10 @@
-"""ProfileCommands by ID: load, remove and query."""
+"""Profiles by ID: load, remove and query."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Union
 
 from trex.arguments import listify, validate_type
@@ -16,8 +17,8 @@ from trex.tunables import check_tunables
 
 DEFAULT_PROFILE_ID = "_"
 ALL_PROFILE_ID = "*"
-# Interval of checks for a state.
-_POLL_S = 0.02
+# Longest wait for a change, after which the state and the deadline are checked again.
+_WAIT_S_MAX = 1.0
 _TUNABLES_HINT = ", or a list of the words of its command line, ['--size', '3']"
 
 #: Profile IDs, in a list or in a text.
@@ -37,6 +38,8 @@ class ProfileCommands(Session):
     def __init__(self, *arguments: Any, **kwargs: Any) -> None:
         super().__init__(*arguments, **kwargs)
         self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
+        # Notified when a profile is loaded, started or removed.
+        self._profiles_changed = threading.Condition()
         #: Errors of failed runs: of the last run, and of each profile's last run.
         self.last_error = ""
         self.last_profile_error: dict[str, str] = {}
@@ -74,6 +77,7 @@ class ProfileCommands(Session):
         loaded = self._profiles_by_id.setdefault(pid_input, Profile(pid_input))
         loaded.document = profile.to_json_str()
         loaded.groups = list(document.get("tg_names") or [])
+        self._notify_waiting()
         self._log_event(f"profile {pid_input} is loaded")
 
     def clear_profile(self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
@@ -86,6 +90,7 @@ class ProfileCommands(Session):
             self._record_results()
             del self._profiles_by_id[profile.pid]
         self._profiles_by_id.setdefault(DEFAULT_PROFILE_ID, Profile(DEFAULT_PROFILE_ID))
+        self._notify_waiting()
 
     def get_profiles(self, profiles_in_ports: bool = False) -> list[Any]:
         """Returns the IDs of all profiles, with `profiles_in_ports` also those of streams."""
@@ -120,15 +125,11 @@ class ProfileCommands(Session):
         self._require_session()
         profile = self._single_profile(profile_id)
         _check_reachable([wait_state])
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while profile.state != wait_state:
-            if timeout is not None and deadline is not None and time.monotonic() > deadline:
-                raise TRexTimeoutError(timeout)
-            if profile.run is not None and profile.is_running:
-                profile.run.wait(_POLL_S)
-            else:
-                # Only another thread can start it meanwhile.
-                time.sleep(_POLL_S)
+        self._wait_until(
+            lambda: profile.state == wait_state,
+            lambda: profile.run if profile.is_running else None,
+            timeout,
+        )
 
     def wait_for_steady(self, profile_id: str | None = None) -> int:
         """Returns the state of a profile, or of all. Transient states never occur."""
@@ -151,13 +152,9 @@ class ProfileCommands(Session):
         """Waits until `state` is one of these. Raises `TRexError` if none of them can occur."""
         self._require_session()
         states_wanted = _check_reachable(ok_states)
-        while self.state not in states_wanted:
-            runs = self._running()
-            if runs:
-                runs[0].wait(_POLL_S)
-            else:
-                # Only another thread can load or start a profile meanwhile.
-                time.sleep(_POLL_S)
+        self._wait_until(
+            lambda: self.state in states_wanted, lambda: next(iter(self._running()), None)
+        )
 
     def apply_port_states(self) -> int:
         """Returns the state of ports as TRex's number. It needs no update."""
@@ -192,8 +189,39 @@ class ProfileCommands(Session):
 
     def _running(self) -> list[StatefulRun]:
         """Returns the runs of running profiles."""
-        profiles = self._profiles_by_id.values()
+        profiles = list(self._profiles_by_id.values())
         return [it.run for it in profiles if it.is_running and it.run is not None]
+
+    def _notify_waiting(self) -> None:
+        """Wakes the threads that wait for a state."""
+        with self._profiles_changed:
+            self._profiles_changed.notify_all()
+
+    def _wait_until(
+        self,
+        is_reached: Callable[[], bool],
+        running: Callable[[], StatefulRun | None],
+        timeout: float | None = None,
+    ) -> None:
+        """Waits for a state, which a run's end or a command of another thread brings.
+
+        :param running: returns the run whose end to wait for, if any
+        :param timeout: seconds; raises `TRexTimeoutError` after that time
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not is_reached():
+            left_s = _WAIT_S_MAX if deadline is None else deadline - time.monotonic()
+            if timeout is not None and left_s <= 0:
+                raise TRexTimeoutError(timeout)
+            wait_s = min(left_s, _WAIT_S_MAX)
+            run = running()
+            if run is not None:
+                run.wait(wait_s)
+                continue
+            with self._profiles_changed:
+                self._profiles_changed.wait_for(
+                    lambda: is_reached() or running() is not None, wait_s
+                )
 
 
 def parse_profile_ids(pid_input: Pids) -> list[str]:
