@@ -27,22 +27,23 @@ macro_rules! counter_schema {
 
 counter_schema! {
     TemplateFlowCounts: "Counts of the flows of a template.",
-        FlowCounters::default().iter().map(|(name, text, _)| (name, text)).chain(AT_THE_END);
+        FlowCounters::default().iter().chain(AT_THE_END);
     TcpCounts: "TCP counters by BSD name. TRex uses the same names with the prefix `tcps_`.",
-        TcpCounters::default().iter().map(|(name, text, _)| (name, text));
+        TcpCounters::default().iter();
     UdpCounts: "UDP counters by TRex name, without the prefix `udps_`.",
-        UdpCounters::default().iter().map(|(name, text, _)| (name, text));
+        UdpCounters::default().iter();
 }
 
-/// Counts that a report adds at the end of the run.
-const AT_THE_END: [(&str, &str); 2] = [
-    ("syn_sent", "connections in SYN-SENT"),
-    ("unfinished", "established flows that have not finished"),
+/// Counts that a report adds at the end of the run; the value is unused.
+const AT_THE_END: [(&str, &str, u64); 2] = [
+    ("syn_sent", "connections in SYN-SENT", 0),
+    ("unfinished", "established flows that have not finished", 0),
 ];
 
-fn schema(text: &str, counters: impl Iterator<Item = (&'static str, &'static str)>) -> Schema {
+/// Builds a schema from names and meanings; values are ignored.
+fn schema(text: &str, counters: impl Iterator<Item = (&'static str, &'static str, u64)>) -> Schema {
     let properties: Map<String, Value> = counters
-        .map(|(name, text)| {
+        .map(|(name, text, _)| {
             let value = json!({
                 "description": sentence(text), "type": "integer", "format": "uint64", "minimum": 0,
             });

@@ -1,7 +1,7 @@
 //! Sessions over datagrams: the layer between a program and its UDP flow, such as DTLS or QUIC.
 //!
 //! ```text
-//! program's messages -> send_message -> DatagramSession -> transmit ---------> datagrams
+//! program's messages -> send_message -> DatagramSession -> transmit -------> datagrams
 //! program's messages <----------------- DatagramSession <- receive_datagram <- datagrams
 //!                                       DatagramSession <- expire <- the flow's timer
 //! ```

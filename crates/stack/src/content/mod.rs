@@ -3,7 +3,7 @@
 //! examines received data.
 //!
 //! ```text
-//! program's buffers -> Session::send_data    -> Session::transmit       -> SendQueue  -> segments
+//! program's buffers -> Session::send_data    -> Session::transmit     -> SendQueue  -> segments
 //! received data     <------------------------- Session::receive_data <- Reassembly <- segments
 //! ```
 //!

@@ -8,8 +8,8 @@ pub const EXTENSION_HEADERS_MAX: usize = 32;
 /// Length of the fragment header in bytes (RFC 8200 section 4.5).
 pub const FRAGMENT_HEADER_LENGTH: usize = 8;
 
-/// Offset of the next header field in the IPv6 header; extension headers have it in their first
-/// byte.
+/// Offset of the next header field in the IPv6 header (RFC 8200 section 3); extension headers have
+/// it in their first byte.
 const NEXT_HEADER_AT: usize = 6;
 
 /// End of a packet's extension headers, and the protocol behind them.

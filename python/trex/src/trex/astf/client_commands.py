@@ -1,4 +1,4 @@
-"""ClientCommands and queries of single clients."""
+"""Commands for single clients, and queries of them."""
 
 from __future__ import annotations
 

@@ -486,14 +486,14 @@ class Console(PortLines, StreamLines, TaggedLines):
     def _change_ignored(self: Any, is_added: bool, macs: list[str], ips: list[str]) -> None:
         lists = self.get_ignored_macs_ips()
         changed = []
-        for name, args in (("macs", macs), ("ips", ips)):
-            missing = [address for address in args if address not in lists[name]]
+        for name, addresses in (("macs", macs), ("ips", ips)):
+            missing = [address for address in addresses if address not in lists[name]]
             if missing and not is_added:
                 raise TRexError(f"black_list: {missing[0]} is not listed")
             changed.append(
                 [*lists[name], *missing]
                 if is_added
-                else [address for address in lists[name] if address not in args]
+                else [address for address in lists[name] if address not in addresses]
             )
         self.set_ignored_macs_ips(*changed)
 

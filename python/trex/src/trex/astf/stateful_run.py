@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from trex.arguments import validate_type
-from trex.client.transmission import call_engine, native
+from trex.client.transmission import EngineRun, call_engine, native
 from trex.errors import TRexArgumentError
 
-# Longest wait before Python checks for signals.
-_POLL_S = 0.05
 # Range of the engine's multipliers, which have nine decimals.
 _FACTOR_MIN, _FACTOR_END = 1e-9, 1 << 32
 # Time for which reports are cached, in seconds.
@@ -38,7 +36,7 @@ class Tunnels(NamedTuple):
     port: int
 
 
-class StatefulRun:
+class StatefulRun(EngineRun):
     """Clients on the even ports and servers on the odd ports, from start to end."""
 
     def __init__(
@@ -92,10 +90,7 @@ class StatefulRun:
         self._run = call_engine(
             native().trex_emulate, document, ports, ipv6, client_mask, off, options
         )
-        self._run.wait_started()
-        if self._run.wait(0):
-            # Raises the error if the run did not begin.
-            call_engine(self._run.result)
+        self.wait_started()
         #: Start of the flows, by the clock of `time.monotonic`.
         self.started = time.monotonic()
         self._has_begun = False
@@ -103,14 +98,6 @@ class StatefulRun:
         self._result: dict[str, Any] | None = None
         #: Cached reports: their time, whether they have templates, and their content.
         self._cached_reports: tuple[float, bool, dict[str, Any]] = (0.0, False, {})
-
-    def is_done(self) -> bool:
-        """Returns whether the run is over."""
-        return bool(self._run.wait(0))
-
-    def wait(self, seconds: float = _POLL_S) -> bool:
-        """Waits for the end, at most `seconds`. Returns whether it is over."""
-        return bool(self._run.wait(min(seconds, _POLL_S)))
 
     def stop(self) -> None:
         """Stops the run at once, whatever is open."""
@@ -187,14 +174,14 @@ class StatefulRun:
         now = time.monotonic()
         cached_at, had_templates, ports = self._cached_reports
         if now - cached_at > _CACHE_S or with_templates > had_templates:
-            elapsed_s = self._run.reports("templates" if with_templates else "port")
-            if elapsed_s is None:
+            reports = self._run.reports("templates" if with_templates else "port")
+            if reports is None:
                 # The run has ended meanwhile. Waits for its result, because the cached reports are
                 # older.
                 while not self.wait():
                     pass
                 return self.ports(with_templates)
-            ports = {port["name"]: port for port in json.loads(elapsed_s)}
+            ports = {port["name"]: port for port in json.loads(reports)}
             self._cached_reports = (time.monotonic(), with_templates, ports)
         return ports
 

@@ -81,7 +81,27 @@ def max_load(
     return load
 
 
-class Transmission:
+class EngineRun:
+    """A run of the engine in this process."""
+
+    _run: Any
+
+    def wait_started(self) -> None:
+        """Waits until it sends. Raises `TRexError` if it cannot."""
+        self._run.wait_started()
+        if self._run.wait(0):
+            call_engine(self._run.result)
+
+    def is_done(self) -> bool:
+        """Returns whether it is over; of streams, whether all frames had time to arrive too."""
+        return bool(self._run.wait(0))
+
+    def wait(self, seconds: float = _POLL_S) -> bool:
+        """Waits for the end, at most `seconds` and 50 ms. Returns whether it is over."""
+        return bool(self._run.wait(min(seconds, _POLL_S)))
+
+
+class Transmission(EngineRun):
     """A run of streams on an interface, with the receiving port if there is one."""
 
     def __init__(
@@ -134,20 +154,6 @@ class Transmission:
             options,
         )
         self._document: dict[str, Any] | None = None
-
-    def wait_started(self) -> None:
-        """Waits until it sends. Raises `TRexError` if it cannot."""
-        self._run.wait_started()
-        if self._run.wait(0):
-            call_engine(self._run.result)
-
-    def is_done(self) -> bool:
-        """Returns whether all frames were sent and had time to arrive."""
-        return bool(self._run.wait(0))
-
-    def wait(self, seconds: float = _POLL_S) -> bool:
-        """Waits for the end, at most `seconds`. Returns whether it is over."""
-        return bool(self._run.wait(min(seconds, _POLL_S)))
 
     def stop(self) -> None:
         """Stops the run and waits for its end."""

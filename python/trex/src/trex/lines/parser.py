@@ -143,32 +143,21 @@ def seconds(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def ipv4(text: str) -> str:
-    """Checks an IPv4 address."""
-    if not is_valid_ipv4(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no IPv4 address")
-    return text
+def _checker(is_valid: Callable[[str], bool], kind: str) -> Callable[[str], str]:
+    """Returns an argument type that accepts a valid text unchanged."""
+
+    def check(text: str) -> str:
+        if not is_valid(text):
+            raise argparse.ArgumentTypeError(f"{text!r} is no {kind}")
+        return text
+
+    return check
 
 
-def ipv6(text: str) -> str:
-    """Checks an IPv6 address."""
-    if not is_valid_ipv6(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no IPv6 address")
-    return text
-
-
-def address(text: str) -> str:
-    """Checks an IPv4 or IPv6 address."""
-    if not is_valid_ipv4(text) and not is_valid_ipv6(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
-    return text
-
-
-def mac(text: str) -> str:
-    """Checks an Ethernet address."""
-    if not is_valid_mac(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no Ethernet address")
-    return text
+ipv4 = _checker(is_valid_ipv4, "IPv4 address")
+ipv6 = _checker(is_valid_ipv6, "IPv6 address")
+address = _checker(lambda text: is_valid_ipv4(text) or is_valid_ipv6(text), "IP address")
+mac = _checker(is_valid_mac, "Ethernet address")
 
 
 def _profile(text: str) -> str:
