@@ -73,7 +73,7 @@ class TunnelCommands(ProfileCommands):
     def tunnels_topo_load(self, topology: Any, tunables: Any = None) -> None:
         """Loads tunnels: a `TunnelsTopo`, or a file in Python (`get_topo()`), JSON or YAML.
 
-        ProfileCommands that start later use them, if `activate_tunnel` has activated tunnels.
+        Profiles that start later use them, if `activate_tunnel` has activated tunnels.
         """
         self._require_session()
         if not self.tunnels_topo.is_empty():
