@@ -1,0 +1,63 @@
+//! The methods as values: parameters in, findings out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
+use crate::rfc2544::{Rfc2544, Rfc2544Findings};
+use crate::trial::{Trial, TrialError};
+
+/// Parameters of a method. Together with the outputs of trials they determine the findings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", rename_all = "kebab-case")]
+pub enum Method {
+    /// RFC 2544.
+    Rfc2544(Rfc2544),
+    /// MLRsearch (RFC 9971).
+    Mlrsearch(Mlrsearch),
+}
+
+/// Findings of a method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", rename_all = "kebab-case")]
+pub enum Findings {
+    /// RFC 2544.
+    Rfc2544(Rfc2544Findings),
+    /// MLRsearch (RFC 9971).
+    Mlrsearch(MlrsearchFindings),
+}
+
+impl Method {
+    /// Returns the name of the method in commands and results.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Rfc2544(_) => "rfc2544",
+            Self::Mlrsearch(_) => "mlrsearch",
+        }
+    }
+
+    /// Runs the method. After an error, the findings are those of the completed tests.
+    pub fn run(&self, trial: &mut dyn Trial) -> (Findings, Result<(), TrialError>) {
+        match self {
+            Self::Rfc2544(method) => {
+                let mut findings = Rfc2544Findings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::Rfc2544(findings), outcome)
+            }
+            Self::Mlrsearch(method) => {
+                let mut findings = MlrsearchFindings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::Mlrsearch(findings), outcome)
+            }
+        }
+    }
+
+    /// Returns the differences of the parameters from what the method's documents recommend or
+    /// require, one sentence each.
+    pub fn deviations(&self) -> Vec<String> {
+        match self {
+            Self::Rfc2544(method) => method.deviations(),
+            Self::Mlrsearch(method) => method.deviations(),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Trials: what a method offers to the device under test, and what it reads back.
+//!
+//! The words are those of RFC 1242 and RFC 2285: the *intended load* is what the method asks for,
+//! the *offered load* is what the generator sent.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wirestorm_base::time::Duration;
+
+use crate::distribution::Distribution;
+use crate::seconds;
+
+/// Executes trials: on interfaces, in a simulation, from a record.
+pub trait Trial {
+    /// Executes one trial. Blocks until the last arrivals are counted.
+    ///
+    /// # Errors
+    /// See [`TrialError`]. No trial follows an error.
+    fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError>;
+}
+
+impl<T: Trial + ?Sized> Trial for &mut T {
+    fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
+        (**self).run(input)
+    }
+}
+
+/// Error that ends a method.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrialError {
+    /// The user stopped the method. The completed trials are valid.
+    #[error("stopped")]
+    Stopped,
+    /// The trial cannot be executed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Input of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TrialInput {
+    /// Test that needs the trial, such as `throughput`.
+    pub test: String,
+    /// Traffic that is offered at the same time.
+    pub offers: Vec<Offer>,
+    /// Time after the start at which the device is reset; null without a reset.
+    #[serde(default)]
+    pub reset_after_s: Option<f64>,
+}
+
+/// Traffic of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Offer {
+    /// Name of the traffic, such as `ipv4` or the name of a service.
+    pub traffic: String,
+    /// Frame size in bytes with FCS; null if the traffic defines its own sizes.
+    pub frame_size: Option<u32>,
+    /// Loads, one after the other without a pause.
+    pub steps: Vec<Step>,
+}
+
+/// A load over a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Step {
+    /// Intended load of each transmitting interface, in units per second. The unit is the frame,
+    /// flow, connection or transaction, depending on the method.
+    pub load: u64,
+    /// Length of the step.
+    pub length: Length,
+}
+
+/// Length of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// Time in seconds.
+    #[serde(rename = "seconds")]
+    Time(
+        #[serde(with = "seconds")]
+        #[schemars(with = "f64")]
+        Duration,
+    ),
+    /// Number of units for each transmitting interface.
+    Units(u64),
+}
+
+/// Output of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TrialOutput {
+    /// Results of each offer, in the order of the input. They sum over all interfaces.
+    pub offers: Vec<OfferOutput>,
+    /// Time that the trial took in seconds, with all waits.
+    pub elapsed_s: f64,
+    /// Notes for the user, such as a generator that did not reach the intended load.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Results of one offer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OfferOutput {
+    /// Results of each step, in the order of the input.
+    pub steps: Vec<StepOutput>,
+    /// Duplicates, not counted as received (RFC 5560).
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Frames that arrived after one sent later (RFC 4737).
+    #[serde(default)]
+    pub reordered: u64,
+    /// Longest time between two arrivals, in seconds; null if arrivals were not timed.
+    #[serde(default)]
+    pub outage_s: Option<f64>,
+}
+
+/// Results of one step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StepOutput {
+    /// Units that the intended load amounts to.
+    pub intended: u64,
+    /// Units sent: the offered load.
+    pub offered: u64,
+    /// Distinct units received.
+    pub received: u64,
+    /// Time from the first to the last departure in seconds.
+    pub seconds: f64,
+    /// Time from the start of the step to the arrival that showed the last loss, in seconds; null
+    /// without loss or if it is unknown.
+    #[serde(default)]
+    pub last_loss_s: Option<f64>,
+    /// One-way delay of all received units; null if it was not measured.
+    #[serde(default)]
+    pub delay: Option<Distribution>,
+}
+
+/// Longest part of the intended load that a generator may leave unsent without a report: start and
+/// stop of its workers. The figure is that of FD.io CSIT.
+const UNSENT_MAX: Duration = Duration::from_micros(10);
+
+impl TrialInput {
+    /// Creates the input of a trial with one load.
+    pub fn constant(test: &str, traffic: &Traffic, load: u64, length: Length) -> Self {
+        Self::steps(test, traffic, vec![Step { load, length }])
+    }
+
+    /// Creates the input of a trial with several loads.
+    pub fn steps(test: &str, traffic: &Traffic, steps: Vec<Step>) -> Self {
+        let Traffic { name, frame_size } = traffic.clone();
+        let offer = Offer { traffic: name, frame_size, steps };
+        Self { test: test.to_owned(), offers: vec![offer], reset_after_s: None }
+    }
+
+    /// Returns the time that the steps of the longest offer take.
+    pub fn duration(&self) -> Duration {
+        self.offers.iter().map(Offer::duration).max().unwrap_or_default()
+    }
+}
+
+impl Offer {
+    /// Returns the time that all steps take.
+    pub fn duration(&self) -> Duration {
+        self.steps.iter().fold(Duration::ZERO, |sum, step| sum.saturating_add(step.duration()))
+    }
+}
+
+impl Step {
+    /// Returns the time that the step takes.
+    pub fn duration(&self) -> Duration {
+        match self.length {
+            Length::Time(duration) => duration,
+            Length::Units(units) => {
+                let nanoseconds = u128::from(units) * 1_000_000_000 / u128::from(self.load.max(1));
+                Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+            }
+        }
+    }
+
+    /// Returns the number of units that the step amounts to on one interface.
+    pub fn units(&self) -> u64 {
+        match self.length {
+            Length::Units(units) => units,
+            Length::Time(duration) => {
+                let units = u128::from(self.load) * u128::from(duration.as_nanos()) / 1_000_000_000;
+                u64::try_from(units).unwrap_or(u64::MAX)
+            }
+        }
+    }
+}
+
+/// Traffic that a method varies the load of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Traffic {
+    /// Name of the traffic.
+    pub name: String,
+    /// Frame size in bytes with FCS; null if the traffic defines its own sizes.
+    pub frame_size: Option<u32>,
+}
+
+impl StepOutput {
+    /// Returns the units sent that did not arrive.
+    pub const fn lost(&self) -> u64 {
+        self.offered.saturating_sub(self.received)
+    }
+
+    /// Returns the units that the generator did not send, beyond those of
+    /// 10 µs of the intended load.
+    pub fn unsent(&self) -> u64 {
+        let seconds = self.seconds.max(UNSENT_MAX.as_secs_f64());
+        let allowed = self.intended as f64 * UNSENT_MAX.as_secs_f64() / seconds;
+        let unsent = self.intended.saturating_sub(self.offered);
+        if unsent as f64 > allowed.max(1.0) { unsent } else { 0 }
+    }
+
+    /// Returns the Trial Loss Ratio (RFC 9971): lost and unsent units as a fraction of the intended
+    /// units. Units that the generator could not send count as lost, as RFC 9971 section 4.9.1
+    /// recommends. A step without units has a ratio of 0.
+    pub fn loss_ratio(&self) -> f64 {
+        let unsent = self.unsent();
+        let units = if unsent > 0 { self.intended } else { self.offered };
+        (self.lost() + unsent) as f64 / units.max(1) as f64
+    }
+}
+
+impl OfferOutput {
+    /// Returns the sums of all steps, without `last_loss_s`.
+    pub fn total(&self) -> StepOutput {
+        self.steps.iter().fold(StepOutput::default(), |mut sum, step| {
+            if let Some(delay) = &step.delay {
+                sum.delay.get_or_insert_default().merge(delay);
+            }
+            StepOutput {
+                intended: sum.intended + step.intended,
+                offered: sum.offered + step.offered,
+                received: sum.received + step.received,
+                seconds: sum.seconds + step.seconds,
+                last_loss_s: None,
+                delay: sum.delay,
+            }
+        })
+    }
+}
+
+impl TrialOutput {
+    /// Returns the results of the only or first offer; zeros without one.
+    pub fn first(&self) -> OfferOutput {
+        self.offers.first().cloned().unwrap_or_default()
+    }
+}
