@@ -34,6 +34,12 @@ pub struct InterfaceFacts {
     pub kind: String,
     /// Driver; empty if there is none.
     pub driver: String,
+    /// Driver version; empty if there is none.
+    pub driver_version: String,
+    /// Firmware version; empty if the driver reports none.
+    pub firmware: String,
+    /// Bus address, such as `0000:01:00.0`; empty for virtual devices.
+    pub bus: String,
     /// Longest network-layer packet in bytes.
     pub mtu: u32,
     /// Transmit queues in use.
@@ -240,6 +246,7 @@ fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
         other => format!("netns/{other}:{}", link.name),
     };
     let (auto, why) = choice(namespace, link);
+    let driver = link.driver.clone().unwrap_or_default();
     InterfaceFacts {
         interface,
         name: link.name.clone(),
@@ -254,7 +261,10 @@ fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
             LinkKind::Veth => "veth".into(),
             LinkKind::Other(kind) => kind.clone(),
         },
-        driver: link.driver.as_ref().map(|driver| driver.name.clone()).unwrap_or_default(),
+        driver: driver.name,
+        driver_version: driver.version,
+        firmware: driver.firmware,
+        bus: driver.bus,
         mtu: link.mtu,
         transmit_queues: link.queues.transmit,
         receive_queues: link.queues.receive,

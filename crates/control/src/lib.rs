@@ -10,6 +10,7 @@ pub mod host;
 pub mod impair;
 pub mod inventory;
 mod lifecycle;
+pub mod machine;
 pub mod pktgen;
 pub mod port;
 mod receive;

@@ -24,15 +24,16 @@ pub fn emulation_plan() -> String {
     written(wirestorm_plan::emulation::schema(), "wirestorm.emulation-plan/1")
 }
 
-fn written(mut schema: Value, title: &str) -> String {
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+/// Returns the schema of a document that Wirestorm writes. `title` is its name and version.
+pub fn schema_of<T: JsonSchema>(title: &str) -> String {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
     named(&mut schema, title);
     format!("{schema:#}\n")
 }
 
-fn schema_of<T: JsonSchema>(title: &str) -> String {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<T>().to_value();
+fn written(mut schema: Value, title: &str) -> String {
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     named(&mut schema, title);
     format!("{schema:#}\n")
 }

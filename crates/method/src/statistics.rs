@@ -40,6 +40,42 @@ pub fn confidence(values: &[f64]) -> Option<f64> {
     Some(student_t(values.len() - 1) * deviation / (values.len() as f64).sqrt())
 }
 
+/// Interval of values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower bound.
+    pub lower: f64,
+    /// Upper bound.
+    pub upper: f64,
+}
+
+impl Interval {
+    /// Returns whether the interval contains the value.
+    pub fn contains(&self, value: f64) -> bool {
+        (self.lower..=self.upper).contains(&value)
+    }
+}
+
+/// Returns the 95 % confidence interval of the mean of `b` minus the mean of `a`, by Welch's t test
+/// (unequal variances; degrees of freedom by Welch and Satterthwaite, rounded down); `None` if
+/// either has fewer than two values.
+pub fn difference(a: &[f64], b: &[f64]) -> Option<Interval> {
+    let center = mean(b)? - mean(a)?;
+    let squared_error = |values: &[f64]| {
+        standard_deviation(values).map(|deviation| deviation.powi(2) / values.len() as f64)
+    };
+    let (a_error, b_error) = (squared_error(a)?, squared_error(b)?);
+    let sum = a_error + b_error;
+    // Equal values in both samples: the difference is exact.
+    if sum == 0.0 {
+        return Some(Interval { lower: center, upper: center });
+    }
+    let part = |error: f64, values: &[f64]| error.powi(2) / (values.len() - 1) as f64;
+    let degrees = (sum.powi(2) / (part(a_error, a) + part(b_error, b))).floor().max(1.0) as usize;
+    let half = student_t(degrees) * sum.sqrt();
+    Some(Interval { lower: center - half, upper: center + half })
+}
+
 /// Returns the 97.5th percentile of Student's t distribution.
 fn student_t(degrees: usize) -> f64 {
     /// Values for 1 to 30 degrees of freedom.
@@ -64,6 +100,26 @@ mod tests {
         assert!((standard_deviation(&values).unwrap() - 1.290_994).abs() < 1e-6);
         assert!((confidence(&values).unwrap() - 2.054).abs() < 1e-3);
         assert_eq!((mean(&[]), median(&[]), percentile(&[], 0.5)), (None, None, None));
+        assert_eq!(difference(&[1.0], &values), None);
         assert_eq!((standard_deviation(&[1.0]), confidence(&[1.0])), (None, None));
+    }
+
+    /// Means 20.82 and 22.99; t = 2.455 with 24.99 degrees of freedom: 2.167 +- 2.060 x 0.882.
+    #[test]
+    fn difference_of_samples_with_unequal_variances() {
+        let a = [
+            27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7,
+            21.4,
+        ];
+        let b = [
+            27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5,
+            24.4,
+        ];
+        let interval = difference(&a, &b).unwrap();
+        assert!((interval.lower - 0.349).abs() < 0.01, "{interval:?}");
+        assert!((interval.upper - 3.984).abs() < 0.01, "{interval:?}");
+        assert!(!interval.contains(0.0) && interval.contains(1.0));
+        let exact = difference(&[2.0, 2.0], &[3.0, 3.0]).unwrap();
+        assert_eq!(exact, Interval { lower: 1.0, upper: 1.0 });
     }
 }
