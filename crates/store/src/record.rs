@@ -1,15 +1,22 @@
 //! Records of runs, as the files in a run directory hold them.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wirestorm_control::inventory::InterfaceFacts;
+pub use wirestorm_control::machine::MachineRecord;
 use wirestorm_control::result::{HostFacts, RunResult, Verdict};
 use wirestorm_method::method::{Findings, Method};
 use wirestorm_method::trial::{TrialInput, TrialOutput};
 
+use crate::process::ProcessRecord;
+
 /// Format of [`RunRecord`].
 pub const RUN_SCHEMA: &str = "wirestorm.run/1";
+/// Format of [`TrialRecord`].
+pub const TRIAL_SCHEMA: &str = "wirestorm.trial/1";
 /// Format of [`BenchResult`].
 pub const BENCH_SCHEMA: &str = "wirestorm.bench/1";
 
@@ -25,16 +32,19 @@ pub struct RunRecord {
     pub name: Option<String>,
     /// Kind of the run.
     pub kind: RecordKind,
-    /// State of the run. A run whose process died stays `running`; readers detect that.
+    /// State of the run. The file of a run whose process died still has `running`; readers check
+    /// the process and report `died`.
     pub state: State,
     /// Process that executes the run, to detect that it died.
-    pub process: u32,
+    pub process: ProcessRecord,
     /// Command line.
     pub command: Vec<String>,
     /// Wirestorm version.
     pub version: String,
-    /// Machine that executes the run.
+    /// Host name, kernel and CPUs of the run.
     pub host: HostFacts,
+    /// Machine that executes the run.
+    pub machine: MachineRecord,
     /// Interfaces of the run.
     pub interfaces: Vec<InterfaceRecord>,
     /// Device under test.
@@ -51,8 +61,49 @@ pub struct RunRecord {
     pub files: BTreeMap<String, String>,
 }
 
+impl RunRecord {
+    /// Creates the record of a run that starts now in this process, with the facts of this machine.
+    /// [`Store::create`](crate::Store::create) sets its `id`.
+    pub fn new(kind: RecordKind, command: Vec<String>) -> Self {
+        Self {
+            schema: RUN_SCHEMA.to_owned(),
+            id: String::new(),
+            name: None,
+            kind,
+            state: State::Running,
+            process: ProcessRecord::current(),
+            command,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: HostFacts::read(),
+            machine: MachineRecord::read(),
+            interfaces: Vec::new(),
+            device: DeviceRecord::default(),
+            method: None,
+            started_unix_ns: now_unix_ns(),
+            ended_unix_ns: None,
+            error: None,
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the state as a reader sees it: [`State::Died`] if the process of a running run is
+    /// gone.
+    pub fn observed_state(&self) -> State {
+        match self.state {
+            State::Running if !self.process.is_alive() => State::Died,
+            state => state,
+        }
+    }
+}
+
+/// Returns the current time in nanoseconds since the Unix epoch.
+pub(crate) fn now_unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Kind of a recorded run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     /// `replay`.
@@ -81,6 +132,43 @@ pub enum State {
     Interrupted,
     /// An error ended the run.
     Failed,
+    /// The process ended before the run did. Only readers report it.
+    Died,
+}
+
+impl RecordKind {
+    /// All kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Replay, Self::Streams, Self::Emulation, Self::Impair, Self::Pktgen, Self::Bench];
+
+    /// Returns the name of the kind in records and lists.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Replay => "replay",
+            Self::Streams => "streams",
+            Self::Emulation => "emulation",
+            Self::Impair => "impair",
+            Self::Pktgen => "pktgen",
+            Self::Bench => "bench",
+        }
+    }
+}
+
+impl State {
+    /// All states.
+    pub const ALL: [Self; 5] =
+        [Self::Running, Self::Finished, Self::Interrupted, Self::Failed, Self::Died];
+
+    /// Returns the name of the state in records and lists.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+            Self::Died => "died",
+        }
+    }
 }
 
 /// An interface of a run.
@@ -93,6 +181,12 @@ pub struct InterfaceRecord {
     pub kind: String,
     /// Driver; empty if there is none.
     pub driver: String,
+    /// Driver version; empty if there is none.
+    pub driver_version: String,
+    /// Firmware version; empty if the driver reports none.
+    pub firmware: String,
+    /// Bus address, such as `0000:01:00.0`; empty for virtual devices.
+    pub bus: String,
     /// Longest network-layer packet in bytes.
     pub mtu: u32,
     /// Link speed in bit/s, as the driver reports it.
@@ -101,6 +195,23 @@ pub struct InterfaceRecord {
     pub transmit_queues: u32,
     /// Receive queues in use.
     pub receive_queues: u32,
+}
+
+impl From<InterfaceFacts> for InterfaceRecord {
+    fn from(facts: InterfaceFacts) -> Self {
+        Self {
+            interface: facts.interface,
+            kind: facts.kind,
+            driver: facts.driver,
+            driver_version: facts.driver_version,
+            firmware: facts.firmware,
+            bus: facts.bus,
+            mtu: facts.mtu,
+            speed_bps: facts.speed_bps,
+            transmit_queues: facts.transmit_queues,
+            receive_queues: facts.receive_queues,
+        }
+    }
 }
 
 /// Description of the device under test, for reports.

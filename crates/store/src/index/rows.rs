@@ -1,0 +1,157 @@
+//! Rows of the tables.
+
+use rusqlite::{Connection, Row, params};
+use wirestorm_control::result::Outcome;
+
+use crate::entry::RunEntry;
+use crate::figures::{Figure, Unit};
+use crate::process::ProcessRecord;
+use crate::record::{RecordKind, State};
+use crate::row::TrialRow;
+use crate::saved::{SavedResult, SavedRun};
+
+/// Writes the row of a run, without its trials.
+pub(super) fn put_run(
+    connection: &Connection,
+    run: &SavedRun,
+    fingerprint: &str,
+) -> rusqlite::Result<()> {
+    let record = &run.record;
+    let figure = run.figures().into_iter().next();
+    let (name, value, unit) = match &figure {
+        Some(figure) => (Some(&figure.name), Some(figure.value), Some(figure.unit.symbol())),
+        None => (None, None, None),
+    };
+    let process = serde_json::to_string(&record.process).unwrap_or_default();
+    // An update keeps the trials of the run; REPLACE would delete them.
+    connection.execute(
+        "INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+         ON CONFLICT (id) DO UPDATE SET name = ?2, kind = ?3, method = ?4, state = ?5,
+         process = ?6, command = ?7, started_unix_ns = ?8, ended_unix_ns = ?9, error = ?10,
+         outcome = ?11, figure_name = ?12, figure_value = ?13, figure_unit = ?14,
+         fingerprint = ?15",
+        params![
+            record.id,
+            record.name,
+            record.kind.name(),
+            record.method.as_ref().map(|method| method.name()),
+            record.state.name(),
+            process,
+            record.command.join(" "),
+            signed(record.started_unix_ns),
+            record.ended_unix_ns.map(signed),
+            record.error,
+            run.result.as_ref().map(SavedResult::outcome).map(Outcome::name),
+            name,
+            value,
+            unit,
+            fingerprint,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Writes the rows of a trial.
+pub(super) fn put_trial(
+    connection: &Connection,
+    run: &str,
+    rows: &[TrialRow],
+) -> rusqlite::Result<()> {
+    for row in rows {
+        connection.execute(
+            "INSERT OR REPLACE INTO trials VALUES
+             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            params![
+                run,
+                row.number,
+                row.offer,
+                row.step,
+                row.test,
+                row.traffic,
+                row.frame_size,
+                row.load.map(signed),
+                row.seconds,
+                signed(row.offered),
+                row.received.map(signed),
+                row.lost.map(signed),
+                row.loss_ratio,
+                row.delay_p50_ns,
+                row.delay_p99_ns,
+                row.delay_max_ns,
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Reads all runs, the newest first.
+pub(super) fn entries(connection: &Connection) -> rusqlite::Result<Vec<RunEntry>> {
+    let mut rows = connection.prepare(
+        "SELECT id, name, kind, method, state, process, command, started_unix_ns, ended_unix_ns,
+         error, outcome, figure_name, figure_value, figure_unit,
+         (SELECT count(DISTINCT number) FROM trials WHERE run = id)
+         FROM runs ORDER BY started_unix_ns DESC, id DESC",
+    )?;
+    rows.query_map([], entry)?.collect()
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
+    let kind: String = row.get(2)?;
+    let state: String = row.get(4)?;
+    let process: String = row.get(5)?;
+    let process: ProcessRecord = serde_json::from_str(&process).unwrap_or_default();
+    let outcome: Option<String> = row.get(10)?;
+    let state = match named(4, &State::ALL, State::name, &state)? {
+        State::Running if !process.is_alive() => State::Died,
+        state => state,
+    };
+    let figure: (Option<String>, Option<f64>, Option<String>) =
+        (row.get(11)?, row.get(12)?, row.get(13)?);
+    let figure = match figure {
+        (Some(name), Some(value), Some(unit)) => {
+            Some(Figure { name, value, unit: named(13, &Unit::ALL, Unit::symbol, &unit)? })
+        }
+        _ => None,
+    };
+    Ok(RunEntry {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        kind: named(2, &RecordKind::ALL, RecordKind::name, &kind)?,
+        method: row.get(3)?,
+        state,
+        process: process.id,
+        command: row.get(6)?,
+        started_unix_ns: unsigned(row.get(7)?),
+        ended_unix_ns: row.get::<_, Option<i64>>(8)?.map(unsigned),
+        error: row.get(9)?,
+        outcome: outcome.map(|name| named(10, &OUTCOMES, Outcome::name, &name)).transpose()?,
+        figure,
+        trials: row.get(14)?,
+    })
+}
+
+const OUTCOMES: [Outcome; 4] =
+    [Outcome::Met, Outcome::Failed, Outcome::FellShort, Outcome::Interrupted];
+
+/// Returns the value with a name; an error if the column holds another one.
+fn named<T: Copy>(
+    column: usize,
+    values: &[T],
+    name: impl Fn(T) -> &'static str,
+    found: &str,
+) -> rusqlite::Result<T> {
+    values.iter().copied().find(|value| name(*value) == found).ok_or_else(|| {
+        let reason = format!("unknown word {found:?}");
+        let kind = rusqlite::types::Type::Text;
+        rusqlite::Error::FromSqlConversionFailure(column, kind, reason.into())
+    })
+}
+
+/// SQLite has signed integers only. No count or time of a run exceeds them.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
