@@ -276,4 +276,37 @@ mod tests {
         assert_eq!(text.matches("wirestorm_flow_sent_frames_total{").count(), FLOWS_MAX);
         assert!(text.contains("run_flows_omitted{run=\"7\",kind=\"streams\"} 200.0\n"));
     }
+
+    /// Metrics of the guide: name and type.
+    fn documented() -> Vec<(String, String)> {
+        let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/metrics.md");
+        let guide = std::fs::read_to_string(guide).unwrap();
+        let rows = guide.lines().filter_map(|line| line.strip_prefix("| `wirestorm_"));
+        let row = |row: &str| {
+            let mut cells = row.split('|').map(|cell| cell.trim().trim_end_matches('`').to_owned());
+            (format!("wirestorm_{}", cells.next().unwrap()), cells.next().unwrap())
+        };
+        rows.map(row).collect()
+    }
+
+    #[test]
+    fn guide_lists_all_metrics_with_their_types() {
+        let text = prometheus(|| {
+            let mut samples = streams();
+            let port =
+                PortSnapshot { impairment: Some(Default::default()), ..PortSnapshot::default() };
+            for kind in [Kind::Emulation, Kind::Replay] {
+                let ports = vec![port.clone()];
+                samples.push(sample(kind, Snapshot { ports, ..Snapshot::default() }));
+            }
+            samples
+        });
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let typed = |line: &str| line.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let mut exported: Vec<(String, String)> = types.filter_map(typed).collect();
+        let mut documented = documented();
+        exported.sort();
+        documented.sort();
+        assert_eq!(exported, documented);
+    }
 }
