@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 19] = [
+const DIRECTIONS: [(&str, &[&str]); 20] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
@@ -33,7 +33,8 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
     ),
     ("wirestorm-method", &["wirestorm-base"]),
     ("wirestorm-store", &["wirestorm-method", "wirestorm-control"]),
-    ("wirestorm", &["wirestorm-control", "wirestorm-store"]),
+    ("wirestorm-serve", &["wirestorm-control"]),
+    ("wirestorm", &["wirestorm-control", "wirestorm-store", "wirestorm-serve"]),
     ("wirestorm-python", &["wirestorm-control"]),
     ("wirestorm-testkit", ANYTHING),
     ("wirestorm-e2e", ANYTHING),
