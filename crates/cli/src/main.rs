@@ -21,6 +21,8 @@ mod pktgen;
 mod ports;
 mod replay;
 mod report;
+mod runs;
+mod save;
 mod schema;
 mod signals;
 mod suggestions;
@@ -69,7 +71,9 @@ enum Command {
     Ports(ports::PortsFlags),
     /// Check which backends can send on an interface, and print fixes
     Doctor(doctor::DoctorFlags),
-    /// Print the JSON Schema of results or plans
+    /// List, compare, export and delete saved runs
+    Runs(runs::RunsFlags),
+    /// Print the JSON Schema of results, plans or saved runs
     Schema(schema::SchemaFlags),
     /// Print shell completions
     Completions(manual::CompletionsFlags),
@@ -124,6 +128,7 @@ fn main() -> ExitCode {
         Command::Ping(flags) => ping::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
+        Command::Runs(flags) => runs::run(&flags),
         Command::Schema(flags) => schema::run(&flags),
         Command::Completions(flags) => manual::completions(&flags),
         Command::Manual(flags) => manual::manual(&flags),

@@ -1,10 +1,11 @@
-//! `wirestorm schema`: prints the JSON Schemas of results and plans.
+//! `wirestorm schema`: prints the JSON Schemas of results, plans and records of the run history.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use wirestorm_control::schema;
+use wirestorm_store::schema as store;
 
 use crate::status;
 
@@ -16,7 +17,7 @@ Examples:
   wirestorm schema plan > plan.json
       for an editor: # yaml-language-server: $schema=plan.json";
 
-/// Print the JSON Schema of results or plans
+/// Print the JSON Schema of results, plans or saved runs
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SchemaFlags {
@@ -33,6 +34,12 @@ enum Document {
     Plan,
     /// Plan of clients and servers (wirestorm.emulation-plan/1)
     EmulationPlan,
+    /// Record of a saved run: run.json (wirestorm.run/1)
+    Run,
+    /// Trial of a method (wirestorm.trial/1)
+    Trial,
+    /// Result of a method (wirestorm.bench/1)
+    Bench,
 }
 
 /// Runs the command.
@@ -41,6 +48,9 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
         Document::Result => schema::result(),
         Document::Plan => schema::plan(),
         Document::EmulationPlan => schema::emulation_plan(),
+        Document::Run => store::run(),
+        Document::Trial => store::trial(),
+        Document::Bench => store::bench(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,16 +23,18 @@ use wirestorm_control::plan::trex::captures::CaptureProfile;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::plan::{self, Multiplier};
 use wirestorm_control::run::Plan;
+use wirestorm_store::record::RecordKind;
 
 use crate::files::CommandLineFiles;
 use crate::foreground::Foreground;
 use crate::metrics::MetricsFlags;
 use crate::report::Output;
+use crate::save::{self, Draft, SaveFlags};
 use crate::signals::Signals;
 use crate::status;
 use crate::traffic::{bind, format_errors, load, open, read_time, trex, usage};
 use live::Live;
-use table::Table;
+pub(crate) use table::Table;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -118,6 +120,9 @@ pub(crate) struct EmulateFlags {
     #[command(flatten)]
     metrics: MetricsFlags,
 
+    #[command(flatten)]
+    save: SaveFlags,
+
     /// Print no progress line
     #[arg(short, long)]
     quiet: bool,
@@ -160,11 +165,18 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
         Ok(foreground) => foreground,
         Err(message) => return usage(message),
     };
+    let draft = || Draft::new(RecordKind::Emulation, interfaces(&plan, &options));
+    let recording = match flags.save.start(|| draft().file(&flags.plan)) {
+        Ok(recording) => recording,
+        Err(message) => return usage(message),
+    };
     let signals = Signals::catch();
     let mut live = Live::new(flags.quiet, options.duration);
     let source = flags.plan.display().to_string();
     let run = Plan::Emulation { plan: Arc::new(plan), options };
-    let result = match foreground.run(run, source, &mut live, &signals, |_| ()) {
+    let outcome = foreground.run(run, source, &mut live, &signals, |_| ());
+    let saved = recording.end(&outcome);
+    let result = match outcome {
         Ok(result) => result,
         Err(failure) => {
             return match failure.error.downcast_ref::<EmulationError>() {
@@ -179,7 +191,15 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
-    ExitCode::from(result.verdict.outcome.exit_status())
+    ExitCode::from(save::status(saved, result.verdict.outcome.exit_status()))
+}
+
+/// Returns the interfaces of the plan's ports.
+fn interfaces(plan: &EmulationPlan, options: &EmulationOptions) -> Vec<String> {
+    let bound = plan.ports.iter().zip(&options.interfaces);
+    bound
+        .filter_map(|(port, interface)| interface.clone().or_else(|| port.location.clone()))
+        .collect()
 }
 
 fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), String> {

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use wirestorm_control::emulation::{SimulationOptions, simulate};
 use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_store::record::RecordKind;
 
 use super::table::Table;
 use super::with_plan_path;
 use crate::report::Output;
+use crate::save::{self, Draft, SaveFlags};
 use crate::status;
 
 /// Simulates a plan, writes its captures and prints the result of both sides.
@@ -17,9 +19,19 @@ pub(crate) fn run(
     plan: &EmulationPlan,
     options: &SimulationOptions,
     json: Option<&Path>,
+    save: &SaveFlags,
 ) -> Result<ExitCode, String> {
     let mut output = Output::open(json)?;
-    let (result, files) = simulate(plan, options).map_err(|error| with_plan_path(file, &error))?;
+    let none: [String; 0] = [];
+    let recording = save.start(|| Draft::new(RecordKind::Emulation, none).file(file))?;
+    let (result, files) = match simulate(plan, options) {
+        Ok(simulated) => simulated,
+        Err(error) => {
+            recording.discard();
+            return Err(with_plan_path(file, &error));
+        }
+    };
+    let saved = recording.finish(&result);
     let printed = output.print(&result, Table(&result));
     for file in files {
         eprintln!("{}", file.display());
@@ -28,5 +40,5 @@ pub(crate) fn run(
         eprintln!("wirestorm: {message}");
         return Ok(ExitCode::from(status::FAILED));
     }
-    Ok(ExitCode::from(result.verdict.outcome.exit_status()))
+    Ok(ExitCode::from(save::status(saved, result.verdict.outcome.exit_status())))
 }

@@ -19,7 +19,7 @@ use crate::traffic::{clipped, shortened};
 use crate::wrap::{wrapped, wrapped_to};
 
 /// Displays a result as tables.
-pub(super) struct Table<'a>(pub(super) &'a RunResult);
+pub(crate) struct Table<'a>(pub(crate) &'a RunResult);
 
 /// Name and getter of a table line.
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);

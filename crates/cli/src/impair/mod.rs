@@ -12,15 +12,17 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::impair::ImpairOptions;
 use wirestorm_control::plan::impairment::ImpairmentSettings;
 use wirestorm_control::run::Plan;
+use wirestorm_store::record::RecordKind;
 
 use crate::foreground::Foreground;
 use crate::metrics::MetricsFlags;
 use crate::report::Output;
+use crate::save::{self, Draft, SaveFlags};
 use crate::signals::Signals;
 use crate::status;
 use crate::traffic::{read_time, usage};
 use live::Live;
-use table::Table;
+pub(crate) use table::Table;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -127,6 +129,9 @@ pub(crate) struct ImpairFlags {
     #[command(flatten)]
     metrics: MetricsFlags,
 
+    #[command(flatten)]
+    save: SaveFlags,
+
     /// Print no progress line
     #[arg(short, long)]
     quiet: bool,
@@ -147,9 +152,16 @@ pub(crate) fn run(flags: &ImpairFlags) -> ExitCode {
         Ok(foreground) => foreground,
         Err(message) => return usage(message),
     };
+    let recording = match flags.save.start(|| Draft::new(RecordKind::Impair, [&flags.a, &flags.b]))
+    {
+        Ok(recording) => recording,
+        Err(message) => return usage(message),
+    };
     let signals = Signals::catch();
     let run = Plan::Impair(options);
-    let result = match foreground.run(run, String::new(), &mut live, &signals, |_| ()) {
+    let outcome = foreground.run(run, String::new(), &mut live, &signals, |_| ());
+    let saved = recording.end(&outcome);
+    let result = match outcome {
         Ok(result) => result,
         Err(failure) => return failure.exit(),
     };
@@ -157,7 +169,7 @@ pub(crate) fn run(flags: &ImpairFlags) -> ExitCode {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
-    ExitCode::from(result.verdict.outcome.exit_status())
+    ExitCode::from(save::status(saved, result.verdict.outcome.exit_status()))
 }
 
 fn prepare(flags: &ImpairFlags) -> Result<ImpairOptions, String> {

@@ -10,7 +10,7 @@ use crate::traffic::shortened;
 use crate::wrap::wrapped;
 
 /// Displays a result as a table.
-pub(super) struct Table<'a>(pub(super) &'a RunResult);
+pub(crate) struct Table<'a>(pub(crate) &'a RunResult);
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

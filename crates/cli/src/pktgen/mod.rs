@@ -19,10 +19,12 @@ use wirestorm_control::pktgen::{DeviceOptions, Event, PktgenPlan};
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::result::RunResult;
 use wirestorm_control::run::Plan;
+use wirestorm_store::record::RecordKind;
 
 use crate::foreground::{Foreground, View};
 use crate::metrics::MetricsFlags;
 use crate::report::Output;
+use crate::save::{self, Draft, SaveFlags};
 use crate::signals::Signals;
 use crate::status;
 use crate::traffic::{read_time, usage};
@@ -98,6 +100,9 @@ pub(crate) struct PktgenFlags {
     #[command(flatten)]
     metrics: MetricsFlags,
 
+    #[command(flatten)]
+    save: SaveFlags,
+
     /// Print no notes and no progress line
     #[arg(short, long)]
     quiet: bool,
@@ -121,6 +126,14 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
     let has_script = script.is_some();
     let foreground = match Foreground::open(flags.metrics) {
         Ok(foreground) => foreground,
+        Err(message) => return usage(message),
+    };
+    let draft = || {
+        let draft = Draft::new(RecordKind::Pktgen, &flags.rx);
+        flags.script.iter().fold(draft, |draft, path| draft.file(path))
+    };
+    let recording = match flags.save.start(draft) {
+        Ok(recording) => recording,
         Err(message) => return usage(message),
     };
     let signals = Signals::catch();
@@ -147,6 +160,7 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
     };
     let mut view = TerminalView { terminal: &terminal, shows_received: !has_script };
     let outcome = foreground.run(Plan::Pktgen(plan), String::new(), &mut view, &signals, |_| ());
+    let saved = recording.end(&outcome);
     let result = match outcome {
         Ok(result) => result,
         Err(failure) => return failure.exit(),
@@ -158,10 +172,11 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
     for note in result.notes.iter().filter(|_| !json_only) {
         eprintln!("{}", wrapped("note: ", note));
     }
-    match script_status.load(Ordering::Relaxed) {
-        0 => ExitCode::from(result.verdict.outcome.exit_status()),
-        status => ExitCode::from(status),
-    }
+    let status = match script_status.load(Ordering::Relaxed) {
+        0 => result.verdict.outcome.exit_status(),
+        status => status,
+    };
+    ExitCode::from(save::status(saved, status))
 }
 
 /// Live output while a script runs or while the command counts received frames.

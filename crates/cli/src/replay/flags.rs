@@ -7,6 +7,7 @@ use wirestorm_control::backend::Backend;
 
 use super::edit_flags::EditFlags;
 use crate::metrics::MetricsFlags;
+use crate::save::SaveFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -243,6 +244,9 @@ pub(crate) struct OutputFlags {
 
     #[command(flatten)]
     pub(crate) metrics: MetricsFlags,
+
+    #[command(flatten)]
+    pub(crate) save: SaveFlags,
 
     /// Print only the result
     #[arg(short = 'q', long)]

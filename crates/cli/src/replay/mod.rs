@@ -24,7 +24,7 @@ pub(crate) use options_files::load;
 use progress::ProgressLine;
 use session::{Failure, FrontEnd, run_replay, statistics_every_s};
 use statistics::Statistics;
-use table::Table;
+pub(crate) use table::Table;
 
 /// Runs the command.
 pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {

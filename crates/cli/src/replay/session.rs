@@ -6,13 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wirestorm_control::Snapshot;
-use wirestorm_control::plan::replay::ReplayPlan;
+use wirestorm_control::plan::replay::{ReplayPlan, Target};
 use wirestorm_control::result::RunResult;
 use wirestorm_control::run::Plan;
+use wirestorm_store::record::RecordKind;
 
 use super::flags::{OutputFlags, ReplayFlags};
 use super::{hooks, lower};
 use crate::foreground::{self, Foreground, View};
+use crate::save::Draft;
 use crate::signals::Signals;
 
 /// Differences between the names of the program.
@@ -61,17 +63,37 @@ pub(crate) fn run_replay<F: FrontEnd>(
         eprintln!("PID: {}", std::process::id());
     }
     let foreground = Foreground::open(flags.output.metrics).map_err(Failure::Plan)?;
+    let recording = flags.output.save.start(|| Draft::new(RecordKind::Replay, interfaces(&plan)));
+    let recording = recording.map_err(Failure::Plan)?;
     let signals = Signals::catch();
-    let hooks = hooks::hooks(&plan, statistics_every_s(&flags.output)).map_err(Failure::Other)?;
+    let hooks = match hooks::hooks(&plan, statistics_every_s(&flags.output)) {
+        Ok(hooks) => hooks,
+        Err(message) => {
+            recording.discard();
+            return Err(Failure::Other(message));
+        }
+    };
     front_end.begin(&plan);
     let backend = lower::backend(flags);
     let run = Plan::Replay { plan: Box::new(plan.clone()), backend, hooks };
     let mut view = FrontEndView(front_end);
     let outcome = foreground.run(run, String::new(), &mut view, &signals, |_| ());
+    let saved = recording.end(&outcome);
     let result = outcome.map_err(Failure::Begin)?;
     let text = front_end.text(&plan, &result);
-    print(&flags.output, &result, &text).map_err(Failure::Other)?;
+    print(&flags.output, &result, &text).and(saved).map_err(Failure::Other)?;
     Ok(result)
+}
+
+/// Returns the interfaces of a plan.
+fn interfaces(plan: &ReplayPlan) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Target::Interfaces { primary, secondary } = &plan.target {
+        names.push(primary.clone());
+        names.extend(secondary.clone());
+    }
+    names.extend(plan.receive.iter().map(|receive| receive.interface.clone()));
+    names
 }
 
 /// A front end as a view of a foreground run.

@@ -9,7 +9,7 @@ use crate::number::{grouped, rate_error, rounded, seconds};
 use crate::report::verdict;
 
 /// Displays a result as a table.
-pub(super) struct Table<'a>(pub(super) &'a RunResult);
+pub(crate) struct Table<'a>(pub(crate) &'a RunResult);
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -16,7 +16,7 @@ use crate::suggestions::with_suggestions;
 
 /// Options that tcpreplay does not have. An abbreviation matches them only if it matches no option
 /// of tcpreplay.
-const EXTENSIONS: [&str; 14] = [
+const EXTENSIONS: [&str; 16] = [
     "backend",
     "catch-up",
     "force-interface",
@@ -24,7 +24,9 @@ const EXTENSIONS: [&str; 14] = [
     "mbps-l1",
     "metrics",
     "nonip",
+    "runs-dir",
     "rx",
+    "save",
     "split",
     "split-reverse",
     "tolerance",

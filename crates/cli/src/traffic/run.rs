@@ -14,6 +14,7 @@ use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::port::OpenError;
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{StreamOptions, TrafficError, TrexPort, plan_of_trex};
+use wirestorm_store::record::RecordKind;
 
 use super::live::Live;
 use super::table::Table;
@@ -21,6 +22,7 @@ use super::{bind, control, of_clients, open, read_multiplier, read_time, trex, u
 use crate::foreground::Foreground;
 use crate::metrics::MetricsFlags;
 use crate::report::Output;
+use crate::save::{self, Draft, SaveFlags};
 use crate::signals::Signals;
 use crate::status;
 
@@ -111,6 +113,9 @@ pub(super) struct SendingFlags {
     #[command(flatten)]
     pub(super) metrics: MetricsFlags,
 
+    #[command(flatten)]
+    pub(super) save: SaveFlags,
+
     /// Print no progress line
     #[arg(short, long)]
     pub(super) quiet: bool,
@@ -129,7 +134,10 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     let prepared = prepare(flags);
     match prepared {
         Ok((plan, interfaces, multiplier)) => {
-            run_and_print(plan, interfaces, &flags.how, multiplier, source(&flags.plan))
+            let source = source(&flags.plan);
+            run_and_print(plan, interfaces, &flags.how, multiplier, source, |draft| {
+                draft.file(&flags.plan)
+            })
         }
         Err(message) => usage(message),
     }
@@ -187,13 +195,15 @@ fn source(plan: &Path) -> String {
     plan.display().to_string()
 }
 
-/// Runs a plan and prints the result. `source` is the name of the plan's file.
+/// Runs a plan and prints the result. `source` is the name of the plan's file; `with_files` adds the
+/// plan to the record of a saved run.
 pub(super) fn run_and_print(
     plan: TrafficPlan,
     interfaces: Vec<Option<String>>,
     how: &SendingFlags,
     multiplier: Multiplier,
     source: String,
+    with_files: impl FnOnce(Draft) -> Draft,
 ) -> ExitCode {
     if how.per_vlan && !plan.flows.iter().any(|flow| flow.stream.is_measured) {
         return usage(
@@ -219,6 +229,15 @@ pub(super) fn run_and_print(
         Ok(foreground) => foreground,
         Err(message) => return usage(message),
     };
+    let draft = || {
+        let bound = plan.ports.iter().zip(&options.interfaces);
+        let names = bound.filter_map(|(port, bound)| bound.as_ref().or(port.location.as_ref()));
+        with_files(Draft::new(RecordKind::Streams, names))
+    };
+    let recording = match how.save.start(draft) {
+        Ok(recording) => recording,
+        Err(message) => return usage(message),
+    };
     let signals = Signals::catch();
     let plan = Arc::new(plan);
     let mut live = Live::new(&plan, how.quiet, options.duration);
@@ -230,8 +249,10 @@ pub(super) fn run_and_print(
         }
     });
     if let Err(message) = commands {
+        recording.discard();
         return usage(message);
     }
+    let saved = recording.end(&outcome);
     let result = match outcome {
         Ok(result) => result,
         Err(failure) => {
@@ -249,7 +270,7 @@ pub(super) fn run_and_print(
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
-    ExitCode::from(result.verdict.outcome.exit_status())
+    ExitCode::from(save::status(saved, result.verdict.outcome.exit_status()))
 }
 
 fn options(

@@ -125,7 +125,17 @@ pub(crate) fn run(flags: &mut SendFlags) -> ExitCode {
         Ok(plan) => match read_multiplier("--multiplier", &flags.how.multiplier) {
             Ok(multiplier) => {
                 let interfaces = vec![None; plan.ports.len()];
-                run_and_print(plan, interfaces, &flags.how, multiplier, String::new())
+                run_and_print(
+                    plan,
+                    interfaces,
+                    &flags.how,
+                    multiplier,
+                    String::new(),
+                    |mut draft| {
+                        draft.files.insert("plan.json".to_owned(), text);
+                        draft
+                    },
+                )
             }
             Err(message) => usage(message),
         },

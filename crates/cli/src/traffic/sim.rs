@@ -19,6 +19,7 @@ use wirestorm_control::traffic::{
 use super::{SPEED, load, open, read_multiplier, read_speed, read_time, trex, usage};
 use crate::files::CommandLineFiles;
 use crate::number::{count_of, grouped};
+use crate::save::SaveFlags;
 use crate::wrap::wrapped;
 use crate::{emulate, status};
 
@@ -132,6 +133,9 @@ struct EmulationFlags {
     /// Write the result as JSON to a file; `-`: to stdout, without the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    #[command(flatten)]
+    save: SaveFlags,
 }
 
 /// Flags for TRex profiles, as in TRex's simulator.
@@ -272,7 +276,7 @@ fn reject_stream_options(flags: &SimFlags) -> Result<(), String> {
 
 /// Rejects options of clients and servers for streams.
 fn reject_emulation_options(flags: &SimFlags) -> Result<(), String> {
-    let EmulationFlags { full, limit, flows_max, rtt, interval, sample_flows, seed, json } =
+    let EmulationFlags { full, limit, flows_max, rtt, interval, sample_flows, seed, json, save } =
         &flags.emulation;
     let options = [
         ("--full", *full),
@@ -283,6 +287,7 @@ fn reject_emulation_options(flags: &SimFlags) -> Result<(), String> {
         ("--sample-flows", sample_flows.is_some()),
         ("--seed", seed.is_some()),
         ("--json", json.is_some()),
+        ("--save", save.is_given()),
         ("--ipv6", flags.trex.ipv6),
         ("--cc", flags.trex.cc.is_some()),
     ];
@@ -329,7 +334,7 @@ fn run_emulation(
     /// Default round-trip time between the sides.
     const ROUND_TRIP: &str = "20us";
     const FLOWS_MAX: u32 = 1_000_000;
-    let EmulationFlags { limit, flows_max, rtt, interval, sample_flows, seed, json, .. } =
+    let EmulationFlags { limit, flows_max, rtt, interval, sample_flows, seed, json, save, .. } =
         &flags.emulation;
     let interval = interval.as_deref().unwrap_or(emulate::INTERVAL);
     let options = SimulationOptions {
@@ -345,7 +350,7 @@ fn run_emulation(
         flows_max: flows_max.unwrap_or(FLOWS_MAX) as usize,
         seed: seed.unwrap_or(1),
     };
-    emulate::sim::run(&flags.plan, &plan, &options, json.as_deref())
+    emulate::sim::run(&flags.plan, &plan, &options, json.as_deref(), save)
 }
 
 /// Prints the files that the simulation wrote.

@@ -10,7 +10,7 @@ use crate::report::verdict;
 use crate::wrap::wrapped;
 
 /// Displays a result as tables.
-pub(super) struct Table<'a>(pub(super) &'a RunResult);
+pub(crate) struct Table<'a>(pub(crate) &'a RunResult);
 
 /// Maximum number of flows with their own line. The rest shares one line.
 const FLOWS_MAX: usize = 40;
