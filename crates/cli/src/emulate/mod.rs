@@ -165,12 +165,12 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
         Ok(foreground) => foreground,
         Err(message) => return usage(message),
     };
+    let signals = Signals::catch();
     let draft = || Draft::new(RecordKind::Emulation, interfaces(&plan, &options));
     let recording = match flags.save.start(|| draft().file(&flags.plan)) {
         Ok(recording) => recording,
         Err(message) => return usage(message),
     };
-    let signals = Signals::catch();
     let mut live = Live::new(flags.quiet, options.duration);
     let source = flags.plan.display().to_string();
     let run = Plan::Emulation { plan: Arc::new(plan), options };

@@ -152,12 +152,12 @@ pub(crate) fn run(flags: &ImpairFlags) -> ExitCode {
         Ok(foreground) => foreground,
         Err(message) => return usage(message),
     };
+    let signals = Signals::catch();
     let recording = match flags.save.start(|| Draft::new(RecordKind::Impair, [&flags.a, &flags.b]))
     {
         Ok(recording) => recording,
         Err(message) => return usage(message),
     };
-    let signals = Signals::catch();
     let run = Plan::Impair(options);
     let outcome = foreground.run(run, String::new(), &mut live, &signals, |_| ());
     let saved = recording.end(&outcome);

@@ -128,6 +128,7 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
         Ok(foreground) => foreground,
         Err(message) => return usage(message),
     };
+    let signals = Signals::catch();
     let draft = || {
         let draft = Draft::new(RecordKind::Pktgen, &flags.rx);
         flags.script.iter().fold(draft, |draft, path| draft.file(path))
@@ -136,7 +137,6 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
         Ok(recording) => recording,
         Err(message) => return usage(message),
     };
-    let signals = Signals::catch();
     let terminal = Arc::new(Terminal::new(flags.quiet, json_only));
     let script_status = Arc::new(AtomicU8::new(0));
     let (event_terminal, failed, run_signals) =

@@ -63,9 +63,9 @@ pub(crate) fn run_replay<F: FrontEnd>(
         eprintln!("PID: {}", std::process::id());
     }
     let foreground = Foreground::open(flags.output.metrics).map_err(Failure::Plan)?;
+    let signals = Signals::catch();
     let recording = flags.output.save.start(|| Draft::new(RecordKind::Replay, interfaces(&plan)));
     let recording = recording.map_err(Failure::Plan)?;
-    let signals = Signals::catch();
     let hooks = match hooks::hooks(&plan, statistics_every_s(&flags.output)) {
         Ok(hooks) => hooks,
         Err(message) => {

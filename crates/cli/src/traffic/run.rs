@@ -229,6 +229,7 @@ pub(super) fn run_and_print(
         Ok(foreground) => foreground,
         Err(message) => return usage(message),
     };
+    let signals = Signals::catch();
     let draft = || {
         let bound = plan.ports.iter().zip(&options.interfaces);
         let names = bound.filter_map(|(port, bound)| bound.as_ref().or(port.location.as_ref()));
@@ -238,7 +239,6 @@ pub(super) fn run_and_print(
         Ok(recording) => recording,
         Err(message) => return usage(message),
     };
-    let signals = Signals::catch();
     let plan = Arc::new(plan);
     let mut live = Live::new(&plan, how.quiet, options.duration);
     let mut commands = Ok(());

@@ -4,4 +4,5 @@ mod emulation;
 mod links;
 mod metrics;
 mod replay;
+mod runs;
 mod streams;
