@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use clap::{Args, ValueEnum};
-use jiff::civil::{Date, DateTime};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -13,9 +13,11 @@ use wirestorm_store::record::RecordKind;
 
 use super::value::{age, outcome, value};
 use super::{Failure, open};
+use crate::number::brief;
 use crate::ports::show;
 use crate::save::DirectoryFlags;
 use crate::traffic::{clipped, shortened};
+use crate::wrap::COLUMNS;
 
 /// List saved runs, the newest first
 #[derive(Args, Debug)]
@@ -94,8 +96,8 @@ fn since(text: &str, now: Timestamp) -> Result<u64, String> {
             now.checked_sub(SignedDuration::from_secs(seconds)).map_err(|_| wrong())?
         }
         None => {
-            let start = text.parse::<Date>().map(|date| date.at(0, 0, 0, 0));
-            let start = start.or_else(|_| text.parse::<DateTime>()).map_err(|_| wrong())?;
+            // A date alone is its midnight.
+            let start = text.parse::<DateTime>().map_err(|_| wrong())?;
             start.to_zoned(TimeZone::system()).map_err(|_| wrong())?.timestamp()
         }
     };
@@ -104,30 +106,48 @@ fn since(text: &str, now: Timestamp) -> Result<u64, String> {
 
 struct Table<'a>(&'a [RunEntry]);
 
+/// Columns of the figure.
+const FIGURE: usize = 15;
+/// Columns behind the name: result, age and figure with the gaps before them.
+const BEHIND_NAME: usize = " interrupted".len() + " 123 min".len() + 1 + FIGURE;
+/// Least columns of the name.
+const NAME_MIN: usize = 5;
+
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<32} {:<10} {:<11} {:>6}  FIGURE", "ID", "NAME", "RESULT", "AGE")?;
+        // An ID stays whole, so that a user can copy it; the name takes the rest.
+        let id = self.0.iter().map(|run| run.id.chars().count()).max().unwrap_or(2);
+        let name = COLUMNS.saturating_sub(id + 1 + BEHIND_NAME).max(NAME_MIN);
+        let heads = ["ID", "NAME", "RESULT", "AGE"];
+        writeln!(
+            f,
+            "{:<id$} {:<name$} {:<11} {:>7}  FIGURE",
+            heads[0], heads[1], heads[2], heads[3]
+        )?;
         for run in self.0 {
-            let name = run.name.as_deref().unwrap_or("-");
-            let figure = run.figure.as_ref().map_or_else(String::new, |figure| {
-                let value = value(figure.value, figure.unit);
-                match figure.unit {
-                    Unit::Count => format!("{value} {}", figure.name),
-                    Unit::Percent | Unit::Seconds | Unit::Nanoseconds => value,
-                    unit => format!("{value} {}", unit.symbol()),
-                }
-            });
             let line = format!(
-                "{:<32} {:<10} {:<11} {:>6}  {}",
-                shortened(&run.id, 32),
-                shortened(name, 10),
+                "{:<id$} {:<name$} {:<11} {:>7}  {}",
+                run.id,
+                shortened(run.name.as_deref().unwrap_or("-"), name),
                 outcome(run),
                 age(run.started_unix_ns),
-                clipped(&figure, 17),
+                clipped(&figure(run), FIGURE),
             );
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+}
+
+/// Formats the key figure of a run with three digits.
+fn figure(run: &RunEntry) -> String {
+    let Some(figure) = &run.figure else { return String::new() };
+    match figure.unit {
+        Unit::Count => format!("{} {}", brief(figure.value), figure.name),
+        Unit::Percent | Unit::Seconds | Unit::Nanoseconds => value(figure.value, figure.unit),
+        Unit::FramesPerSecond | Unit::ConnectionsPerSecond | Unit::BitsPerSecond => {
+            format!("{} {}", brief(figure.value), figure.unit.symbol())
+        }
     }
 }
 
@@ -138,7 +158,6 @@ mod tests {
     use wirestorm_store::record::State;
 
     use super::*;
-    use crate::wrap::COLUMNS;
 
     fn entry(state: State, outcome: Option<Outcome>) -> RunEntry {
         let (name, unit) = ("sent".to_owned(), Unit::FramesPerSecond);
@@ -150,7 +169,7 @@ mod tests {
             state,
             process: 1,
             command: String::new(),
-            started_unix_ns: 0,
+            started_unix_ns: 1_795_000_000_000_000_000,
             ended_unix_ns: None,
             error: None,
             outcome,
@@ -167,7 +186,7 @@ mod tests {
         let longest = text.lines().map(|line| line.chars().count()).max();
         assert!(longest.is_some_and(|columns| columns <= COLUMNS), "{longest:?}\n{text}");
         assert!(text.contains("interrupted") && text.contains("fell short"), "{text}");
-        assert!(text.contains("148.81 M frames/s"), "{text}");
+        assert!(text.contains("149 M frames/s"), "{text}");
     }
 
     #[test]

@@ -236,6 +236,7 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
                 .command("sh")
                 .args(["-c", &here])
                 .env("PATH", &path)
+                .env("WIRESTORM_RUNS", scratch.file("runs"))
                 .current_dir(scratch.path())
                 .output()
                 .expect("a shell");
