@@ -233,7 +233,7 @@ impl Trial for SimulatedDevice {
         }
         let elapsed_s = input.duration().as_secs_f64();
         self.now_s = started_s + elapsed_s + self.model.pause_s;
-        Ok(TrialOutput { offers, elapsed_s, notes: Vec::new() })
+        Ok(TrialOutput { offers, elapsed_s, ..TrialOutput::default() })
     }
 }
 

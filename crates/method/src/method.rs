@@ -61,3 +61,13 @@ impl Method {
         }
     }
 }
+
+impl Findings {
+    /// Returns what a reader must know before the figures, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Rfc2544(findings) => findings.warnings(),
+            Self::Mlrsearch(findings) => findings.warnings(),
+        }
+    }
+}

@@ -93,6 +93,9 @@ pub enum Length {
 pub struct TrialOutput {
     /// Results of each offer, in the order of the input. They sum over all interfaces.
     pub offers: Vec<OfferOutput>,
+    /// Frames that the receiver of the tester dropped. They are also lost in the results above.
+    #[serde(default)]
+    pub receiver_dropped: u64,
     /// Time that the trial took in seconds, with all waits.
     pub elapsed_s: f64,
     /// Notes for the user, such as a generator that did not reach the intended load.
@@ -200,6 +203,22 @@ pub struct Traffic {
     pub name: String,
     /// Frame size in bytes with FCS; null if the traffic defines its own sizes.
     pub frame_size: Option<u32>,
+}
+
+/// Smallest frame in bytes with FCS that holds UDP over IPv6 and the signature of a measured frame.
+/// RFC 5180 section 5.1 notes that signatures may raise the minimum above 64 bytes.
+const IPV6_FRAME_SIZE_MIN: u32 = 84;
+
+impl Traffic {
+    /// Returns the traffic of a name with each frame size. Sizes that IPv6 frames cannot have
+    /// become the smallest that they can.
+    pub(crate) fn of_sizes(name: &str, frame_sizes: &[u32]) -> Vec<Self> {
+        let least = if name == "ipv6" { IPV6_FRAME_SIZE_MIN } else { 0 };
+        let mut sizes: Vec<u32> = frame_sizes.iter().map(|&size| size.max(least)).collect();
+        sizes.dedup();
+        let traffic = |size| Self { name: name.to_owned(), frame_size: Some(size) };
+        sizes.into_iter().map(traffic).collect()
+    }
 }
 
 impl StepOutput {
