@@ -13,6 +13,7 @@ pub mod method;
 pub mod mlrsearch;
 pub mod rate;
 pub mod recorded;
+mod repeating;
 pub mod rfc2544;
 pub mod search;
 mod seconds;

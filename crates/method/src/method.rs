@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
+use crate::repeating::Repeating;
 use crate::rfc2544::{Rfc2544, Rfc2544Findings};
 use crate::trial::{Trial, TrialError};
 
@@ -36,8 +37,10 @@ impl Method {
         }
     }
 
-    /// Runs the method. After an error, the findings are those of the completed tests.
+    /// Runs the method. After an error, the findings are those of the completed tests. A trial that
+    /// the tester spoiled is repeated, at most twice.
     pub fn run(&self, trial: &mut dyn Trial) -> (Findings, Result<(), TrialError>) {
+        let trial = &mut Repeating::new(trial);
         match self {
             Self::Rfc2544(method) => {
                 let mut findings = Rfc2544Findings::default();
