@@ -91,7 +91,7 @@ impl Frames<'_> {
         steps: Vec<(usize, usize)>,
         input: &TrialInput,
     ) -> Result<PlanOfTrial, String> {
-        let is_ipv6 = input.offers.iter().any(|offer| is_ipv6(offer));
+        let is_ipv6 = input.offers.iter().any(is_ipv6);
         let ports: Vec<_> =
             self.bed.interfaces().into_iter().map(|name| self.port(name, is_ipv6)).collect();
         let document = json!({"ports": ports, "flows": flows});
