@@ -9,6 +9,7 @@
 pub mod device;
 pub mod distribution;
 pub mod estimate;
+pub mod flow_exporter;
 pub mod method;
 pub mod mlrsearch;
 pub mod rate;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::flow_exporter::{FlowExporter, FlowExporterFindings};
 use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
 use crate::repeating::Repeating;
 use crate::rfc2544::{Rfc2544, Rfc2544Findings};
@@ -16,6 +17,8 @@ pub enum Method {
     Rfc2544(Rfc2544),
     /// MLRsearch (RFC 9971).
     Mlrsearch(Mlrsearch),
+    /// Test of a flow exporter (RFC 6645).
+    FlowExporter(FlowExporter),
 }
 
 /// Findings of a method.
@@ -26,6 +29,8 @@ pub enum Findings {
     Rfc2544(Rfc2544Findings),
     /// MLRsearch (RFC 9971).
     Mlrsearch(MlrsearchFindings),
+    /// Test of a flow exporter (RFC 6645).
+    FlowExporter(FlowExporterFindings),
 }
 
 impl Method {
@@ -34,6 +39,7 @@ impl Method {
         match self {
             Self::Rfc2544(_) => "rfc2544",
             Self::Mlrsearch(_) => "mlrsearch",
+            Self::FlowExporter(_) => "flow-exporter",
         }
     }
 
@@ -52,6 +58,11 @@ impl Method {
                 let outcome = method.run(trial, &mut findings);
                 (Findings::Mlrsearch(findings), outcome)
             }
+            Self::FlowExporter(method) => {
+                let mut findings = FlowExporterFindings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::FlowExporter(findings), outcome)
+            }
         }
     }
 
@@ -61,6 +72,7 @@ impl Method {
         match self {
             Self::Rfc2544(method) => method.deviations(),
             Self::Mlrsearch(method) => method.deviations(),
+            Self::FlowExporter(method) => method.deviations(),
         }
     }
 }
@@ -71,6 +83,7 @@ impl Findings {
         match self {
             Self::Rfc2544(findings) => findings.warnings(),
             Self::Mlrsearch(findings) => findings.warnings(),
+            Self::FlowExporter(findings) => findings.warnings(),
         }
     }
 }
