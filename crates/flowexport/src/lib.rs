@@ -1,0 +1,23 @@
+//! NetFlow v5 and v9 (RFC 3954), IPFIX (RFC 7011) and sFlow v5: a collector as state.
+//!
+//! This crate is pure: datagrams and times come in, records and datagrams come out. No input can
+//! make it panic. Every table has a bound, and a counter shows when it is reached. Nothing
+//! allocates per record.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod collector;
+pub mod element;
+mod header;
+mod layout;
+mod malformed;
+mod reader;
+mod record;
+mod sflow;
+pub mod template;
+
+pub use header::Version;
+pub use malformed::Malformed;
+pub use record::{Counting, FieldSet, FlowRecord, Record, Source};
