@@ -8,8 +8,10 @@
 
 extern crate alloc;
 
+pub mod accuracy;
 pub mod collector;
 pub mod element;
+pub mod flow_table;
 mod header;
 mod layout;
 mod malformed;
