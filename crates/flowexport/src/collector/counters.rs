@@ -77,8 +77,6 @@ counters! {
         withdrawals_unknown,
         /// Data sets whose template was unknown when they arrived.
         unknown_template_sets,
-        /// Data records in such sets, as far as sequence numbers show them: IPFIX only.
-        unknown_template_records,
         /// Such sets that were decoded when their template arrived. Their records are in `records`.
         recovered_sets,
         /// Such sets that were not kept because too many bytes wait for templates.

@@ -16,7 +16,7 @@ use crate::template::{Definition, Definitions, Position, TEMPLATE_ID_MIN, Templa
 use super::counters::Counters;
 use super::records::{Context, decode_flows, each_record};
 use super::sampling::Sampling;
-use super::sequence::{Arrival, Sequence, SequenceCounters};
+use super::sequence::{SequenceConvention, SequenceCounters, Sequences, Units};
 use super::templates::{Learned, Templates, WaitingSet, WaitingSets};
 use super::{CollectorOptions, Withdrawals};
 
@@ -30,7 +30,7 @@ const DATA_SOURCES_MAX: usize = 256;
 pub struct Domain {
     source: Source,
     counters: Counters,
-    sequence: Sequence,
+    sequences: Sequences,
     templates: Templates,
     waiting: WaitingSets,
     sampling: Sampling,
@@ -60,8 +60,7 @@ pub(super) struct DatagramContent {
     /// Flow records.
     pub(super) records: u32,
     pub(super) malformed: Option<Malformed>,
-    /// All data records.
-    units: u32,
+    options_records: u32,
     templates: u32,
     /// Bytes of sets whose template is unknown.
     unknown_bytes: u32,
@@ -75,7 +74,7 @@ impl Domain {
         Self {
             source,
             counters: Counters::default(),
-            sequence: Sequence::new(gap_limit),
+            sequences: Sequences::new(source.version, gap_limit),
             templates: Templates::default(),
             waiting: WaitingSets::default(),
             sampling: Sampling::default(),
@@ -100,8 +99,14 @@ impl Domain {
 
     /// Returns what the sequence numbers show. They count datagrams or data records, see
     /// [`Version::counts_records`].
-    pub const fn sequence(&self) -> &SequenceCounters {
-        self.sequence.counters()
+    pub fn sequence(&self) -> SequenceCounters {
+        self.sequences.best().1
+    }
+
+    /// Returns how the exporter counts data records, if it does: the convention with the fewest
+    /// irregularities.
+    pub fn sequence_convention(&self) -> SequenceConvention {
+        self.sequences.best().0
     }
 
     /// Iterates over the current templates by identifier, with the arrival of their last refresh.
@@ -136,7 +141,7 @@ impl Domain {
         self.counters.datagrams += 1;
         self.counters.bytes += datagram.len() as u64;
         self.last_arrival = now;
-        let arrival = self.receive_sequence(header);
+        let is_restart = self.receive_uptime(header);
 
         let body = datagram.get(header.header_length..header.message_length).unwrap_or_default();
         let mut content = DatagramContent::default();
@@ -156,29 +161,27 @@ impl Domain {
         if content.has_new_template {
             self.recover(shared, sink);
         }
-        self.finish(header, arrival, datagram.len(), &content);
+        self.finish(header, is_restart, datagram.len(), &content);
         content
     }
 
-    fn receive_sequence(&mut self, header: &Header) -> Arrival {
-        let uptime_ms = header.times.uptime_ms;
-        let uptime_fell = match (uptime_ms, self.uptime_ms) {
-            (Some(now), Some(before)) => (now.wrapping_sub(before) as i32) < -UPTIME_DECREASE_MS,
-            _ => false,
-        };
-        let (arrival, unknown) = self.sequence.receive(header.sequence, uptime_fell);
-        self.counters.unknown_template_records += u64::from(unknown);
-        if matches!(arrival, Arrival::Next | Arrival::Restart) {
-            self.uptime_ms = uptime_ms;
+    /// Receives the uptime of a message. Returns whether it is the first after a restart.
+    fn receive_uptime(&mut self, header: &Header) -> bool {
+        let Some(now) = header.times.uptime_ms else { return false };
+        let increase = now.wrapping_sub(self.uptime_ms.unwrap_or(now)) as i32;
+        let is_restart =
+            increase < -UPTIME_DECREASE_MS && self.sequences.is_restart(header.sequence);
+        if is_restart || increase >= 0 {
+            self.uptime_ms = Some(now);
         }
-        if arrival == Arrival::Restart {
+        if is_restart {
             // Templates are lost when the exporter restarts (RFC 3954 section 7).
             self.counters.templates_discarded += self.templates.clear() as u64;
             self.counters.discarded_sets += self.waiting.clear() as u64;
             self.sampling = Sampling::default();
             self.system_init = None;
         }
-        arrival
+        is_restart
     }
 
     fn records_v5(
@@ -198,7 +201,6 @@ impl Domain {
         };
         let decoded = decode_flows(&shared.v5, body, &context, &mut shared.positions, sink);
         content.records = decoded.records;
-        content.units = decoded.records;
         content.counted_bytes += body.len();
         self.counters.record_bytes += body.len() as u64;
         self.counters.flows += u64::from(decoded.flows);
@@ -321,7 +323,6 @@ impl Domain {
             let context = Context { source: &self.source, times, facts, sampling: &self.sampling };
             let decoded = decode_flows(template, set, &context, &mut shared.positions, sink);
             content.records += decoded.records;
-            content.units += decoded.records;
             self.counters.flows += u64::from(decoded.flows);
             return (Records::Flows, decoded.malformed);
         }
@@ -332,7 +333,7 @@ impl Domain {
             refused += u64::from(!sampling.learn(layout.reported_sampling(values)));
             self.system_init = layout.system_init(values).or(self.system_init);
         });
-        content.units += records;
+        content.options_records += records;
         self.counters.options_records += u64::from(records);
         self.counters.samplers_refused += refused;
         (Records::Options, malformed)
@@ -402,7 +403,7 @@ impl Domain {
     fn finish(
         &mut self,
         header: &Header,
-        arrival: Arrival,
+        is_restart: bool,
         length: usize,
         content: &DatagramContent,
     ) {
@@ -417,17 +418,17 @@ impl Domain {
             self.counters.malformed += 1;
         }
         let is_complete = content.malformed.is_none() && content.unknown_bytes == 0;
-        let records = content.units + content.templates;
+        let records = content.records + content.options_records + content.templates;
         if header.version == Version::NetflowV9 && is_complete && header.count != records {
             self.counters.count_mismatches += 1;
         }
-        let (units, unknown) = match header.version.counts_records() {
+        let unknown = match content.malformed {
             // Each record has at least one byte.
-            true if content.malformed.is_some() => (content.units, length as u32),
-            true => (content.units, content.unknown_bytes),
-            false => (1, 0),
+            Some(_) => length as u32,
+            None => content.unknown_bytes,
         };
-        self.sequence.advance(arrival, header.sequence, units, unknown);
+        let (flows, options) = (content.records, content.options_records);
+        self.sequences.receive(header.sequence, Units { flows, options, unknown }, is_restart);
     }
 }
 

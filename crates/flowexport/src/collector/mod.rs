@@ -17,7 +17,7 @@ use wirestorm_wire::flow::FlowKey;
 pub use counters::Counters;
 pub use domain::Domain;
 use domain::Shared;
-pub use sequence::SequenceCounters;
+pub use sequence::{SequenceConvention, SequenceCounters};
 
 use crate::header::{Header, Version};
 use crate::malformed::Malformed;

@@ -4,6 +4,9 @@
 //! NetFlow v5 and IPFIX. There, a message has the number of units before it.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::header::Version;
 
 /// Gaps that are remembered, to recognize late messages.
 const GAPS_MAX: usize = 64;
@@ -26,19 +29,99 @@ pub struct SequenceCounters {
     pub unexpected: u64,
     /// Restarts of the exporter: its uptime fell, or the numbers continue elsewhere.
     pub restarts: u64,
+    /// Data records in sets whose template was unknown, as far as the numbers show them.
+    pub unknown_template: u64,
 }
 
-/// What a sequence number says about its message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
-    /// The next message, perhaps behind a gap.
-    Next,
-    /// A message of an earlier gap.
-    Late,
-    /// A message that has already arrived, or one far away.
-    Unexpected,
-    /// The first message after a restart that the uptime shows.
-    Restart,
+/// What the number of a message counts, where exporters differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SequenceConvention {
+    /// The records of the message itself are counted, as softflowd does in IPFIX. By RFC 7011 section
+    /// 3.1, the number is that of the records before.
+    pub with_own_records: bool,
+    /// Records of options data are not counted. By RFC 7011 section 3.1 they are.
+    pub without_options: bool,
+}
+
+/// Data records of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Units {
+    pub(crate) flows: u32,
+    pub(crate) options: u32,
+    /// Upper bound of those whose number is unknown, since their template is.
+    pub(crate) unknown: u32,
+}
+
+/// Sequence numbers of a stream. Where exporters differ, all conventions are followed at once, and
+/// the one with the fewest irregularities counts.
+#[derive(Debug)]
+pub(crate) struct Sequences {
+    conventions: Vec<(SequenceConvention, Sequence)>,
+    version: Version,
+}
+
+impl Sequences {
+    /// Creates the state of a stream. A step of more than `gap_limit` units is a restart.
+    pub(crate) fn new(version: Version, gap_limit: u32) -> Self {
+        // The first one has precedence.
+        let (own, options): (&[bool], &[bool]) = match version {
+            Version::Ipfix => (&[false, true], &[false, true]),
+            Version::NetflowV5 => (&[false, true], &[false]),
+            Version::NetflowV9 | Version::SflowV5 => (&[false], &[false]),
+        };
+        let convention = |with_own_records, without_options| {
+            (SequenceConvention { with_own_records, without_options }, Sequence::new(gap_limit))
+        };
+        let conventions = own
+            .iter()
+            .flat_map(|own| options.iter().map(|options| convention(*own, *options)))
+            .collect();
+        Self { conventions, version }
+    }
+
+    /// Returns the convention that fits best, and its counters.
+    pub(crate) fn best(&self) -> (SequenceConvention, SequenceCounters) {
+        let irregularities = |counters: &SequenceCounters| {
+            (counters.gaps + counters.unexpected + counters.restarts, counters.lost)
+        };
+        self.conventions
+            .iter()
+            .map(|(convention, sequence)| (*convention, sequence.counters))
+            .min_by_key(|(_, counters)| irregularities(counters))
+            .unwrap_or_default()
+    }
+
+    /// Returns whether a message follows a restart of the exporter, which its uptime shows: it is
+    /// clearly less than before, and the message is not just late.
+    pub(crate) fn is_restart(&self, number: u32) -> bool {
+        self.conventions.first().is_some_and(|(_, sequence)| {
+            sequence.expected.is_some_and(|expected| expected != number)
+                && !sequence.is_late(number)
+        })
+    }
+
+    /// Receives the number of a message with its content. `is_restart` is the result of
+    /// [`Self::is_restart`] if the uptime fell.
+    pub(crate) fn receive(&mut self, number: u32, units: Units, is_restart: bool) {
+        for (convention, sequence) in &mut self.conventions {
+            let count = match (self.version.counts_records(), convention.without_options) {
+                (false, _) => 1,
+                (true, false) => units.flows + units.options,
+                (true, true) => units.flows,
+            };
+            let unknown = if self.version.counts_records() { units.unknown } else { 0 };
+            let start = match convention.with_own_records {
+                true => {
+                    // The unknown records are before the known ones instead of behind them.
+                    sequence.unknown = sequence.unknown.saturating_add(unknown);
+                    number.wrapping_sub(count)
+                }
+                false => number,
+            };
+            let behind = if convention.with_own_records { 0 } else { unknown };
+            sequence.receive(start, count, behind, is_restart);
+        }
+    }
 }
 
 /// Units that did not arrive yet.
@@ -48,14 +131,14 @@ struct Gap {
     length: u32,
 }
 
-/// State of the sequence numbers of a stream.
+/// State of the sequence numbers of a stream, by one convention.
 #[derive(Debug)]
-pub(crate) struct Sequence {
+struct Sequence {
     expected: Option<u32>,
     /// Longest gap; a longer step is a restart.
     gap_limit: u32,
     gaps: VecDeque<Gap>,
-    /// Upper bound of the units in the last message whose number is unknown.
+    /// Upper bound of the units before the next message whose number is unknown.
     unknown: u32,
     /// Number after the last unexpected message, and how many such messages followed each other.
     elsewhere: Option<(u32, u32)>,
@@ -63,90 +146,69 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    pub(crate) const fn new(gap_limit: u32) -> Self {
+    fn new(gap_limit: u32) -> Self {
         Self {
             expected: None,
             gap_limit,
             gaps: VecDeque::new(),
             unknown: 0,
             elsewhere: None,
-            counters: SequenceCounters {
-                lost: 0,
-                gaps: 0,
-                gap_max: 0,
-                late: 0,
-                unexpected: 0,
-                restarts: 0,
-            },
+            counters: SequenceCounters::default(),
         }
     }
 
-    pub(crate) const fn counters(&self) -> &SequenceCounters {
-        &self.counters
-    }
-
-    /// Receives the number of a message before its content. `uptime_fell` is whether the exporter's
-    /// uptime is clearly less than before. Returns the arrival, and how many units of the previous
-    /// message were in its sets of unknown templates.
-    pub(crate) fn receive(&mut self, number: u32, uptime_fell: bool) -> (Arrival, u32) {
+    /// Receives a message of `units` units that start at `number`, and at most `unknown` more behind
+    /// them.
+    fn receive(&mut self, number: u32, units: u32, unknown: u32, is_restart: bool) {
         let Some(expected) = self.expected else {
-            self.expected = Some(number);
-            return (Arrival::Next, 0);
+            return self.advance(number, units, unknown);
         };
-        let distance = number.wrapping_sub(expected);
-        let is_late = self.gaps.iter().any(|gap| gap.contains(number));
-        if distance != 0 && !is_late && uptime_fell {
-            self.restart(number);
-            return (Arrival::Restart, 0);
+        if is_restart {
+            self.restart();
+            return self.advance(number, units, unknown);
         }
+        let distance = number.wrapping_sub(expected);
         if let Some((elsewhere, RESTART_MESSAGES)) = self.elsewhere
             && elsewhere == number
             && distance != 0
         {
             // The messages that were unexpected are the first ones after the restart.
             self.counters.unexpected -= u64::from(RESTART_MESSAGES);
-            self.restart(number);
-            return (Arrival::Next, 0);
-        }
-        if distance <= self.gap_limit {
-            let unknown = distance.min(self.unknown);
-            self.unknown = 0;
-            self.skip(expected.wrapping_add(unknown), distance - unknown);
-            self.expected = Some(number);
+            self.restart();
+            self.advance(number, units, unknown);
+        } else if distance <= self.gap_limit {
+            let known = distance.min(self.unknown);
+            self.counters.unknown_template += u64::from(known);
+            self.skip(expected.wrapping_add(known), distance - known);
             self.elsewhere = None;
-            return (Arrival::Next, unknown);
-        }
-        (if is_late { Arrival::Late } else { Arrival::Unexpected }, 0)
-    }
-
-    /// Receives the units of the message that [`Self::receive`] announced: `units` of them, and at
-    /// most `unknown` in sets whose template is unknown.
-    pub(crate) fn advance(&mut self, arrival: Arrival, number: u32, units: u32, unknown: u32) {
-        match arrival {
-            Arrival::Next | Arrival::Restart => {
-                self.expected = Some(number.wrapping_add(units));
-                self.unknown = unknown;
-            }
-            Arrival::Late => self.fill(number, units),
+            self.advance(number, units, unknown);
+        } else if self.is_late(number) {
+            self.fill(number, units);
+        } else if units > 0 {
             // A message without units repeats the number of an earlier one when it is reordered.
-            Arrival::Unexpected if units == 0 => {}
-            Arrival::Unexpected => {
-                self.counters.unexpected += 1;
-                let run = match self.elsewhere {
-                    Some((elsewhere, run)) if elsewhere == number => run + 1,
-                    _ => 1,
-                };
-                self.elsewhere = Some((number.wrapping_add(units), run));
-            }
+            self.counters.unexpected += 1;
+            let run = match self.elsewhere {
+                Some((elsewhere, run)) if elsewhere == number => run + 1,
+                _ => 1,
+            };
+            self.elsewhere = Some((number.wrapping_add(units), run));
         }
     }
 
-    fn restart(&mut self, number: u32) {
+    const fn advance(&mut self, number: u32, units: u32, unknown: u32) {
+        self.expected = Some(number.wrapping_add(units));
+        self.unknown = unknown;
+    }
+
+    fn is_late(&self, number: u32) -> bool {
+        self.gaps.iter().any(|gap| gap.contains(number))
+    }
+
+    fn restart(&mut self) {
         self.counters.restarts += 1;
         self.gaps.clear();
         self.unknown = 0;
         self.elsewhere = None;
-        self.expected = Some(number);
     }
 
     /// Adds a gap of `length` units.
@@ -198,10 +260,9 @@ mod tests {
     fn after(messages: &[(u32, u32)]) -> SequenceCounters {
         let mut sequence = Sequence::new(LIMIT);
         for &(number, units) in messages {
-            let (arrival, _) = sequence.receive(number, false);
-            sequence.advance(arrival, number, units, 0);
+            sequence.receive(number, units, 0, false);
         }
-        *sequence.counters()
+        sequence.counters
     }
 
     #[test]
@@ -240,32 +301,69 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_uptime_is_a_restart_at_once() {
-        let mut sequence = Sequence::new(LIMIT);
-        let (arrival, _) = sequence.receive(100, false);
-        sequence.advance(arrival, 100, 1, 0);
-        assert_eq!(sequence.receive(0, true).0, Arrival::Restart);
-        assert_eq!(sequence.counters().restarts, 1);
-        // A message that is merely late has a lower uptime too.
-        let mut sequence = Sequence::new(LIMIT);
+    fn only_a_message_that_is_not_late_can_follow_a_restart() {
+        let mut sequences = Sequences::new(Version::NetflowV9, LIMIT);
+        assert!(!sequences.is_restart(5));
         for number in [0, 2] {
-            let (arrival, _) = sequence.receive(number, false);
-            sequence.advance(arrival, number, 1, 0);
+            sequences.receive(number, Units::default(), false);
         }
-        assert_eq!(sequence.receive(1, true).0, Arrival::Late);
+        assert_eq!(
+            [0, 1, 2, 3].map(|number| sequences.is_restart(number)),
+            [true, false, true, false]
+        );
+        sequences.receive(0, Units::default(), true);
+        let expected =
+            SequenceCounters { restarts: 1, lost: 1, gaps: 1, gap_max: 1, ..Default::default() };
+        assert_eq!(sequences.best().1, expected);
     }
 
     #[test]
     fn units_of_unknown_number_are_not_lost() {
-        let mut sequence = Sequence::new(LIMIT);
-        let (arrival, _) = sequence.receive(0, false);
-        sequence.advance(arrival, 0, 0, 20);
-        // 15 units were in the message before.
-        assert_eq!(sequence.receive(15, false), (Arrival::Next, 15));
-        sequence.advance(Arrival::Next, 15, 0, 20);
-        // At most 20 were, so 5 are lost.
-        assert_eq!(sequence.receive(40, false), (Arrival::Next, 20));
-        assert_eq!(sequence.counters().lost, 5);
+        for (with_own_records, numbers) in [(false, [0, 15, 40]), (true, [15, 40, 50])] {
+            let mut sequences = Sequences::new(Version::NetflowV5, LIMIT);
+            let units = |flows, unknown| Units { flows, options: 0, unknown };
+            if with_own_records {
+                sequences.receive(0, units(0, 0), false);
+            }
+            // 15 units, then 25 units of which at most 20 can be in the message.
+            sequences.receive(numbers[0], units(0, 20), false);
+            sequences.receive(numbers[1], units(0, 20), false);
+            sequences.receive(numbers[2], units(10, 0), false);
+            let of =
+                |it: &&(SequenceConvention, Sequence)| it.0.with_own_records == with_own_records;
+            let (_, sequence) = sequences.conventions.iter().find(of).unwrap();
+            let SequenceCounters { lost, unknown_template, .. } = sequence.counters;
+            assert_eq!((lost, unknown_template), (5, 35), "{with_own_records}");
+        }
+    }
+
+    #[test]
+    fn the_convention_of_the_exporter_is_found() {
+        for with_own_records in [false, true] {
+            for without_options in [false, true] {
+                let mut sequences = Sequences::new(Version::Ipfix, LIMIT);
+                let mut number = 1_000;
+                for message in 0..40_u32 {
+                    let units =
+                        Units { flows: 20 + message % 7, options: message % 3 / 2, unknown: 0 };
+                    let count = units.flows + if without_options { 0 } else { units.options };
+                    let end = number + count;
+                    // Every tenth message is lost.
+                    if message % 10 != 9 {
+                        let number = if with_own_records { end } else { number };
+                        sequences.receive(number, units, false);
+                    }
+                    number = end;
+                }
+                let (convention, counters) = sequences.best();
+                let expected = SequenceConvention { with_own_records, without_options };
+                assert_eq!(convention, expected);
+                assert_eq!((counters.gaps, counters.unexpected), (3, 0));
+                let lost: u32 = [9, 19, 29].iter().map(|it| 20 + it % 7).sum();
+                let options = if without_options { 0 } else { 1 };
+                assert_eq!(counters.lost, u64::from(lost + options), "{convention:?}");
+            }
+        }
     }
 
     proptest! {

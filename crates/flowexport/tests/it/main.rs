@@ -2,6 +2,7 @@
 
 mod dialogues;
 mod examples;
+mod programs;
 mod properties;
 mod real_collectors;
 mod real_exporters;

@@ -161,6 +161,6 @@ proptest! {
         prop_assert_eq!(totals.records + counters.unsupported_flows, 200);
         prop_assert_eq!(totals.bytes, counters.bytes);
         prop_assert_eq!(totals.count_mismatches, 0);
-        prop_assert_eq!(collector.domains()[0].sequence(), &Default::default());
+        prop_assert_eq!(collector.domains()[0].sequence(), Default::default());
     }
 }

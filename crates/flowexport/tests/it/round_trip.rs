@@ -80,7 +80,7 @@ fn each_version_delivers_the_fields_that_it_has() {
         assert_eq!((totals.datagrams, totals.bytes), (counters.datagrams, counters.bytes));
         assert_eq!((totals.records, totals.templates), (counters.records, counters.templates));
         assert_eq!((totals.malformed, totals.count_mismatches, totals.other_bytes), (0, 0, 0));
-        assert_eq!(collector.domains()[0].sequence(), &Default::default(), "{version}");
+        assert_eq!(collector.domains()[0].sequence(), Default::default(), "{version}");
     }
 }
 
@@ -168,7 +168,7 @@ fn a_fleet_has_its_own_sequence_and_keys_for_each_stream() {
         }
         assert_eq!(collector.domains().len(), 12);
         for domain in collector.domains() {
-            assert_eq!(domain.sequence(), &Default::default());
+            assert_eq!(domain.sequence(), Default::default());
             assert_eq!((domain.counters().datagrams, domain.counters().records), (20, 100));
             assert_eq!(domain.records_per_datagram(), Some(5..=5));
         }
