@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,14 +22,17 @@ pub(crate) struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already.
-        drop(self.0.kill());
-        drop(self.0.wait());
+        if !self.has_ended() {
+            // Its plugins are in its process group.
+            let group = format!("-{}", self.0.id());
+            drop(Command::new("kill").args(["-KILL", "--", &group]).status());
+            drop(self.0.wait());
+        }
     }
 }
 
 pub(crate) fn start(command: &mut Command) -> Program {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     Program(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
 }
 
@@ -42,11 +46,14 @@ impl Program {
         self.0.try_wait().expect("a child").is_some()
     }
 
-    /// Ends the program with SIGTERM and waits for it.
-    fn terminate(mut self) {
+    /// Sends SIGINT to the program.
+    fn interrupt(&self) {
         let pid = self.0.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
+        let status = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
         assert!(status.success());
+    }
+
+    fn wait(mut self) {
         let deadline = Instant::now() + PATIENCE;
         while !self.has_ended() {
             assert!(Instant::now() < deadline, "the program does not end");
@@ -70,11 +77,26 @@ impl Receiver {
     }
 
     /// Passes datagrams to `receive` until the program has ended and no datagram is left.
-    pub(crate) fn drain(&self, mut program: Program, mut receive: impl FnMut(SocketAddr, &[u8])) {
+    pub(crate) fn drain(&self, program: Program, receive: impl FnMut(SocketAddr, &[u8])) {
+        self.drain_until(program, || false, receive);
+    }
+
+    /// Same as [`Self::drain`], and interrupts the program once `is_done` is true.
+    pub(crate) fn drain_until(
+        &self,
+        mut program: Program,
+        is_done: impl Fn() -> bool,
+        mut receive: impl FnMut(SocketAddr, &[u8]),
+    ) {
+        let mut is_interrupted = false;
         let deadline = Instant::now() + PATIENCE;
         let mut buffer = [0; 65_536];
         loop {
             let has_ended = program.has_ended();
+            if !has_ended && !is_interrupted && is_done() {
+                program.interrupt();
+                is_interrupted = true;
+            }
             loop {
                 match self.socket.recv_from(&mut buffer) {
                     Ok((length, from)) => receive(from, &buffer[..length]),
@@ -135,7 +157,8 @@ impl Nfcapd {
 
     /// Ends the collector and returns its records in the order of arrival.
     pub(crate) fn finish(self) -> Vec<Stored> {
-        self.program.terminate();
+        self.program.interrupt();
+        self.program.wait();
         let file = std::fs::read_dir(&self.folder)
             .expect("a folder")
             .map(|entry| entry.expect("an entry").path())

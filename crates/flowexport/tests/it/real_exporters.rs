@@ -5,7 +5,7 @@ use std::mem::swap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wirestorm_flowexport::collector::Collector;
+use wirestorm_flowexport::collector::{Collector, SequenceConvention, SequenceCounters};
 use wirestorm_flowexport::flow_table::{FlowTable, SentFlow};
 use wirestorm_flowexport::{FlowRecord, Version};
 use wirestorm_testkit::pcap::{self, Packet, Resolution};
@@ -19,6 +19,9 @@ use wirestorm_wire::packet::protocol;
 use crate::programs::{Nfcapd, Receiver, Stored, command, start};
 use crate::support::NOW;
 
+/// Bytes that sFlow counts beside the IP packet: Ethernet header and FCS.
+const FRAME_OVERHEAD: u64 = 18;
+
 /// A flow of a capture. The times are those of its conversation, which softflowd reports.
 #[derive(Clone, Copy, Debug)]
 struct CapturedFlow {
@@ -28,13 +31,9 @@ struct CapturedFlow {
 }
 
 /// Writes a capture; returns its path and its flows.
-fn capture(scratch: &Scratch, ipv6_share: f64) -> (PathBuf, Vec<CapturedFlow>) {
-    let options = TrafficOptions {
-        conversations: 400,
-        ipv6_share,
-        vlan_share: 0.0,
-        ..TrafficOptions::default()
-    };
+fn capture(scratch: &Scratch, conversations: u64, ipv6_share: f64) -> (PathBuf, Vec<CapturedFlow>) {
+    let options =
+        TrafficOptions { conversations, ipv6_share, vlan_share: 0.0, ..TrafficOptions::default() };
     let path = scratch.file("sample.pcap");
     write_file(Traffic::new(options), Resolution::Microseconds, &path).expect("a capture");
     let mut flows: BTreeMap<FlowKey, CapturedFlow> = BTreeMap::new();
@@ -55,7 +54,7 @@ fn capture(scratch: &Scratch, ipv6_share: f64) -> (PathBuf, Vec<CapturedFlow>) {
     for (key, flow) in &mut flows {
         (flow.first_ns, flow.last_ns) = times[&conversation(*key)];
     }
-    assert!(flows.len() > 500);
+    assert!(flows.len() as u64 > conversations);
     (path, flows.into_values().collect())
 }
 
@@ -92,9 +91,8 @@ fn softflowd(scratch: &Scratch, capture: &Path, port: u16, arguments: &[&str]) -
 
 #[test]
 fn softflowd_against_its_capture_and_nfdump() {
-    if !require::require_root()
-        || !["softflowd", "nfcapd", "nfdump"].map(require::require_tool).iter().all(|found| *found)
-    {
+    let tools = ["softflowd", "nfcapd", "nfdump"];
+    if !require::require_root() || !tools.into_iter().all(require::require_tool) {
         return;
     }
     // The greatest error of times, and how nfdump 1.7.1 prints them. An uptime is relative to the
@@ -112,7 +110,7 @@ fn softflowd_against_its_capture_and_nfdump() {
     for (version, arguments, error_ns, nfdump_times) in cases {
         let scratch = Scratch::new().expect("a folder");
         let ipv6_share = if *version == Version::NetflowV5 { 0.0 } else { 0.25 };
-        let (capture, captured) = capture(&scratch, ipv6_share);
+        let (capture, captured) = capture(&scratch, 400, ipv6_share);
         let receiver = Receiver::new();
         let nfcapd = Nfcapd::start(&scratch.file("nfcapd"));
         let exporter = start(&mut softflowd(&scratch, &capture, receiver.port, arguments));
@@ -138,12 +136,12 @@ fn softflowd_against_its_capture_and_nfdump() {
             let sequence = domain.sequence();
             let lost = (sequence.lost, sequence.unexpected, sequence.restarts);
             assert_eq!(lost, (0, 0, 0), "{arguments:?}");
+            let is_ipfix = *version == Version::Ipfix;
+            let convention =
+                SequenceConvention { with_own_records: is_ipfix, without_options: is_ipfix };
+            assert_eq!(domain.sequence_convention(), convention, "{arguments:?}");
         }
         let totals = collector.totals();
-        println!(
-            "{arguments:?}: {:?}",
-            totals.entries().filter(|(_, n)| *n > 0).collect::<Vec<_>>()
-        );
         assert_eq!((totals.unknown_template_sets, totals.other_bytes), (0, 0), "{arguments:?}");
 
         let stored = nfcapd.finish();
@@ -161,5 +159,57 @@ fn softflowd_against_its_capture_and_nfdump() {
             }
             assert_eq!(*stored, expected, "{arguments:?}: {flow:?}");
         }
+    }
+}
+
+#[test]
+fn pmacct_against_its_capture() {
+    if !require::require_root() || !require::require_tool("pmacctd") {
+        return;
+    }
+    for version in [Version::NetflowV9, Version::Ipfix, Version::SflowV5] {
+        let scratch = Scratch::new().expect("a folder");
+        // A sample for each packet overruns the socket otherwise.
+        let conversations = if version == Version::SflowV5 { 20 } else { 400 };
+        let (capture, captured) = capture(&scratch, conversations, 0.25);
+        let receiver = Receiver::new();
+        let plugin = match version {
+            Version::SflowV5 => "plugins: sfprobe\nsfprobe_agentip: 192.0.2.1\nsfprobe_receiver",
+            Version::Ipfix => "plugins: nfprobe\nnfprobe_version: 10\nnfprobe_receiver",
+            _ => "plugins: nfprobe\nnfprobe_version: 9\nnfprobe_receiver",
+        };
+        let log = scratch.file("pmacctd.log");
+        let configuration = format!(
+            "daemonize: false\nlogfile: {}\npcap_savefile: {}\npcap_savefile_wait: true\n\
+             aggregate: src_host, dst_host, src_port, dst_port, proto, tos\n\
+             {plugin}: 127.0.0.1:{}\n",
+            log.display(),
+            capture.display(),
+            receiver.port
+        );
+        let file = scratch.file("pmacctd.conf");
+        std::fs::write(&file, configuration).expect("a file");
+        let exporter = start(command("pmacctd").arg("-f").arg(file));
+        // It exports the rest when it ends.
+        let is_done = || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("finished"));
+        let (mut collector, mut table) = (Collector::default(), FlowTable::default());
+        receiver.drain_until(exporter, is_done, |from, datagram| {
+            let received = collector.receive(from, datagram, NOW, |record| {
+                let overhead = if version == Version::SflowV5 { FRAME_OVERHEAD } else { 0 };
+                table.add(&FlowRecord { bytes: record.flow.bytes - overhead, ..*record.flow });
+            });
+            assert_eq!((received.version, received.malformed), (Some(version), None));
+        });
+        let [domain] = collector.domains() else { panic!("one stream") };
+        assert_eq!(domain.sequence(), SequenceCounters::default(), "{version}");
+        assert_eq!(domain.sequence_convention(), SequenceConvention::default());
+        assert_eq!((domain.counters().other_samples, domain.counters().other_bytes), (0, 0));
+        let comparison = table.compare(captured.iter().map(|flow| flow.sent), 5);
+        let flows = (comparison.missing_flows, comparison.unexpected.flows);
+        assert_eq!(flows, (0, 0), "{version}: {comparison:#?}");
+        // pmacctd 1.7.7 counts the packets in its last buffer twice when it is interrupted.
+        assert!(comparison.packets_differ <= 6, "{version}: {comparison:#?}");
+        assert_eq!(comparison.bytes_differ, comparison.packets_differ, "{version}");
+        assert!(comparison.captured.packets >= comparison.sent.packets, "{version}");
     }
 }
