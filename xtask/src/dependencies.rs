@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 17] = [
+const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
@@ -15,6 +15,7 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
     ("wirestorm-sim", PURE),
     ("wirestorm-tls", &["wirestorm-stack"]),
     ("wirestorm-http2", &["wirestorm-stack"]),
+    ("wirestorm-flowexport", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-io", &["wirestorm-base", "wirestorm-wire"]),
     (
         "wirestorm-control",
@@ -56,7 +57,7 @@ const PURE: &[&str] = &[
 ];
 
 /// Crates whose purity the compiler enforces with `no_std`.
-const NO_STD: [&str; 5] = ["base", "wire", "model", "engine", "stack"];
+const NO_STD: [&str; 6] = ["base", "wire", "model", "engine", "stack", "flowexport"];
 /// Crates whose purity clippy enforces with a list of banned calls.
 const BANS: [&str; 2] = ["plan", "sim"];
 
