@@ -14,6 +14,7 @@ mod files;
 mod foreground;
 mod impair;
 mod manual;
+mod metrics;
 mod number;
 mod options;
 mod ping;

@@ -247,7 +247,7 @@ fn read(input: &TrialInput, steps: &[(usize, usize)], result: &RunResult) -> Tri
             "{dropped} frames were lost in the receiver of the tester, not in the device"
         ));
     }
-    TrialOutput { offers, receiver_dropped: dropped, notes, elapsed_s: 0.0 }
+    TrialOutput { offers, export: None, receiver_dropped: dropped, notes, elapsed_s: 0.0 }
 }
 
 fn latest(a: Option<f64>, b: Option<f64>) -> Option<f64> {
