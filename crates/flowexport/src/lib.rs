@@ -16,6 +16,7 @@ extern crate alloc;
 
 pub mod accuracy;
 pub mod collector;
+pub mod device_log;
 pub mod element;
 pub mod exporter;
 pub mod flow_table;

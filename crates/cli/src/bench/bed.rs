@@ -98,20 +98,7 @@ impl BedFlags {
 
     /// Returns the model of the simulated device; `None` without simulation.
     pub(super) fn simulated(&self) -> Result<Option<DeviceModel>, String> {
-        let Some(text) = &self.simulate else { return Ok(None) };
-        let mut fields = serde_json::Map::new();
-        for field in text.split(',').filter(|field| !field.is_empty()) {
-            let number = field.split_once('=').and_then(|(key, value)| {
-                let value = serde_json::from_str::<serde_json::Value>(value).ok()?;
-                Some((key.to_owned(), whole(value)))
-            });
-            let (key, value) = number.ok_or_else(|| {
-                format!("--simulate {field:?}: expected KEY=NUMBER, such as queue=1000")
-            })?;
-            fields.insert(key, value);
-        }
-        let model = serde_json::from_value(fields.into());
-        model.map(Some).map_err(|error| format!("--simulate {text:?}: {error}"))
+        self.simulate.as_deref().map(read_model).transpose()
     }
 
     /// Returns the time between two trials in seconds.
@@ -177,7 +164,7 @@ impl BedFlags {
     }
 
     fn addresses(&self) -> Result<Vec<InterfaceAddress>, String> {
-        self.address.iter().map(|text| read_address(text)).collect()
+        self.address.iter().map(|text| read_address("--address", text)).collect()
     }
 
     /// Returns the speed of the links in bit/s of layer 1.
@@ -206,6 +193,23 @@ impl BedFlags {
     }
 }
 
+/// Parses the limits of a simulated device.
+pub(super) fn read_model(text: &str) -> Result<DeviceModel, String> {
+    let mut fields = serde_json::Map::new();
+    for field in text.split(',').filter(|field| !field.is_empty()) {
+        let number = field.split_once('=').and_then(|(key, value)| {
+            let value = serde_json::from_str::<serde_json::Value>(value).ok()?;
+            Some((key.to_owned(), whole(value)))
+        });
+        let (key, value) = number.ok_or_else(|| {
+            format!("--simulate {field:?}: expected KEY=NUMBER, such as queue=1000")
+        })?;
+        fields.insert(key, value);
+    }
+    let model = serde_json::from_value(fields.into());
+    model.map_err(|error| format!("--simulate {text:?}: {error}"))
+}
+
 /// Parses a load in frames per second.
 pub(super) fn read_load(option: &str, text: &str) -> Result<u64, String> {
     let rate = text
@@ -216,7 +220,7 @@ pub(super) fn read_load(option: &str, text: &str) -> Result<u64, String> {
 }
 
 /// Parses a time that may be zero.
-fn read_wait(option: &str, text: &str) -> Result<Duration, String> {
+pub(super) fn read_wait(option: &str, text: &str) -> Result<Duration, String> {
     match text {
         "0" | "0s" | "0ms" => Ok(Duration::ZERO),
         _ => read_time(option, text),
@@ -234,7 +238,7 @@ fn whole(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-fn read_address(text: &str) -> Result<InterfaceAddress, String> {
+pub(super) fn read_address(option: &str, text: &str) -> Result<InterfaceAddress, String> {
     let address = text.split_once('=').and_then(|(interface, rest)| {
         let (network, gateway) = match rest.split_once(',') {
             Some((network, gateway)) => (network, Some(gateway.parse::<IpAddr>().ok()?)),
@@ -251,7 +255,7 @@ fn read_address(text: &str) -> Result<InterfaceAddress, String> {
     });
     address.ok_or_else(|| {
         format!(
-            "--address {text:?}: expected INTERFACE=ADDRESS/PREFIX[,ROUTER], such as \
+            "{option} {text:?}: expected INTERFACE=ADDRESS/PREFIX[,ROUTER], such as \
              eth1=198.18.0.2/24,198.18.0.1"
         )
     })
@@ -263,13 +267,16 @@ mod tests {
 
     #[test]
     fn addresses_name_the_interface_the_network_and_the_router() {
-        let address = read_address("netns/a:veth0=198.18.0.2/24,198.18.0.1").unwrap();
+        let address = read_address("--address", "netns/a:veth0=198.18.0.2/24,198.18.0.1").unwrap();
         assert_eq!(address.interface, "netns/a:veth0");
         assert_eq!((address.prefix, address.gateway), (24, Some([198, 18, 0, 1].into())));
-        assert_eq!(read_address("eth1=2001:2::2/64").unwrap().gateway, None);
+        assert_eq!(read_address("--address", "eth1=2001:2::2/64").unwrap().gateway, None);
         for wrong in ["eth1", "eth1=198.18.0.2", "eth1=198.18.0.2/33", "eth1=198.18.0.2/24,fe80::1"]
         {
-            assert!(read_address(wrong).unwrap_err().contains("INTERFACE=ADDRESS"), "{wrong}");
+            assert!(
+                read_address("--address", wrong).unwrap_err().contains("INTERFACE=ADDRESS"),
+                "{wrong}"
+            );
         }
     }
 

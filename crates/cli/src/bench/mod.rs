@@ -1,6 +1,7 @@
 //! `wirestorm bench`: benchmark methods.
 
 mod bed;
+mod flow_exporter;
 mod parameters;
 mod progress;
 mod summary;
@@ -11,8 +12,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use wirestorm_control::Host;
-use wirestorm_control::bench::{FullTrial, LocalTrial, StopSignal, run_method};
-use wirestorm_control::method::device::SimulatedDevice;
+use wirestorm_control::bench::{FlowExporterTrial, FullTrial, LocalTrial, StopSignal, run_method};
+use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
 use wirestorm_control::method::trial::TrialError;
 use wirestorm_control::result::{Outcome, Verdict};
@@ -22,9 +23,10 @@ use crate::report::Output;
 use crate::signals::Signals;
 use crate::status;
 use crate::traffic::usage;
-use bed::BedFlags;
+use bed::{BedFlags, read_model};
+use flow_exporter::FlowExporterFlags;
 use parameters::{MlrsearchFlags, Rfc2544Flags};
-use progress::Progress;
+use progress::{BarObserver, Progress};
 use table::Table;
 
 /// Measure a device with a benchmark method
@@ -40,6 +42,8 @@ enum MethodFlags {
     Rfc2544(Box<Rfc2544Flags>),
     /// Throughput for several loss goals in less time (MLRsearch, RFC 9971)
     Mlrsearch(Box<MlrsearchFlags>),
+    /// Flows sent against flows captured by an exporter (RFC 6645)
+    FlowExporter(Box<FlowExporterFlags>),
 }
 
 /// Flags for the output, which all methods share.
@@ -59,63 +63,127 @@ struct OutputFlags {
     quiet: bool,
 }
 
+/// A method with the source of its trials.
+struct Bench<'a> {
+    method: Method,
+    source: Source<'a>,
+    output: &'a OutputFlags,
+}
+
+/// Source of trials.
+enum Source<'a> {
+    /// Frames between interfaces.
+    Frames(&'a BedFlags),
+    /// Flows to an exporter.
+    Flows(&'a FlowExporterFlags),
+}
+
 /// Runs the command.
 pub(crate) fn run(flags: &BenchFlags) -> ExitCode {
-    let (method, bed, output) = match &flags.method {
-        MethodFlags::Rfc2544(flags) => (flags.method(), &flags.bed, &flags.output),
-        MethodFlags::Mlrsearch(flags) => (flags.method(), &flags.bed, &flags.output),
-    };
-    match method {
-        Ok(method) => run_or_plan(&method, bed, output).unwrap_or_else(usage),
-        Err(message) => usage(message),
+    bench(&flags.method).and_then(|bench| bench.run()).unwrap_or_else(usage)
+}
+
+fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
+    Ok(match flags {
+        MethodFlags::Rfc2544(flags) => Bench {
+            method: flags.method()?,
+            source: Source::Frames(&flags.bed),
+            output: &flags.output,
+        },
+        MethodFlags::Mlrsearch(flags) => Bench {
+            method: flags.method()?,
+            source: Source::Frames(&flags.bed),
+            output: &flags.output,
+        },
+        MethodFlags::FlowExporter(flags) => {
+            Bench { method: flags.method()?, source: Source::Flows(flags), output: &flags.output }
+        }
+    })
+}
+
+impl Source<'_> {
+    /// Returns the time between two trials in seconds.
+    fn waits_s(&self) -> Result<f64, String> {
+        match self {
+            Self::Frames(bed) => bed.waits_s(),
+            Self::Flows(flags) => flags.waits_s(),
+        }
+    }
+
+    /// Returns the model of a simulated device; `None` without simulation.
+    fn simulated(&self) -> Result<Option<DeviceModel>, String> {
+        match self {
+            Self::Frames(bed) => bed.simulated(),
+            Self::Flows(flags) => flags.simulate().map(read_model).transpose(),
+        }
+    }
+
+    /// Opens the source.
+    fn open(
+        &self,
+        host: Host,
+        stop: StopSignal,
+        view: BarObserver,
+    ) -> Result<Box<dyn FullTrial>, String> {
+        if let Some(model) = self.simulated()? {
+            return Ok(Box::new(SimulatedDevice::new(model)));
+        }
+        match self {
+            Self::Frames(bed) => {
+                let trial = LocalTrial::new(bed.test_bed()?, host, stop, view);
+                let trial = trial.map_err(|error| error.to_string())?;
+                Ok(Box::new(match bed.reset()? {
+                    Some(reset) => trial.with_reset(reset),
+                    None => trial,
+                }))
+            }
+            Self::Flows(flags) => {
+                let trial = FlowExporterTrial::new(flags.test_bed()?, host, stop, view);
+                let trial = trial.map_err(|error| error.to_string())?;
+                eprintln!("wirestorm: collecting records at {}", trial.collector());
+                Ok(Box::new(trial))
+            }
+        }
     }
 }
 
-fn run_or_plan(method: &Method, bed: &BedFlags, flags: &OutputFlags) -> Result<ExitCode, String> {
-    let waits_s = bed.waits_s()?;
-    if flags.dry_run {
-        print!("{}", summary::of_plan(method, waits_s));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut output = Output::open(flags.json.as_deref())?;
-    let stop = StopSignal::default();
-    let signals = Signals::catch();
-    signals.on_stop(&stop);
-    let mut progress = Progress::new(flags.quiet);
-    let mut trial: Box<dyn FullTrial> = match bed.simulated()? {
-        Some(model) => Box::new(SimulatedDevice::new(model)),
-        None => {
-            let view = progress.observer(&signals);
-            let trial = LocalTrial::new(bed.test_bed()?, Host::new(), stop, view);
-            let trial = trial.map_err(|error| error.to_string())?;
-            Box::new(match bed.reset()? {
-                Some(reset) => trial.with_reset(reset),
-                None => trial,
-            })
+impl Bench<'_> {
+    fn run(&self) -> Result<ExitCode, String> {
+        let Self { method, source, output: flags } = self;
+        let waits_s = source.waits_s()?;
+        if flags.dry_run {
+            print!("{}", summary::of_plan(method, waits_s));
+            return Ok(ExitCode::SUCCESS);
         }
-    };
-    let outcome = run_method(method, Vec::new(), waits_s, &mut *trial, &mut progress);
-    progress.finish();
-    let verdict = verdict(outcome.error.as_ref());
-    let result = BenchResult {
-        schema: BENCH_SCHEMA.into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        parameters: method.clone(),
-        warnings: outcome.findings.warnings(),
-        findings: outcome.findings,
-        deviations: method.deviations(),
-        verdict,
-        trials: outcome.trials,
-        trials_s: outcome.trials_s,
-        elapsed_s: outcome.elapsed_s,
-        is_simulated: bed.is_simulated(),
-    };
-    let exit = result.verdict.outcome.exit_status();
-    if let Err(message) = output.print(&result, Table(&result)) {
-        eprintln!("wirestorm: {message}");
-        return Ok(ExitCode::from(status::FAILED));
+        let mut output = Output::open(flags.json.as_deref())?;
+        let stop = StopSignal::default();
+        let signals = Signals::catch();
+        signals.on_stop(&stop);
+        let mut progress = Progress::new(flags.quiet);
+        let is_simulated = source.simulated()?.is_some();
+        let mut trial = source.open(Host::new(), stop, progress.observer(&signals))?;
+        let outcome = run_method(method, Vec::new(), waits_s, &mut *trial, &mut progress);
+        progress.finish();
+        let result = BenchResult {
+            schema: BENCH_SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            parameters: method.clone(),
+            warnings: outcome.findings.warnings(),
+            findings: outcome.findings,
+            deviations: method.deviations(),
+            verdict: verdict(outcome.error.as_ref()),
+            trials: outcome.trials,
+            trials_s: outcome.trials_s,
+            elapsed_s: outcome.elapsed_s,
+            is_simulated,
+        };
+        let exit = result.verdict.outcome.exit_status();
+        if let Err(message) = output.print(&result, Table(&result)) {
+            eprintln!("wirestorm: {message}");
+            return Ok(ExitCode::from(status::FAILED));
+        }
+        Ok(ExitCode::from(exit))
     }
-    Ok(ExitCode::from(exit))
 }
 
 fn verdict(error: Option<&TrialError>) -> Verdict {

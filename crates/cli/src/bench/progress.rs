@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::bench::{CompletedTrial, Observer, Phase, TrialLog};
+use wirestorm_control::method::flow_exporter;
 use wirestorm_control::method::trial::{Length, TrialInput, TrialOutput};
 use wirestorm_control::{RunHandle, Snapshot};
 
@@ -82,6 +83,7 @@ impl Observer for BarObserver {
         let text = match phase {
             Phase::Learning => format!("learning  {text}"),
             Phase::Traffic => text,
+            Phase::Collecting => format!("collecting  {text}"),
             Phase::Settling => format!("settling  {text}"),
         };
         self.bar.set_message(text);
@@ -112,9 +114,14 @@ fn described(input: &TrialInput) -> String {
             Length::Time(_) => format!("{} s", seconds(input.duration().as_secs_f64())),
             Length::Units(units) => format!("{} frames", grouped(units)),
         };
-        let _ = write!(text, ", {}pps, {length}", scaled(step.load as f64));
+        let unit = if is_flows(input) { "flows/s" } else { "pps" };
+        let _ = write!(text, ", {}{unit}, {length}", scaled(step.load as f64));
     }
     text
+}
+
+fn is_flows(input: &TrialInput) -> bool {
+    input.offers.iter().any(|offer| flow_exporter::is_traffic(&offer.traffic))
 }
 
 /// Returns the line of a completed trial, at most 80 columns wide.

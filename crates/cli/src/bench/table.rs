@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use wirestorm_control::method::flow_exporter::FlowExporterFindings;
 use wirestorm_control::method::method::Findings;
 use wirestorm_control::method::mlrsearch::{MlrsearchFindings, MlrsearchRow};
 use wirestorm_control::method::rfc2544::{Repeated, Rfc2544Findings};
@@ -28,6 +29,7 @@ impl Display for Table<'_> {
         match &result.findings {
             Findings::Rfc2544(findings) => rfc2544(f, findings)?,
             Findings::Mlrsearch(findings) => mlrsearch(f, findings)?,
+            Findings::FlowExporter(findings) => flow_exporter(f, findings)?,
         }
         writeln!(f)?;
         if result.is_simulated {
@@ -204,6 +206,42 @@ fn mlrsearch(f: &mut Formatter<'_>, findings: &MlrsearchFindings) -> fmt::Result
         writeln!(f, "* irregular: a bound is missing, or the bounds are wider than the goal")?;
     }
     Ok(())
+}
+
+fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt::Result {
+    if findings.points.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "\n{:>10} {:>11} {:>10} {:>10} {:>10} {:>9} {:>12}",
+        "flows/s", "captured/s", "flow loss", "pkt loss", "Mb/s IP", "rec/pkt", "lost in seq"
+    )?;
+    for point in &findings.points {
+        let export = &point.export;
+        let records = export.records as f64 / export.datagrams.max(1) as f64;
+        writeln!(
+            f,
+            "{:>10} {:>11} {:>8.3} % {:>8.3} % {:>10.2} {:>9.1} {:>12}",
+            rounded(point.sent_per_s),
+            rounded(point.captured_per_s),
+            point.flow_loss_percent,
+            point.packet_loss_percent,
+            point.bps_ip / 1e6,
+            records,
+            grouped(export.sequence_lost)
+        )?;
+    }
+    let text = match (findings.throughput, findings.loss_begins) {
+        (Some(lower), Some(upper)) => format!(
+            "no loss up to {} flows/s; loss begins at {} flows/s",
+            grouped(lower),
+            grouped(upper)
+        ),
+        (Some(lower), None) => format!("no loss up to {} flows/s", grouped(lower)),
+        (None, _) => "loss at all rates".into(),
+    };
+    writeln!(f, "\n{}", wrapped("result     ", &text))
 }
 
 fn subject(traffic: &str, frame_size: u32) -> String {

@@ -1,6 +1,7 @@
 //! Executes trials on interfaces.
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::time::Duration;
@@ -27,6 +28,8 @@ pub enum Phase {
     Learning,
     /// Test frames.
     Traffic,
+    /// Wait for the records of a flow exporter.
+    Collecting,
     /// Wait until the device has settled.
     Settling,
 }
@@ -88,9 +91,6 @@ impl<O: Observer> LocalTrial<O> {
         phase: Phase,
         reset_after_s: Option<f64>,
     ) -> Result<Arc<RunResult>, TrialError> {
-        if self.stop.is_stopped() {
-            return Err(TrialError::Stopped);
-        }
         let options = StreamOptions {
             interfaces: vec![None; plan.plan.ports.len()],
             backend: self.bed.backend,
@@ -105,56 +105,21 @@ impl<O: Observer> LocalTrial<O> {
             tolerance_ppm: f64::MAX,
         };
         let plan = Plan::Streams { plan: Arc::new(plan.plan), options };
-        let (preparing, snapshots) =
-            Run::begin_watched(plan, Options::default(), &self.host, Delivery::Latest);
-        let handle = preparing.handle();
-        self.observer.phase(phase, Some(&handle));
-        // A stop between the check above and this point has no handle to stop.
-        if self.stop.is_stopped() {
-            handle.stop();
-        }
-        handle.start(StartAt::Now);
-        let resetting = reset_after_s.map(|after_s| self.reset_later(&handle, after_s));
-        while let Some(snapshot) = snapshots.next() {
-            self.observer.progress(phase, &snapshot);
-        }
-        let outcome = handle.wait();
+        let mut resetting = None;
+        let reset = self.reset.clone();
+        let on_start = |handle: &RunHandle| {
+            if let Some(after_s) = reset_after_s {
+                resetting = Some(reset_later(reset, handle, after_s)?);
+            }
+            Ok(())
+        };
+        let (host, stop) = (&self.host, &self.stop);
+        let result = run_plan(plan, host, stop, &mut self.observer, phase, on_start);
         if let Some(resetting) = resetting {
-            let outcome = resetting?.join();
+            let outcome = resetting.join();
             outcome.map_err(|_| TrialError::Failed("the reset panicked".into()))??;
         }
-        let result = outcome.map_err(|error| match error.kind() {
-            RunErrorKind::Abandoned => TrialError::Stopped,
-            RunErrorKind::Input | RunErrorKind::Defect => TrialError::Failed(error.to_string()),
-        })?;
-        if result.interrupted {
-            return Err(TrialError::Stopped);
-        }
-        match result.errors.first() {
-            Some(error) => Err(TrialError::Failed(error.clone())),
-            None => Ok(result),
-        }
-    }
-
-    /// Resets the device after a time of the run, on a thread.
-    fn reset_later(
-        &self,
-        handle: &RunHandle,
-        after_s: f64,
-    ) -> Result<std::thread::JoinHandle<Result<(), TrialError>>, TrialError> {
-        let reset = self.reset.clone().ok_or_else(|| {
-            TrialError::Failed("a reset test needs a command that resets the device".into())
-        })?;
-        let handle = handle.clone();
-        let wait = move || {
-            handle.wait_running(None);
-            if handle.wait_over(Some(StdDuration::from_secs_f64(after_s))) {
-                return Ok(());
-            }
-            reset().map_err(TrialError::Failed)
-        };
-        let thread = std::thread::Builder::new().name("reset".into()).spawn(wait);
-        thread.map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))
+        result
     }
 
     fn wait(&mut self, phase: Phase, time: Duration) -> Result<(), TrialError> {
@@ -193,6 +158,64 @@ impl<O: Observer> FullTrial for LocalTrial<O> {
     fn take_result(&mut self) -> Option<Arc<RunResult>> {
         self.result.take()
     }
+}
+
+/// Runs a plan to its end. `on_start` gets the handle of the run.
+pub(super) fn run_plan(
+    plan: Plan,
+    host: &Host,
+    stop: &StopSignal,
+    observer: &mut impl Observer,
+    phase: Phase,
+    on_start: impl FnOnce(&RunHandle) -> Result<(), TrialError>,
+) -> Result<Arc<RunResult>, TrialError> {
+    let (preparing, snapshots) =
+        Run::begin_watched(plan, Options::default(), host, Delivery::Latest);
+    let handle = preparing.handle();
+    observer.phase(phase, Some(&handle));
+    // A stop before this point had no handle to stop.
+    if stop.is_stopped() {
+        handle.stop();
+    }
+    handle.start(StartAt::Now);
+    let started = on_start(&handle);
+    while let Some(snapshot) = snapshots.next() {
+        observer.progress(phase, &snapshot);
+    }
+    let outcome = handle.wait();
+    started?;
+    let result = outcome.map_err(|error| match error.kind() {
+        RunErrorKind::Abandoned => TrialError::Stopped,
+        RunErrorKind::Input | RunErrorKind::Defect => TrialError::Failed(error.to_string()),
+    })?;
+    if result.interrupted {
+        return Err(TrialError::Stopped);
+    }
+    match result.errors.first() {
+        Some(error) => Err(TrialError::Failed(error.clone())),
+        None => Ok(result),
+    }
+}
+
+/// Resets the device after a time of the run, on a thread.
+fn reset_later(
+    reset: Option<Arc<Reset>>,
+    handle: &RunHandle,
+    after_s: f64,
+) -> Result<JoinHandle<Result<(), TrialError>>, TrialError> {
+    let reset = reset.ok_or_else(|| {
+        TrialError::Failed("a reset test needs a command that resets the device".into())
+    })?;
+    let handle = handle.clone();
+    let wait = move || {
+        handle.wait_running(None);
+        if handle.wait_over(Some(StdDuration::from_secs_f64(after_s))) {
+            return Ok(());
+        }
+        reset().map_err(TrialError::Failed)
+    };
+    let thread = std::thread::Builder::new().name("reset".into()).spawn(wait);
+    thread.map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))
 }
 
 /// Reads what a method needs from the result of a trial.

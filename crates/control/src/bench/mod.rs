@@ -8,12 +8,14 @@
 //!
 //! The phases are those of RFC 2544 section 23.
 
+mod flow_exporter;
 mod local;
 mod plan;
 mod session;
 mod stop;
 mod test_bed;
 
+pub use flow_exporter::{FlowExporterBed, FlowExporterError, FlowExporterTrial};
 pub use local::{LocalTrial, Observer, Phase, Reset};
 pub use session::{CompletedTrial, FullTrial, SessionOutcome, TrialLog, run_method};
 pub use stop::StopSignal;
