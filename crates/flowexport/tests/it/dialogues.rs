@@ -148,6 +148,18 @@ fn a_template_that_comes_late() {
 }
 
 #[test]
+fn a_waiting_set_that_its_template_does_not_fit_is_counted() {
+    let mut collector = Collector::default();
+    // A field of 8 bytes, of which 2 are there.
+    receive(&mut collector, &ipfix(0, Bytes::default().set(256, Bytes::default().u16s([0x0801]))));
+    let template = Bytes::default().u16s([256, 1, 1, 65_535]);
+    let (received, flows) = receive(&mut collector, &ipfix(1, Bytes::default().set(2, template)));
+    assert_eq!((received.malformed, flows.len()), (None, 0));
+    let counters = collector.totals();
+    assert_eq!((counters.recovered_sets, counters.recovered_malformed), (1, 1));
+}
+
+#[test]
 fn a_template_is_refreshed_and_changed() {
     for version in [Version::NetflowV9, Version::Ipfix] {
         let refresh = ExporterOptions { template_refresh_datagrams: 2, ..options(version) };
