@@ -237,6 +237,20 @@ fn withdrawals_are_ignored_over_udp_unless_applied() {
 }
 
 #[test]
+fn padding_behind_templates_is_neither_a_template_nor_a_withdrawal() {
+    let template = Bytes::default().u16s([256, 1, 1, 4]).u32s([0]);
+    let options_template = Bytes::default().u16s([257, 2, 1, 149, 4, 1, 4]).u16s([0, 0, 0]);
+    let sets = Bytes::default().set(2, template.clone()).set(3, options_template);
+    for message in [ipfix(0, sets), v9(1, 0, 1).set(0, template).0] {
+        let mut collector = Collector::default();
+        let (received, _) = receive(&mut collector, &message);
+        assert_eq!(received.malformed, None);
+        let templates = collector.domains()[0].templates().count() as u64;
+        assert_eq!((collector.totals().templates, collector.totals().withdrawals), (templates, 0));
+    }
+}
+
+#[test]
 fn a_collector_has_bounds() {
     let options = CollectorOptions {
         domains_max: 2,

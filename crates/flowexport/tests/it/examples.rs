@@ -253,7 +253,10 @@ fn an_expanded_sample_of_sflow_and_a_counter_sample() {
         .u32s([1, 0, 70_000_000, 512, 1_024, 3])
         // Formats and values of both interfaces.
         .u32s([0, 70_000_000, 1, 5])
-        .u32s([2, 1, header.0.len() as u32])
+        // The name of a user, padded to 4 bytes.
+        .u32s([3, 1_004, 6])
+        .append(b"nobody\0\0")
+        .u32s([1, header.0.len() as u32])
         .append(&header.0)
         .u32s([1_001, 16])
         .append(&switch.0);
