@@ -367,7 +367,9 @@ mod tests {
         assert_eq!(comparison.examples[1].reported, None);
         // A second comparison starts anew.
         let flows = [sent(1, 5, 500), sent(2, 1, 90), sent(9, 4, 400)];
-        assert!(table.compare(flows, 9).is_exact());
+        let comparison = table.compare(flows, 9);
+        assert!(comparison.is_exact());
+        assert_eq!((comparison.captured.flows, comparison.repeated_keys), (3, 0));
     }
 
     #[test]

@@ -78,12 +78,15 @@ enum TimeUnit {
     MicrosecondsBefore,
 }
 
+/// Places for numbers: a power of two, so that any index can be reduced to one without a branch.
+const PLACES: usize = SLOTS.next_power_of_two();
+
 /// Numbers of a record; a slot that the template does not have is zero.
 #[derive(Clone, Debug)]
-pub(crate) struct Values([u64; SLOTS]);
+pub(crate) struct Values([u64; PLACES]);
 
 impl Values {
-    pub(crate) const ZERO: Self = Self([0; SLOTS]);
+    pub(crate) const ZERO: Self = Self([0; PLACES]);
 
     #[inline(always)]
     const fn get(&self, slot: Slot) -> u64 {
@@ -92,9 +95,7 @@ impl Values {
 
     #[inline(always)]
     fn set(&mut self, slot: u8, value: u64) {
-        if let Some(place) = self.0.get_mut(usize::from(slot)) {
-            *place = value;
-        }
+        self.0[usize::from(slot) % PLACES] = value;
     }
 }
 
@@ -107,8 +108,23 @@ struct Step {
     field: u16,
     /// Offset within the field: 8 for the lower half of an IPv6 address.
     within: u8,
+    /// 1 to 8 bytes.
     length: u8,
+    /// Bits of a word behind the number.
+    shift: u8,
     slot: u8,
+}
+
+impl Step {
+    /// Loads the number at `offset`; 0 beyond the end.
+    #[inline(always)]
+    fn number(&self, bytes: &[u8], offset: usize) -> u64 {
+        let rest = bytes.get(offset..).unwrap_or_default();
+        match rest.first_chunk() {
+            Some(&word) => u64::from_be_bytes(word) >> (self.shift & 63),
+            None => unsigned(rest.get(..usize::from(self.length)).unwrap_or_default()),
+        }
+    }
 }
 
 /// What an element means.
@@ -181,10 +197,10 @@ impl Layout {
 
     fn add(&mut self, meaning: &Meaning, field: &TemplateField, number: u16, offset: u16) {
         let Meaning { slot, unit, counting, .. } = *meaning;
-        let length = field.length as u8;
+        let length = field.length.min(8) as u8;
+        let shift = 64 - 8 * length;
         self.steps.retain(|step| step.slot != slot as u8);
-        let step =
-            Step { offset, field: number, within: 0, length: length.min(8), slot: slot as u8 };
+        let step = Step { offset, field: number, within: 0, length, shift, slot: slot as u8 };
         self.steps.push(step);
         self.slots |= slot.bit();
         let is_total = counting == Counting::Total;
@@ -237,7 +253,7 @@ impl Layout {
     #[inline]
     pub(crate) fn load(&self, bytes: &[u8], values: &mut Values) {
         for step in &self.steps {
-            values.set(step.slot, number(bytes, usize::from(step.offset), step.length));
+            values.set(step.slot, step.number(bytes, usize::from(step.offset)));
         }
     }
 
@@ -247,7 +263,7 @@ impl Layout {
         for step in &self.steps {
             let position = positions.get(usize::from(step.field)).copied().unwrap_or_default();
             let offset = usize::from(position.offset) + usize::from(step.within);
-            values.set(step.slot, number(bytes, offset, step.length));
+            values.set(step.slot, step.number(bytes, offset));
         }
     }
 
@@ -457,16 +473,6 @@ impl Layout {
     }
 }
 
-/// Loads an unsigned number of `length` bytes, 1 to 8; 0 beyond the end.
-#[inline(always)]
-fn number(bytes: &[u8], offset: usize, length: u8) -> u64 {
-    let rest = bytes.get(offset..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(&word) => u64::from_be_bytes(word) >> (64 - 8 * u32::from(length & 15)).min(63),
-        None => unsigned(rest.get(..usize::from(length)).unwrap_or_default()),
-    }
-}
-
 /// Converts the NTP format (RFC 7011 section 6.1.9): seconds since 1900 and a binary fraction.
 fn ntp(value: u64) -> Instant {
     /// Seconds from 1900 to 1970.
@@ -588,13 +594,16 @@ mod tests {
     #[test]
     fn a_number_at_the_end_of_the_bytes_is_the_same_as_within() {
         let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-        for length in 1..=8_u8 {
+        for length in 1..=8 {
+            let field = TemplateField { id: element::OCTET_DELTA_COUNT, length, is_scope: false };
+            let layout = Layout::new(&[field], &[0]);
+            let [step] = layout.steps[..] else { panic!("one field") };
             for offset in 0..=bytes.len() - usize::from(length) {
                 let expected = unsigned(&bytes[offset..offset + usize::from(length)]);
-                assert_eq!(number(&bytes, offset, length), expected, "{length} at {offset}");
+                assert_eq!(step.number(&bytes, offset), expected, "{length} at {offset}");
             }
+            assert_eq!(step.number(&bytes, 13), 0);
         }
-        assert_eq!(number(&bytes, 13, 4), 0);
     }
 
     #[test]

@@ -79,6 +79,8 @@ counters! {
         unknown_template_sets,
         /// Such sets that were decoded when their template arrived. Their records are in `records`.
         recovered_sets,
+        /// Recovered sets that were not decoded to their end.
+        recovered_malformed,
         /// Such sets that were not kept because too many bytes wait for templates.
         discarded_sets,
         /// Sets with a reserved identifier.

@@ -343,7 +343,9 @@ impl Domain {
     fn recover(&mut self, shared: &mut Shared, sink: &mut impl FnMut(&Record<'_>)) {
         while let Some(set) = self.waiting.pop(&self.templates) {
             let mut content = DatagramContent::default();
-            self.known_set(set.template, &set.body, &set.times, &mut content, shared, sink);
+            let (_, malformed) =
+                self.known_set(set.template, &set.body, &set.times, &mut content, shared, sink);
+            self.counters.recovered_malformed += u64::from(malformed.is_some());
             self.counters.recovered_sets += 1;
             self.counters.records += u64::from(content.records);
         }

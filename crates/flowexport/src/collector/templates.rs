@@ -133,3 +133,32 @@ impl WaitingSets {
         self.sets.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element;
+    use crate::template::TemplateField;
+    use alloc::vec;
+
+    #[test]
+    fn sets_that_are_decoded_make_room_for_others() {
+        let field = TemplateField { id: element::PROTOCOL, length: 1, is_scope: false };
+        let template = Template::new(256, vec![field]).unwrap();
+        let mut templates = Templates::default();
+        templates.learn(template, Instant::ZERO, 1);
+        let set =
+            |id| WaitingSet { template: id, times: Times::default(), body: vec![0; 100].into() };
+        let bytes_max = 2 * (100 + size_of::<WaitingSet>());
+        let mut waiting = WaitingSets::default();
+        assert!(waiting.push(set(257), bytes_max));
+        for _ in 0..3 {
+            assert!(waiting.push(set(256), bytes_max));
+            assert!(!waiting.push(set(256), bytes_max));
+            assert_eq!(waiting.pop(&templates).unwrap().template, 256);
+            assert!(waiting.pop(&templates).is_none());
+        }
+        assert_eq!((waiting.clear(), waiting.len()), (1, 0));
+        assert!(waiting.push(set(257), bytes_max) && waiting.push(set(257), bytes_max));
+    }
+}

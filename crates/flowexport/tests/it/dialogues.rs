@@ -148,6 +148,18 @@ fn a_template_that_comes_late() {
 }
 
 #[test]
+fn a_waiting_set_that_its_template_does_not_fit_is_counted() {
+    let mut collector = Collector::default();
+    // A field of 8 bytes, of which 2 are there.
+    receive(&mut collector, &ipfix(0, Bytes::default().set(256, Bytes::default().u16s([0x0801]))));
+    let template = Bytes::default().u16s([256, 1, 1, 65_535]);
+    let (received, flows) = receive(&mut collector, &ipfix(1, Bytes::default().set(2, template)));
+    assert_eq!((received.malformed, flows.len()), (None, 0));
+    let counters = collector.totals();
+    assert_eq!((counters.recovered_sets, counters.recovered_malformed), (1, 1));
+}
+
+#[test]
 fn a_template_is_refreshed_and_changed() {
     for version in [Version::NetflowV9, Version::Ipfix] {
         let refresh = ExporterOptions { template_refresh_datagrams: 2, ..options(version) };
@@ -221,6 +233,20 @@ fn withdrawals_are_ignored_over_udp_unless_applied() {
         let left = collector.domains()[0].templates().count();
         assert_eq!(left, if withdrawals == Withdrawals::Apply { 1 } else { 2 });
         assert_eq!(collector.totals().withdrawals_unknown, 2 * unknown);
+    }
+}
+
+#[test]
+fn padding_behind_templates_is_neither_a_template_nor_a_withdrawal() {
+    let template = Bytes::default().u16s([256, 1, 1, 4]).u32s([0]);
+    let options_template = Bytes::default().u16s([257, 2, 1, 149, 4, 1, 4]).u16s([0, 0, 0]);
+    let sets = Bytes::default().set(2, template.clone()).set(3, options_template);
+    for message in [ipfix(0, sets), v9(1, 0, 1).set(0, template).0] {
+        let mut collector = Collector::default();
+        let (received, _) = receive(&mut collector, &message);
+        assert_eq!(received.malformed, None);
+        let templates = collector.domains()[0].templates().count() as u64;
+        assert_eq!((collector.totals().templates, collector.totals().withdrawals), (templates, 0));
     }
 }
 

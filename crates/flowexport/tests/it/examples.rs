@@ -253,7 +253,10 @@ fn an_expanded_sample_of_sflow_and_a_counter_sample() {
         .u32s([1, 0, 70_000_000, 512, 1_024, 3])
         // Formats and values of both interfaces.
         .u32s([0, 70_000_000, 1, 5])
-        .u32s([2, 1, header.0.len() as u32])
+        // The name of a user, padded to 4 bytes.
+        .u32s([3, 1_004, 6])
+        .append(b"nobody\0\0")
+        .u32s([1, header.0.len() as u32])
         .append(&header.0)
         .u32s([1_001, 16])
         .append(&switch.0);
@@ -282,4 +285,119 @@ fn an_expanded_sample_of_sflow_and_a_counter_sample() {
     assert_eq!(flows[0].sampling_interval, 512);
     let totals = collector.totals();
     assert_eq!((totals.counter_samples, totals.other_samples, totals.records), (1, 0, 1));
+}
+
+/// A datagram of sFlow with one sample of a packet whose agent reports the fields.
+fn sampled_ip(sequence: u32, drops: u32, is_ipv6: bool) -> Vec<u8> {
+    let flow = Bytes::default().u32s([1_280, u32::from(protocol::UDP)]);
+    let flow = match is_ipv6 {
+        true => flow.append(&[0xfd; 16]).append(&[0xfe; 16]),
+        false => flow.address([10, 0, 0, 1]).address([10, 0, 0, 2]),
+    };
+    let flow = flow.u32s([5_000, 53, 0, 0x28]);
+    let sample = Bytes::default()
+        .u32s([sequence, 3, 10, sequence * 10, drops, 3, 0x4000_0001, 1])
+        .u32s([if is_ipv6 { 4 } else { 3 }, flow.0.len() as u32])
+        .append(&flow.0);
+    Bytes::default()
+        .u32s([5, 1])
+        .address([192, 0, 2, 9])
+        .u32s([0, sequence, 1_000, 1, 1, sample.0.len() as u32])
+        .append(&sample.0)
+        .0
+}
+
+#[test]
+fn samples_without_a_header_and_their_drops() {
+    let mut collector = Collector::default();
+    for (sequence, drops, is_ipv6) in [(1, 3, false), (2, 5, true), (3, 0, false), (4, 1, false)] {
+        let (received, flows) = receive(&mut collector, &sampled_ip(sequence, drops, is_ipv6));
+        assert_eq!((received.records, received.malformed), (1, None));
+        let key = match is_ipv6 {
+            true => FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::UDP),
+            false => FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::UDP),
+        };
+        assert_eq!((flows[0].key, flows[0].bytes), (key.with_ports(5_000, 53), 1_280));
+        assert_eq!((flows[0].type_of_service, flows[0].sampling_interval), (0x28, 10));
+        assert_eq!((flows[0].input_interface, flows[0].output_interface), (3, 0));
+        assert!(!flows[0].present.contains(FieldSet::TCP_FLAGS));
+    }
+    // From 3 to 5, and from 0 to 1 after the agent has started again.
+    assert_eq!(collector.totals().sample_drops, 3);
+}
+
+#[test]
+fn a_packet_that_is_not_ip_is_another_sample() {
+    let arp = Bytes::default().append(&[0xff; 12]).u16s([0x0806]).append(&[0; 28]);
+    let header = Bytes::default().u32s([1, 64, 4, 42]).append(&arp.0).append(&[0; 2]);
+    let sample = Bytes::default()
+        .u32s([1, 3, 10, 10, 0, 3, 4, 1, 1, header.0.len() as u32])
+        .append(&header.0);
+    let message = Bytes::default()
+        .u32s([5, 1])
+        .address([192, 0, 2, 9])
+        .u32s([0, 1, 1_000, 1, 1, sample.0.len() as u32])
+        .append(&sample.0);
+    let mut collector = Collector::default();
+    let (received, flows) = receive(&mut collector, &message.0);
+    assert_eq!((received.records, received.malformed, flows.len()), (0, None, 0));
+    assert_eq!(collector.totals().other_samples, 1);
+}
+
+#[test]
+fn only_so_many_samplers_are_remembered() {
+    let options_template = Bytes::default().u16s([257, 4, 8, 2, 2, 48, 1, 50, 2, 0]);
+    let options = (0..100).fold(Bytes::default(), |bytes, sampler| {
+        bytes.u16s([1]).u8(sampler).u16s([10 + u16::from(sampler)])
+    });
+    let template = Bytes::default().u16s([256, 2, 1, 4, 48, 1]);
+    let data = Bytes::default().u32s([1]).u8(63).u32s([1]).u8(64);
+    let message =
+        v9(104, 0, 1).set(1, options_template).set(257, options).set(0, template).set(256, data);
+    let mut collector = Collector::default();
+    let (_, flows) = receive(&mut collector, &message.0);
+    assert_eq!(flows.iter().map(|flow| flow.sampling_interval).collect::<Vec<_>>(), [73, 0]);
+    assert_eq!(
+        (collector.totals().samplers_refused, collector.totals().options_records),
+        (36, 100)
+    );
+}
+
+#[test]
+fn elements_with_the_same_meaning_are_understood() {
+    // DSCP, VLAN of the outermost tag, ICMP type and code, times as NTP and before the export.
+    let template = Bytes::default()
+        .u16s([256, 9, 8, 4, 12, 4, 4, 1, 195, 1, 243, 2, 176, 1, 177, 1, 156, 8, 159, 4]);
+    let seconds = 1_799_999_990_u64 + 2_208_988_800;
+    let data = Bytes::default()
+        .address([10, 0, 0, 1])
+        .address([10, 0, 0, 2])
+        .append(&[protocol::ICMP, 46])
+        .u16s([0xe007])
+        .append(&[3, 1])
+        .u32s([seconds as u32, 1 << 31, 2_500]);
+    let sets = Bytes::default().set(2, template).set(256, data);
+    let (received, flows) = receive(&mut Collector::default(), &ipfix(0, sets));
+    assert_eq!(received.malformed, None);
+    let key = FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::ICMP).with_ports(3, 1);
+    assert_eq!((flows[0].key, flows[0].type_of_service), (key.with_vlan(7), 46 << 2));
+    assert_eq!(flows[0].first, Some(NOW.saturating_sub(Duration::from_millis(9_500))));
+    assert_eq!(flows[0].last, Some(NOW.saturating_sub(Duration::from_micros(2_500))));
+}
+
+#[test]
+fn a_template_with_both_ip_versions_has_one_of_them() {
+    let template = Bytes::default().u16s([256, 6, 60, 1, 8, 4, 12, 4, 27, 16, 28, 16, 4, 1]);
+    let record = |version: u8, four: [u8; 4], six: [u8; 16]| {
+        Bytes::default().u8(version).address(four).address(four).append(&six).append(&six).u8(17)
+    };
+    let data = record(4, [10, 0, 0, 1], [0; 16])
+        .append(&record(6, [0; 4], [0xfd; 16]).0)
+        .append(&record(6, [10, 0, 0, 1], [0xfd; 16]).0)
+        .append(&record(0, [0; 4], [0xfd; 16]).0);
+    let sets = Bytes::default().set(2, template).set(256, data);
+    let (_, flows) = receive(&mut Collector::default(), &ipfix(0, sets));
+    let versions: Vec<u8> = flows.iter().map(|flow| flow.key.version()).collect();
+    assert_eq!(versions, [4, 6, 6, 6]);
+    assert_eq!(flows[1].key, FlowKey::ipv6([0xfd; 16], [0xfd; 16], 17));
 }
