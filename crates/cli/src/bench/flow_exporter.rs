@@ -140,6 +140,13 @@ struct FlowBedFlags {
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     keys_max: usize,
 
+    /// Frames of one further flow after the traffic; 0: none
+    ///
+    /// Exporters that read from libpcap, such as softflowd, get packets in blocks. The filler
+    /// pushes the last packets out of their buffers.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    filler_frames: u64,
+
     /// Backend that sends frames
     #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
     backend: Backend,
@@ -229,6 +236,7 @@ impl FlowExporterFlags {
             idle_timeout: self.idle_timeout()?,
             quiet: self.quiet_time()?,
             keys_max: bed.keys_max,
+            filler_frames: bed.filler_frames,
             device_log: self.device.device_log.clone(),
             settle: read_wait("--settle", &bed.settle)?,
             backend: bed.backend,

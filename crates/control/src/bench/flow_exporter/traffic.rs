@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wirestorm_base::pace::Pace;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
@@ -21,6 +22,7 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::capture::{LinkType, Records};
 use wirestorm_wire::dissect::{Class, dissect};
 use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet;
 
 use super::FlowExporterBed;
 use super::sent::SentFlows;
@@ -130,8 +132,62 @@ impl Traffic {
 /// Addresses change in each pass.
 const UNIQUE: Unique = Unique { what: UniqueFields::Addresses, passes_milli: 1_000 };
 
+/// Source address of the filler, which no generated flow should have.
+const FILLER_SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
+/// Rate of the filler in frames per second.
+const FILLER_RATE: u64 = 20_000;
+
+/// Returns the key of the filler.
+pub(super) const fn filler_key(bed: &FlowExporterBed) -> FlowKey {
+    let key =
+        FlowKey::ipv4(FILLER_SOURCE.octets(), bed.destination.octets(), packet::protocol::UDP);
+    key.with_ports(PORTS.0, PORTS.1)
+}
+
+/// Returns the plan of the filler: frames of one flow after the traffic.
+///
+/// Exporters that read from libpcap get packets in blocks of about 256 KiB, softflowd without a
+/// timeout. Without the filler, the last packets of a trial stay in the kernel.
+pub(super) fn filler_plan(bed: &FlowExporterBed) -> Result<Plan, String> {
+    streams_plan(bed, |packet| {
+        json!({
+            "name": "filler",
+            "tx": "tx",
+            "packet": packet(json!(FILLER_SOURCE.to_string())),
+            "size": 128,
+            "rate": {"pps": FILLER_RATE},
+            "duration": {"fixed_packets": bed.filler_frames},
+        })
+    })
+}
+
 /// Returns the plan of generated flows.
 fn flows_plan(bed: &FlowExporterBed, offer: &Offer, step: &Step) -> Result<Plan, String> {
+    streams_plan(bed, |packet| {
+        let source = json!({"increment": {
+            "start": bed.first_source.to_string(), "count": bed.sources,
+        }});
+        let mut flow = json!({
+            "name": "flows",
+            "tx": "tx",
+            "packet": packet(source),
+            "size": offer.frame_size.unwrap_or(64),
+            "rate": {"pps": step.load},
+            "duration": {"fixed_seconds": step.duration().as_secs_f64()},
+        });
+        if bed.rx.is_some() {
+            flow["rx"] = json!("rx");
+            flow["metrics"] = json!({"enable": true});
+        }
+        flow
+    })
+}
+
+/// Returns a plan of one flow. `flow` gets a function from the source address to the headers.
+fn streams_plan(
+    bed: &FlowExporterBed,
+    flow: impl FnOnce(&dyn Fn(Value) -> Value) -> Value,
+) -> Result<Plan, String> {
     let mut ports = vec![json!({"name": "tx", "location": bed.tx})];
     let mut ethernet = json!({"src": mac_text(mac_of(&bed.tx)?)});
     if let Some(address) = &bed.address {
@@ -144,28 +200,17 @@ fn flows_plan(bed: &FlowExporterBed, offer: &Offer, step: &Step) -> Result<Plan,
         let rx = bed.rx.as_deref().map(mac_of).transpose()?;
         ethernet["dst"] = json!(mac_text(bed.destination_mac.or(rx).unwrap_or([0xff; 6])));
     }
-    let mut flow = json!({
-        "name": "flows",
-        "tx": "tx",
-        "packet": [
-            {"ethernet": ethernet},
-            {"ipv4": {
-                "src": {"increment": {
-                    "start": bed.first_source.to_string(), "count": bed.sources,
-                }},
-                "dst": bed.destination.to_string(),
-            }},
-            {"udp": {"src_port": PORTS.0, "dst_port": PORTS.1}},
-        ],
-        "size": offer.frame_size.unwrap_or(64),
-        "rate": {"pps": step.load},
-        "duration": {"fixed_seconds": step.duration().as_secs_f64()},
-    });
     if let Some(rx) = &bed.rx {
         ports.push(json!({"name": "rx", "location": rx}));
-        flow["rx"] = json!("rx");
-        flow["metrics"] = json!({"enable": true});
     }
+    let packet = |source: Value| {
+        json!([
+            {"ethernet": ethernet},
+            {"ipv4": {"src": source, "dst": bed.destination.to_string()}},
+            {"udp": {"src_port": PORTS.0, "dst_port": PORTS.1}},
+        ])
+    };
+    let flow = flow(&packet);
     let document = json!({"ports": ports, "flows": [flow]});
     // JSON is valid YAML.
     let plan = TrafficPlan::parse(&document.to_string()).map_err(|error| error.to_string())?;
