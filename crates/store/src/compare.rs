@@ -149,11 +149,15 @@ fn compare_figures([a, b]: [&[Figure]; 2]) -> Vec<FigureDifference> {
 /// Figures of a row, by name.
 type RowFigure = (&'static str, Unit, fn(&TrialRow) -> Option<f64>);
 
-const ROW_FIGURES: [RowFigure; 6] = [
+const ROW_FIGURES: [RowFigure; 7] = [
     ("received", Unit::FramesPerSecond, |row| {
         (row.seconds > 0.0).then(|| row.received.map(|count| count as f64 / row.seconds))?
     }),
     ("loss ratio", Unit::Percent, |row| row.loss_ratio.map(|ratio| ratio * 100.0)),
+    ("flow loss", Unit::Percent, |row| {
+        let (sent, captured) = row.flows_sent.zip(row.flows_captured)?;
+        Some(sent.saturating_sub(captured) as f64 / sent.max(1) as f64 * 100.0)
+    }),
     ("delay mean", Unit::Nanoseconds, |row| row.delay_mean_ns),
     ("delay median", Unit::Nanoseconds, |row| row.delay_p50_ns.map(|delay| delay as f64)),
     ("delay p99", Unit::Nanoseconds, |row| row.delay_p99_ns.map(|delay| delay as f64)),

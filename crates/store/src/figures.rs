@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wirestorm_control::result::{HistogramReport, Kind, PortReport, RunResult};
+use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::method::Findings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
 use wirestorm_method::rfc2544::Rfc2544Findings;
@@ -23,6 +24,8 @@ pub struct Figure {
 pub enum Unit {
     /// Frames per second.
     FramesPerSecond,
+    /// Flows per second.
+    FlowsPerSecond,
     /// Connections per second.
     ConnectionsPerSecond,
     /// Bits per second.
@@ -39,8 +42,9 @@ pub enum Unit {
 
 impl Unit {
     /// All units.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::FramesPerSecond,
+        Self::FlowsPerSecond,
         Self::ConnectionsPerSecond,
         Self::BitsPerSecond,
         Self::Nanoseconds,
@@ -53,6 +57,7 @@ impl Unit {
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::FramesPerSecond => "frames/s",
+            Self::FlowsPerSecond => "flows/s",
             Self::ConnectionsPerSecond => "conn/s",
             Self::BitsPerSecond => "b/s",
             Self::Nanoseconds => "ns",
@@ -182,6 +187,7 @@ pub fn of_findings(findings: &Findings) -> Vec<Figure> {
     match findings {
         Findings::Rfc2544(findings) => rfc2544(&mut figures, findings),
         Findings::Mlrsearch(findings) => mlrsearch(&mut figures, findings),
+        Findings::FlowExporter(findings) => flow_exporter(&mut figures, findings),
     }
     figures.0
 }
@@ -231,5 +237,16 @@ fn mlrsearch(figures: &mut Figures, findings: &MlrsearchFindings) {
             figures.add(name("lower bound"), Unit::FramesPerSecond, load(result.lower));
             figures.add(name("upper bound"), Unit::FramesPerSecond, load(result.upper));
         }
+    }
+}
+
+fn flow_exporter(figures: &mut Figures, findings: &FlowExporterFindings) {
+    let rate = |rate: Option<u64>| rate.map(|rate| rate as f64);
+    figures.add("throughput", Unit::FlowsPerSecond, rate(findings.throughput));
+    figures.add("loss begins", Unit::FlowsPerSecond, rate(findings.loss_begins));
+    for point in &findings.points {
+        let name = |what| format!("{what} at {}/s", point.load);
+        figures.add(name("captured"), Unit::FlowsPerSecond, point.captured_per_s);
+        figures.add(name("flow loss"), Unit::Percent, point.flow_loss_percent);
     }
 }

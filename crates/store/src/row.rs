@@ -53,6 +53,10 @@ pub struct TrialRow {
     pub duplicated: Option<u64>,
     /// Reordered units; counted for all steps of an offer, in the row of the first.
     pub reordered: Option<u64>,
+    /// Flows sent to a flow exporter in the whole trial, in its first row.
+    pub flows_sent: Option<u64>,
+    /// Those of the sent flows that records report, in the first row of the trial.
+    pub flows_captured: Option<u64>,
 }
 
 /// A trial without its full result, which takes most of the time to parse.
@@ -90,6 +94,10 @@ pub(crate) fn rows_of(
                 ..row(offer, step, result, whole)
             });
         }
+    }
+    if let (Some(row), Some(export)) = (rows.first_mut(), &output.export) {
+        row.flows_sent = Some(export.sent.flows);
+        row.flows_captured = Some(export.captured.flows);
     }
     rows
 }

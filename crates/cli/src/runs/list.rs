@@ -109,7 +109,7 @@ struct Table<'a>(&'a [RunEntry]);
 /// Columns of the figure.
 const FIGURE: usize = 15;
 /// Columns behind the name: result, age and figure with the gaps before them.
-const BEHIND_NAME: usize = " interrupted".len() + " 123 min".len() + 1 + FIGURE;
+const BEHIND_NAME: usize = " interrupted".len() + " 123 min".len() + 2 + FIGURE;
 /// Least columns of the name.
 const NAME_MIN: usize = 5;
 
@@ -145,7 +145,10 @@ fn figure(run: &RunEntry) -> String {
     match figure.unit {
         Unit::Count => format!("{} {}", brief(figure.value), figure.name),
         Unit::Percent | Unit::Seconds | Unit::Nanoseconds => value(figure.value, figure.unit),
-        Unit::FramesPerSecond | Unit::ConnectionsPerSecond | Unit::BitsPerSecond => {
+        Unit::FramesPerSecond
+        | Unit::FlowsPerSecond
+        | Unit::ConnectionsPerSecond
+        | Unit::BitsPerSecond => {
             format!("{} {}", brief(figure.value), figure.unit.symbol())
         }
     }
@@ -173,7 +176,7 @@ mod tests {
             ended_unix_ns: None,
             error: None,
             outcome,
-            figure: Some(Figure { name, value: 148_809_523.0, unit }),
+            figure: Some(Figure { name, value: 1_488_095.0, unit }),
             trials: 0,
         }
     }
@@ -186,7 +189,7 @@ mod tests {
         let longest = text.lines().map(|line| line.chars().count()).max();
         assert!(longest.is_some_and(|columns| columns <= COLUMNS), "{longest:?}\n{text}");
         assert!(text.contains("interrupted") && text.contains("fell short"), "{text}");
-        assert!(text.contains("149 M frames/s"), "{text}");
+        assert!(text.contains("1.49 M frames/s"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use clap::Args;
 use serde_json::json;
 use wirestorm_control::result::{Kind, RunResult};
-use wirestorm_store::record::{BenchResult, RunRecord, State};
+use wirestorm_store::record::{RunRecord, State};
 use wirestorm_store::row::TrialRow;
 use wirestorm_store::{SavedResult, SavedRun};
 
@@ -16,7 +16,7 @@ use crate::ports::show;
 use crate::save::DirectoryFlags;
 use crate::traffic::shortened;
 use crate::wrap::wrapped;
-use crate::{emulate, impair, replay, traffic};
+use crate::{bench, emulate, impair, replay, traffic};
 
 /// Trials shown at most; an export has all.
 const TRIALS_MAX: usize = 40;
@@ -74,7 +74,10 @@ impl Display for Report<'_> {
                 writeln!(f)?;
                 table(f, result, self.run)
             }
-            Some(SavedResult::Bench(result)) => findings(f, result, self.run),
+            Some(SavedResult::Bench(result)) => {
+                writeln!(f)?;
+                bench::Table(result).fmt(f)
+            }
         }
     }
 }
@@ -190,21 +193,6 @@ fn table(f: &mut Formatter<'_>, result: &RunResult, run: &SavedRun) -> fmt::Resu
             crate::report::verdict(f, result)
         }
     }
-}
-
-fn findings(f: &mut Formatter<'_>, result: &BenchResult, run: &SavedRun) -> fmt::Result {
-    writeln!(f)?;
-    figures(f, run)?;
-    for warning in &result.warnings {
-        line(f, "warning", warning)?;
-    }
-    for deviation in &result.deviations {
-        line(f, "deviation", deviation)?;
-    }
-    for reason in &result.verdict.reasons {
-        line(f, "verdict", reason)?;
-    }
-    Ok(())
 }
 
 fn figures(f: &mut Formatter<'_>, run: &SavedRun) -> fmt::Result {

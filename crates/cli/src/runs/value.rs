@@ -17,9 +17,10 @@ pub(super) fn value(value: f64, unit: Unit) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
     let text = match unit {
-        Unit::FramesPerSecond | Unit::ConnectionsPerSecond | Unit::BitsPerSecond => {
-            rate(size).trim_end().to_owned()
-        }
+        Unit::FramesPerSecond
+        | Unit::FlowsPerSecond
+        | Unit::ConnectionsPerSecond
+        | Unit::BitsPerSecond => rate(size).trim_end().to_owned(),
         Unit::Nanoseconds => nanoseconds(size.round() as u64),
         Unit::Seconds => format!("{size:.3} s"),
         Unit::Percent => format!("{size:.4} %"),
@@ -32,7 +33,10 @@ pub(super) fn value(value: f64, unit: Unit) -> String {
 /// Returns the unit behind a name; empty if the value itself has it.
 pub(super) fn suffix(unit: Unit) -> String {
     match unit {
-        Unit::FramesPerSecond | Unit::ConnectionsPerSecond | Unit::BitsPerSecond => {
+        Unit::FramesPerSecond
+        | Unit::FlowsPerSecond
+        | Unit::ConnectionsPerSecond
+        | Unit::BitsPerSecond => {
             format!(", {}", unit.symbol())
         }
         Unit::Nanoseconds | Unit::Seconds | Unit::Percent | Unit::Count => String::new(),

@@ -45,7 +45,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("run,trial,started_unix_ns,test,"), "{text}");
         let first = "run,1,1795000000000000001,\"a \"\"test\"\", with a comma\",,0,0,,,0.1,,1000,,,\
-                     0.3333333333333333,-5,,,,,,,";
+                     0.3333333333333333,-5,,,,,,,,,";
         assert_eq!(lines[1], first);
         assert_eq!(lines[2].split(',').count(), lines[0].split(',').count());
     }

@@ -173,7 +173,7 @@ const SERIES: [Column; 6] =
 
 type TrialCell = fn(&str, &TrialRow) -> Cell;
 
-const TRIALS: [(Column, TrialCell); 23] = [
+const TRIALS: [(Column, TrialCell); 25] = [
     (text("run"), |id, _| Cell::Text(id.to_owned())),
     (integer("trial"), |_, row| Cell::integer(row.number)),
     (integer("started_unix_ns"), |_, row| Cell::count(row.started_unix_ns)),
@@ -197,6 +197,8 @@ const TRIALS: [(Column, TrialCell); 23] = [
     (integer("delay_max_ns"), |_, row| Cell::optional(row.delay_max_ns, Cell::Integer)),
     (integer("duplicated"), |_, row| Cell::optional(row.duplicated, Cell::count)),
     (integer("reordered"), |_, row| Cell::optional(row.reordered, Cell::count)),
+    (integer("flows_sent"), |_, row| Cell::optional(row.flows_sent, Cell::count)),
+    (integer("flows_captured"), |_, row| Cell::optional(row.flows_captured, Cell::count)),
 ];
 
 impl Cell {

@@ -127,6 +127,7 @@ fn trial(number: u32) -> TrialRecord {
             offers: vec![OfferOutput { steps: vec![step], ..OfferOutput::default() }],
             elapsed_s: 62.25,
             notes: vec!["a note".into()],
+            ..TrialOutput::default()
         },
         result: Some(Box::new(result)),
     }
