@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 17] = [
+const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
@@ -31,7 +31,11 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
             "wirestorm-http2",
         ],
     ),
-    ("wirestorm", &["wirestorm-control"]),
+    (
+        "wirestorm-report",
+        &["wirestorm-base", "wirestorm-control", "wirestorm-method", "wirestorm-store"],
+    ),
+    ("wirestorm", &["wirestorm-control", "wirestorm-report"]),
     ("wirestorm-python", &["wirestorm-control"]),
     ("wirestorm-testkit", ANYTHING),
     ("wirestorm-e2e", ANYTHING),
