@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 18] = [
+const DIRECTIONS: [(&str, &[&str]); 22] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
@@ -15,6 +15,8 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("wirestorm-sim", PURE),
     ("wirestorm-tls", &["wirestorm-stack"]),
     ("wirestorm-http2", &["wirestorm-stack"]),
+    ("wirestorm-flowexport", &["wirestorm-base", "wirestorm-wire"]),
+    ("wirestorm-method", &["wirestorm-base"]),
     ("wirestorm-io", &["wirestorm-base", "wirestorm-wire"]),
     (
         "wirestorm-control",
@@ -29,13 +31,20 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
             "wirestorm-io",
             "wirestorm-tls",
             "wirestorm-http2",
+            "wirestorm-method",
+            "wirestorm-flowexport",
         ],
     ),
+    ("wirestorm-store", &["wirestorm-method", "wirestorm-control"]),
+    ("wirestorm-serve", &["wirestorm-control"]),
     (
         "wirestorm-report",
         &["wirestorm-base", "wirestorm-control", "wirestorm-method", "wirestorm-store"],
     ),
-    ("wirestorm", &["wirestorm-control", "wirestorm-report"]),
+    (
+        "wirestorm",
+        &["wirestorm-control", "wirestorm-store", "wirestorm-serve", "wirestorm-report"],
+    ),
     ("wirestorm-python", &["wirestorm-control"]),
     ("wirestorm-testkit", ANYTHING),
     ("wirestorm-e2e", ANYTHING),
@@ -60,9 +69,9 @@ const PURE: &[&str] = &[
 ];
 
 /// Crates whose purity the compiler enforces with `no_std`.
-const NO_STD: [&str; 5] = ["base", "wire", "model", "engine", "stack"];
+const NO_STD: [&str; 6] = ["base", "wire", "model", "engine", "stack", "flowexport"];
 /// Crates whose purity clippy enforces with a list of banned calls.
-const BANS: [&str; 2] = ["plan", "sim"];
+const BANS: [&str; 3] = ["plan", "sim", "method"];
 
 /// Checks the checkout; each line describes one violation.
 pub(crate) fn check() -> Fallible<Vec<String>> {

@@ -5,6 +5,7 @@
 mod printing;
 
 mod backend;
+mod bench;
 mod capture;
 mod departure_lines;
 mod doctor;
@@ -13,6 +14,7 @@ mod files;
 mod foreground;
 mod impair;
 mod manual;
+mod metrics;
 mod number;
 mod options;
 mod ping;
@@ -60,6 +62,8 @@ enum Command {
     Pktgen(Box<pktgen::PktgenFlags>),
     /// Print the maximum frame rate of a link speed
     LineRate(traffic::line_rate::LineRateFlags),
+    /// Measure a device: RFC 2544, MLRsearch
+    Bench(Box<bench::BenchFlags>),
     /// Capture frames from an interface to a file or pipe
     Capture(capture::CaptureFlags),
     /// Ping from an interface with its own IP address
@@ -119,6 +123,7 @@ fn main() -> ExitCode {
         Command::Impair(flags) => impair::run(&flags),
         Command::Pktgen(flags) => pktgen::run(&flags),
         Command::LineRate(flags) => traffic::line_rate::run(&flags),
+        Command::Bench(flags) => bench::run(&flags),
         Command::Capture(flags) => capture::run(&flags),
         Command::Ping(flags) => ping::run(&flags),
         Command::Ports(flags) => ports::run(&flags),

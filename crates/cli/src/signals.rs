@@ -12,6 +12,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::iterator;
 use signal_hook::low_level::emulate_default_handler;
+use wirestorm_control::bench::StopSignal;
 use wirestorm_control::{Command, RunHandle};
 
 use crate::status;
@@ -33,6 +34,8 @@ struct Shared {
     run: Mutex<Option<RunHandle>>,
     /// Stop flag for commands without a [`RunHandle`].
     stop: Arc<AtomicBool>,
+    /// Stop request for methods, which have several runs.
+    method: Mutex<Option<StopSignal>>,
 }
 
 impl Signals {
@@ -56,6 +59,14 @@ impl Signals {
         *self.run() = Some(run.clone());
         if self.0.caught.load(Ordering::Relaxed) {
             run.stop();
+        }
+    }
+
+    /// Makes SIGINT, SIGTERM and SIGHUP stop a method.
+    pub(crate) fn on_stop(&self, stop: &StopSignal) {
+        *self.0.method.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop.clone());
+        if self.0.caught.load(Ordering::Relaxed) {
+            stop.stop();
         }
     }
 
@@ -91,6 +102,10 @@ impl Signals {
             }
             _ => {
                 self.0.stop.store(true, Ordering::Relaxed);
+                let method = self.0.method.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if let Some(method) = method {
+                    method.stop();
+                }
                 command(Command::Stop);
             }
         }

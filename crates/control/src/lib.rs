@@ -3,6 +3,7 @@
 
 pub mod affinity;
 pub mod backend;
+pub mod bench;
 pub mod capture;
 pub mod emulation;
 pub mod files;
@@ -30,6 +31,7 @@ pub use lifecycle::{
 };
 pub use wirestorm_base as base;
 pub use wirestorm_io::{link, namespace};
+pub use wirestorm_method as method;
 pub use wirestorm_model as model;
 pub use wirestorm_plan as plan;
 pub use wirestorm_stack as stack;

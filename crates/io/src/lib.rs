@@ -11,4 +11,5 @@ pub mod namespace;
 pub mod pcap;
 pub mod privilege;
 mod system;
+pub mod udp;
 pub mod xdp;

@@ -11,7 +11,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
-use crate::trial::{OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput};
+use crate::flow_exporter;
+use crate::trial::{
+    ExportOutput, FlowAmount, OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
+};
 
 /// Bytes of preamble, start delimiter and inter-packet gap.
 const WIRE_OVERHEAD: f64 = 20.0;
@@ -44,6 +47,8 @@ pub struct DeviceModel {
     pub reset_s: f64,
     /// Delay without a queue, in nanoseconds.
     pub delay_ns: u64,
+    /// Largest rate of flows that the device exports, in flows per second; infinite without a limit.
+    pub flows_per_second: f64,
     /// Largest load that the generator reaches, in frames per second; infinite without a limit.
     pub generator_max: f64,
     /// Seed of the noise.
@@ -65,6 +70,7 @@ impl Default for DeviceModel {
             pause_s: 0.0,
             reset_s: 0.0,
             delay_ns: 10_000,
+            flows_per_second: f64::INFINITY,
             generator_max: f64::INFINITY,
             seed: 1,
         }
@@ -179,6 +185,26 @@ impl SimulatedDevice {
     }
 }
 
+/// Returns what a flow exporter with a capacity reports of flows of one packet.
+fn export(offer: &OfferOutput, frame_size: Option<u32>, flows_per_second: f64) -> ExportOutput {
+    let total = offer.total();
+    // An IP packet has neither the Ethernet header nor the FCS.
+    let bytes = u64::from(frame_size.unwrap_or(64)) - 18;
+    let amount = |flows: u64| FlowAmount { flows, packets: flows, bytes: flows * bytes };
+    let captured = total.offered.min((flows_per_second * total.seconds) as u64);
+    ExportOutput {
+        sent: amount(total.offered),
+        captured: amount(captured),
+        is_by_key: true,
+        missing_flows: total.offered - captured,
+        export_rate: Some(captured as f64 / total.seconds.max(1e-9)),
+        protocol: "IPFIX".into(),
+        records: captured,
+        datagrams: captured.div_ceil(30),
+        ..ExportOutput::default()
+    }
+}
+
 struct StepInput {
     load: f64,
     frames: u64,
@@ -199,6 +225,7 @@ impl Trial for SimulatedDevice {
     fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
         let started_s = self.now_s;
         let mut offers = Vec::new();
+        let mut exported = None;
         for offer in &input.offers {
             self.now_s = started_s;
             let mut queued = 0.0;
@@ -229,11 +256,15 @@ impl Trial for SimulatedDevice {
                     delay: Some(Distribution::of(delay_ns as i64, received)),
                 });
             }
+            if flow_exporter::is_traffic(&offer.traffic) {
+                let rate = self.model.flows_per_second;
+                exported = Some(export(&output, offer.frame_size, rate));
+            }
             offers.push(output);
         }
         let elapsed_s = input.duration().as_secs_f64();
         self.now_s = started_s + elapsed_s + self.model.pause_s;
-        Ok(TrialOutput { offers, elapsed_s, notes: Vec::new() })
+        Ok(TrialOutput { offers, export: exported, elapsed_s, ..TrialOutput::default() })
     }
 }
 

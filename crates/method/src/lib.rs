@@ -9,10 +9,12 @@
 pub mod device;
 pub mod distribution;
 pub mod estimate;
+pub mod flow_exporter;
 pub mod method;
 pub mod mlrsearch;
 pub mod rate;
 pub mod recorded;
+mod repeating;
 pub mod rfc2544;
 pub mod search;
 mod seconds;

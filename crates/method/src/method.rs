@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::flow_exporter::{FlowExporter, FlowExporterFindings};
 use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
+use crate::repeating::Repeating;
 use crate::rfc2544::{Rfc2544, Rfc2544Findings};
 use crate::trial::{Trial, TrialError};
 
@@ -15,6 +17,8 @@ pub enum Method {
     Rfc2544(Rfc2544),
     /// MLRsearch (RFC 9971).
     Mlrsearch(Mlrsearch),
+    /// Test of a flow exporter (RFC 6645).
+    FlowExporter(FlowExporter),
 }
 
 /// Findings of a method.
@@ -25,6 +29,8 @@ pub enum Findings {
     Rfc2544(Rfc2544Findings),
     /// MLRsearch (RFC 9971).
     Mlrsearch(MlrsearchFindings),
+    /// Test of a flow exporter (RFC 6645).
+    FlowExporter(FlowExporterFindings),
 }
 
 impl Method {
@@ -33,11 +39,14 @@ impl Method {
         match self {
             Self::Rfc2544(_) => "rfc2544",
             Self::Mlrsearch(_) => "mlrsearch",
+            Self::FlowExporter(_) => "flow-exporter",
         }
     }
 
-    /// Runs the method. After an error, the findings are those of the completed tests.
+    /// Runs the method. After an error, the findings are those of the completed tests. A trial that
+    /// the tester spoiled is repeated, at most twice.
     pub fn run(&self, trial: &mut dyn Trial) -> (Findings, Result<(), TrialError>) {
+        let trial = &mut Repeating::new(trial);
         match self {
             Self::Rfc2544(method) => {
                 let mut findings = Rfc2544Findings::default();
@@ -49,6 +58,11 @@ impl Method {
                 let outcome = method.run(trial, &mut findings);
                 (Findings::Mlrsearch(findings), outcome)
             }
+            Self::FlowExporter(method) => {
+                let mut findings = FlowExporterFindings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::FlowExporter(findings), outcome)
+            }
         }
     }
 
@@ -58,6 +72,18 @@ impl Method {
         match self {
             Self::Rfc2544(method) => method.deviations(),
             Self::Mlrsearch(method) => method.deviations(),
+            Self::FlowExporter(method) => method.deviations(),
+        }
+    }
+}
+
+impl Findings {
+    /// Returns what a reader must know before the figures, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Rfc2544(findings) => findings.warnings(),
+            Self::Mlrsearch(findings) => findings.warnings(),
+            Self::FlowExporter(findings) => findings.warnings(),
         }
     }
 }

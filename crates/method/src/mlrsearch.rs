@@ -56,8 +56,9 @@ pub struct MlrsearchRow {
     pub max_load: u64,
     /// Results of all goals, in their order.
     pub results: Vec<GoalResult>,
-    /// Whether the generator did not reach Max Load. Unsent frames count as loss.
-    pub is_generator_limited: bool,
+    /// Whether the tester failed in a trial: its generator did not reach the load, or its receiver
+    /// dropped frames. Both count as loss.
+    pub is_tester_limited: bool,
     /// Number of trials.
     pub trials: u32,
     /// Sum of the trial durations in seconds.
@@ -67,7 +68,46 @@ pub struct MlrsearchRow {
 /// Name of the test in trial inputs.
 const TEST: &str = "search";
 
+impl MlrsearchFindings {
+    /// Returns what a reader must know before the figures.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for row in &self.searches {
+            let subject = format!("{} {} B", row.traffic, row.frame_size);
+            if row.is_tester_limited {
+                warnings.push(format!(
+                    "{subject}: the tester did not reach the load of some trials; what it did not \
+                     send counts as loss. Lower --max-load"
+                ));
+            }
+            for result in row.results.iter().filter(|result| !result.is_regular) {
+                let reason = match (result.lower, result.upper) {
+                    (_, None) => "the device forwards the maximum load",
+                    (None, _) => "the device loses frames at the minimum load",
+                    _ => "the search ended before the bounds were close enough",
+                };
+                warnings.push(format!("{subject}, goal {}: irregular: {reason}", result.goal));
+            }
+        }
+        warnings
+    }
+}
+
 impl Goal {
+    /// Returns the goal of RFC 2544 (RFC 9971 section 4.10.2).
+    pub fn rfc2544() -> Self {
+        let minute = Duration::from_secs(60);
+        Self {
+            name: "rfc2544".into(),
+            final_trial: minute,
+            duration_sum: minute,
+            loss_ratio: 0.0,
+            exceed_ratio: 0.0,
+            initial_trial: Duration::from_secs(1),
+            width: 0.005,
+        }
+    }
+
     /// Returns a goal by its name: `rfc2544` (RFC 9971 section 4.10.2), `tst009` (section 4.10.3),
     /// `ndr` (no loss in most of 21 trials of 1 s) or `pdr` (0.5 % loss in most of them).
     pub fn preset(name: &str) -> Option<Self> {
@@ -77,11 +117,10 @@ impl Goal {
             duration_sum: Duration::from_secs(sum_s),
             loss_ratio,
             exceed_ratio,
-            initial_trial: Duration::from_secs(1),
-            width: 0.005,
+            ..Self::rfc2544()
         };
         match name {
-            "rfc2544" => Some(goal(60, 60, 0.0, 0.0)),
+            "rfc2544" => Some(Self::rfc2544()),
             "tst009" => Some(goal(60, 120, 0.0, 0.5)),
             "ndr" => Some(goal(1, 21, 0.0, 0.5)),
             "pdr" => Some(goal(1, 21, 0.005, 0.5)),
@@ -101,8 +140,8 @@ impl Mlrsearch {
         findings: &mut MlrsearchFindings,
     ) -> Result<(), TrialError> {
         for name in &self.traffic {
-            for &frame_size in &self.frame_sizes {
-                let traffic = Traffic { name: name.clone(), frame_size: Some(frame_size) };
+            for traffic in Traffic::of_sizes(name, &self.frame_sizes) {
+                let frame_size = traffic.frame_size.unwrap_or_default();
                 findings.searches.push(self.search(&traffic, frame_size, trial)?);
             }
         }
@@ -132,11 +171,10 @@ impl Mlrsearch {
         };
         let mut measure = |load: u64, duration: Duration| {
             let input = TrialInput::constant(TEST, traffic, load, Length::Time(duration));
-            let output = trial.run(&input)?.first().total();
-            let measurement = Measurement::new(load, duration, &output);
+            let measurement = Measurement::new(load, duration, &trial.run(&input)?);
             row.trials += 1;
             row.trial_seconds += duration.as_secs_f64();
-            row.is_generator_limited |= measurement.is_generator_limited();
+            row.is_tester_limited |= measurement.is_tester_limited();
             Ok(measurement)
         };
         row.results = search(&input, &mut measure)?;

@@ -3,6 +3,8 @@
 //! The words are those of RFC 1242 and RFC 2285: the *intended load* is what the method asks for,
 //! the *offered load* is what the generator sent.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_base::time::Duration;
@@ -93,6 +95,12 @@ pub enum Length {
 pub struct TrialOutput {
     /// Results of each offer, in the order of the input. They sum over all interfaces.
     pub offers: Vec<OfferOutput>,
+    /// What a flow exporter reported; null unless the trial tests one.
+    #[serde(default)]
+    pub export: Option<ExportOutput>,
+    /// Frames that the receiver of the tester dropped. They are also lost in the results above.
+    #[serde(default)]
+    pub receiver_dropped: u64,
     /// Time that the trial took in seconds, with all waits.
     pub elapsed_s: f64,
     /// Notes for the user, such as a generator that did not reach the intended load.
@@ -136,6 +144,71 @@ pub struct StepOutput {
     /// One-way delay of all received units; null if it was not measured.
     #[serde(default)]
     pub delay: Option<Distribution>,
+}
+
+/// What was sent to a flow exporter, and what its records report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ExportOutput {
+    /// Flows, packets and bytes sent. Bytes are those of IP packets.
+    pub sent: FlowAmount,
+    /// Those of the sent flows that records report.
+    pub captured: FlowAmount,
+    /// Reported flows that were not sent.
+    pub unexpected: FlowAmount,
+    /// Whether `captured` compares each key. Without, it sums all records, because there are too
+    /// many flows.
+    pub is_by_key: bool,
+    /// Sent flows without a record.
+    pub missing_flows: u64,
+    /// Flows with several records.
+    pub split_flows: u64,
+    /// Captured flows with a wrong number of packets.
+    pub packets_differ: u64,
+    /// Captured flows with a wrong number of bytes.
+    pub bytes_differ: u64,
+    /// Flow records within the measurement interval, divided by its length: the Flow Export Rate
+    /// (RFC 6645 section 5.5). Null without an interval.
+    pub export_rate: Option<f64>,
+    /// Protocol of the records, such as `IPFIX`; empty without records.
+    pub protocol: String,
+    /// Flow records.
+    pub records: u64,
+    /// Export packets.
+    pub datagrams: u64,
+    /// Bytes of the export packets.
+    pub datagram_bytes: u64,
+    /// Control information: templates and options records.
+    pub control_records: u64,
+    /// Lost export packets or records, by gaps of sequence numbers.
+    pub sequence_lost: u64,
+    /// Restarts of the sequence.
+    pub sequence_restarts: u64,
+    /// Sets without a template.
+    pub unknown_template_sets: u64,
+    /// Malformed export packets.
+    pub malformed: u64,
+    /// Largest number of flows in the cache of the device, estimated from the records that came
+    /// later; null if it is unknown.
+    pub cache_flows_max: Option<u64>,
+    /// Export packets that the socket of the collector dropped.
+    pub collector_dropped: u64,
+    /// Test packets that the device should forward and did not; null without a receiving interface.
+    pub forwarding_lost: Option<u64>,
+    /// Figures from the log of the device, by name.
+    pub device_log: BTreeMap<String, f64>,
+}
+
+/// Numbers of flows, packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FlowAmount {
+    /// Flows.
+    pub flows: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// Longest part of the intended load that a generator may leave unsent without a report: start and
@@ -200,6 +273,22 @@ pub struct Traffic {
     pub name: String,
     /// Frame size in bytes with FCS; null if the traffic defines its own sizes.
     pub frame_size: Option<u32>,
+}
+
+/// Smallest frame in bytes with FCS that holds UDP over IPv6 and the signature of a measured frame.
+/// RFC 5180 section 5.1 notes that signatures may raise the minimum above 64 bytes.
+const IPV6_FRAME_SIZE_MIN: u32 = 84;
+
+impl Traffic {
+    /// Returns the traffic of a name with each frame size. Sizes that IPv6 frames cannot have
+    /// become the smallest that they can.
+    pub(crate) fn of_sizes(name: &str, frame_sizes: &[u32]) -> Vec<Self> {
+        let least = if name == "ipv6" { IPV6_FRAME_SIZE_MIN } else { 0 };
+        let mut sizes: Vec<u32> = frame_sizes.iter().map(|&size| size.max(least)).collect();
+        sizes.dedup();
+        let traffic = |size| Self { name: name.to_owned(), frame_size: Some(size) };
+        sizes.into_iter().map(traffic).collect()
+    }
 }
 
 impl StepOutput {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use wirestorm_control::result::{DistributionReport, HistogramReport, RunResult, TransmitReport};
 use wirestorm_method::distribution::Distribution;
+use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
 use wirestorm_method::rfc2544::Rfc2544Findings;
 
@@ -50,7 +51,7 @@ pub struct Figure {
     pub labels: Vec<String>,
     /// Value in the base unit of the quantity: percent, nanoseconds, frames/s, bit/s.
     pub value: f64,
-    /// Qualification, such as `limited by the generator`.
+    /// Qualification, such as `limited by the tester`.
     pub note: Option<&'static str>,
 }
 
@@ -108,7 +109,9 @@ metrics! {
     FIRST_BYTE_P99 "first_byte_p99" Time "99th percentile of the time to the first byte";
     TRANSACTION_P50 "transaction_p50" Time "median duration of transactions";
     TRANSACTION_P99 "transaction_p99" Time "99th percentile of the duration of transactions";
-    FLOWS_LOST "flows_lost" Count "flows that an exporter did not report";
+    FLOWS_LOST "flows_lost" Count "flows that an exporter did not report, at each rate";
+    FLOW_LOSS "flow_loss" Percent "the same in percent of the flows sent";
+    FLOW_THROUGHPUT "flow_throughput" Count "Flow Monitoring Throughput in flows/s (RFC 6645)";
 }
 
 impl Metric {
@@ -198,6 +201,7 @@ impl Figures {
         match findings {
             Findings::Rfc2544(findings) => self.rfc2544(findings),
             Findings::Mlrsearch(findings) => self.mlrsearch(findings),
+            Findings::FlowExporter(findings) => self.flow_exporter(findings),
         }
     }
 
@@ -206,7 +210,7 @@ impl Figures {
             |traffic: &str, size: u32| (format!("{size} bytes, {traffic}"), size.to_string());
         for row in &findings.throughput {
             let (text, size) = sized(&row.traffic, row.frame_size);
-            let note = row.is_generator_limited.then_some("limited by the generator");
+            let note = row.is_tester_limited.then_some("limited by the tester");
             let labels = [&*row.traffic, &*size];
             let place = Place { note, ..Place::new(text, &labels) };
             self.add(&place, &THROUGHPUT, row.load as f64);
@@ -253,8 +257,8 @@ impl Figures {
             for result in &row.results {
                 let size = row.frame_size.to_string();
                 let text = format!("{size} bytes, {}, goal {}", row.traffic, result.goal);
-                let note = match (result.is_regular, row.is_generator_limited) {
-                    (_, true) => Some("limited by the generator"),
+                let note = match (result.is_regular, row.is_tester_limited) {
+                    (_, true) => Some("limited by the tester"),
                     (false, false) => Some("irregular"),
                     (true, false) => None,
                 };
@@ -270,6 +274,20 @@ impl Figures {
                 self.add(&place, &THROUGHPUT_PERCENT, percent);
             }
         }
+    }
+
+    fn flow_exporter(&mut self, findings: &FlowExporterFindings) {
+        for point in &findings.points {
+            let rate = point.load.to_string();
+            let labels = [&*rate];
+            let note = point.is_tester_limited.then_some("limited by the tester");
+            let place = Place { note, ..Place::new(format!("{rate} flows/s"), &labels) };
+            let lost = point.export.sent.flows.saturating_sub(point.export.captured.flows);
+            self.add(&place, &FLOWS_LOST, lost as f64);
+            self.add(&place, &FLOW_LOSS, point.flow_loss_percent);
+        }
+        let place = Place::new("sweep", &[]);
+        self.add(&place, &FLOW_THROUGHPUT, findings.throughput.unwrap_or(0) as f64);
     }
 
     fn delay(&mut self, place: &Place<'_>, values: &Distribution) {

@@ -97,14 +97,14 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
         let seconds = seconds(run, test, traffic, size);
         cases.push(TestCase { name: format!("{test} {traffic} {size} bytes"), seconds, case });
     };
-    let limited = || Case::Skipped("limited by the generator, not by the device".to_owned());
+    let limited = || Case::Skipped("limited by the tester, not by the device".to_owned());
     match &result.findings {
         Findings::Rfc2544(findings) => {
             for row in &findings.throughput {
                 let case = if row.is_contradictory {
                     let text = "the upper bound passed when it was verified";
                     Case::Failed("contradictory", text.to_owned())
-                } else if row.is_generator_limited {
+                } else if row.is_tester_limited {
                     limited()
                 } else if row.load == 0 {
                     Case::Failed("no throughput", "all trials lost frames".to_owned())
@@ -144,11 +144,28 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
                 add("reset", &row.traffic, row.frame_size, Case::Passed);
             }
         }
+        Findings::FlowExporter(findings) => {
+            for point in &findings.points {
+                let seconds = point.seconds;
+                let case = match (point.is_tester_limited, point.is_lossless) {
+                    (true, _) => limited(),
+                    (false, true) => Case::Passed,
+                    (false, false) => {
+                        let text = format!(
+                            "{:.4} % of the flows and {:.4} % of the packets lost",
+                            point.flow_loss_percent, point.packet_loss_percent
+                        );
+                        Case::Failed("loss", text)
+                    }
+                };
+                cases.push(TestCase { name: format!("{} flows/s", point.load), seconds, case });
+            }
+        }
         Findings::Mlrsearch(findings) => {
             for row in &findings.searches {
                 let irregular = row.results.iter().filter(|result| !result.is_regular);
                 let irregular: Vec<&str> = irregular.map(|result| &*result.goal).collect();
-                let case = match (irregular.as_slice(), row.is_generator_limited) {
+                let case = match (irregular.as_slice(), row.is_tester_limited) {
                     (_, true) => limited(),
                     ([], false) => Case::Passed,
                     (goals, false) => Case::Failed("irregular", goals.join(", ")),

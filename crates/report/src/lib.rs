@@ -17,7 +17,7 @@ mod junit;
 pub mod limit;
 mod markdown;
 pub mod run;
-pub mod sections;
+mod sections;
 
 pub use json::REPORT_SCHEMA;
 

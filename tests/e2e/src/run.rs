@@ -1,12 +1,12 @@
 //! Runs of the binary with a timeout.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
@@ -126,6 +126,8 @@ pub struct Running {
     command: String,
     output: Option<JoinHandle<String>>,
     messages: Option<JoinHandle<String>>,
+    /// Lines of standard error so far.
+    lines: Receiver<String>,
     ended: Receiver<()>,
 }
 
@@ -147,6 +149,25 @@ impl Running {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let group = pid.expect("a child has a process id");
         kill_process_group(group, signal).expect("the run goes on");
+    }
+
+    /// Waits for a line of standard error that contains `text`; returns what follows it. A line is
+    /// found once.
+    ///
+    /// # Panics
+    /// Panics if there is no such line within a minute.
+    #[track_caller]
+    pub fn wait_for_message(&self, text: &str) -> String {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                panic!("no message contains {text:?}: {}", self.command);
+            };
+            if let Some((_, behind)) = line.split_once(text) {
+                return behind.trim_end().to_owned();
+            }
+        }
     }
 
     /// Waits for the end of the process.
@@ -217,21 +238,41 @@ pub fn start_command(command: &mut Command) -> Running {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
     let (end, ended) = mpsc::channel();
-    let output = child.stdout.take().map(|pipe| read_in_thread(pipe, Some(end)));
-    let messages = child.stderr.take().map(|pipe| read_in_thread(pipe, None));
-    Running { child, command: line, output, messages, ended }
+    let output = child.stdout.take().map(|pipe| read_in_thread(pipe, end));
+    let (give_line, lines) = mpsc::channel();
+    let messages = child.stderr.take().map(|pipe| read_lines_in_thread(pipe, give_line));
+    Running { child, command: line, output, messages, lines, ended }
+}
+
+/// Reads a pipe to its end, and passes on each line.
+fn read_lines_in_thread(
+    pipe: impl Read + Send + 'static,
+    lines: mpsc::Sender<String>,
+) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let (mut text, mut line) = (String::new(), Vec::new());
+        while pipe.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let read = String::from_utf8_lossy(&line).into_owned();
+            text.push_str(&read);
+            // Ignore errors: the receiver is gone if the test has ended.
+            let _ = lines.send(read);
+            line.clear();
+        }
+        text
+    })
 }
 
 /// Reads a pipe to its end, then signals the end of the process.
 fn read_in_thread(
     mut pipe: impl Read + Send + 'static,
-    end: Option<mpsc::Sender<()>>,
+    end: mpsc::Sender<()>,
 ) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         drop(pipe.read_to_end(&mut bytes));
         // Ignore errors: the receiver is gone if the test has failed meanwhile.
-        let _ = end.map(|end| end.send(()));
+        let _ = end.send(());
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }

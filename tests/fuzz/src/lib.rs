@@ -4,6 +4,7 @@
 pub mod capture_decoder;
 pub mod conversations;
 pub mod dissect_and_edit;
+pub mod flow_collector;
 pub mod fragments;
 pub mod host;
 pub mod http2;
@@ -23,10 +24,11 @@ use arbitrary::{Arbitrary, Unstructured};
 pub type Target = fn(&[u8]);
 
 /// Targets with the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("capture_decoder", capture_decoder::run),
     ("conversations", conversations::run),
     ("dissect_and_edit", dissect_and_edit::run),
+    ("flow_collector", flow_collector::run),
     ("fragments", fragments::run),
     ("host", host::run),
     ("http2", http2::run),

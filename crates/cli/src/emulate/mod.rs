@@ -25,10 +25,12 @@ use wirestorm_control::plan::{self, Multiplier};
 use wirestorm_control::run::Plan;
 
 use crate::files::CommandLineFiles;
+use crate::foreground::Foreground;
+use crate::metrics::MetricsFlags;
 use crate::report::Output;
 use crate::signals::Signals;
+use crate::status;
 use crate::traffic::{bind, format_errors, load, open, read_time, trex, usage};
-use crate::{foreground, status};
 use live::Live;
 use table::Table;
 
@@ -113,6 +115,9 @@ pub(crate) struct EmulateFlags {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    metrics: MetricsFlags,
+
     /// Print no progress line
     #[arg(short, long)]
     quiet: bool,
@@ -151,11 +156,15 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
         Ok(output) => output,
         Err(message) => return usage(message),
     };
+    let foreground = match Foreground::open(flags.metrics) {
+        Ok(foreground) => foreground,
+        Err(message) => return usage(message),
+    };
     let signals = Signals::catch();
     let mut live = Live::new(flags.quiet, options.duration);
     let source = flags.plan.display().to_string();
     let run = Plan::Emulation { plan: Arc::new(plan), options };
-    let result = match foreground::run(run, source, &mut live, &signals, |_| ()) {
+    let result = match foreground.run(run, source, &mut live, &signals, |_| ()) {
         Ok(result) => result,
         Err(failure) => {
             return match failure.error.downcast_ref::<EmulationError>() {

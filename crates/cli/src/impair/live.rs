@@ -37,7 +37,7 @@ impl Live {
         // The impairment of port B applies to the direction from A to B.
         for (name, port) in [("A to B", 1), ("B to A", 0)] {
             let of = |snapshot: &Snapshot| {
-                snapshot.ports.get(port).map(|port| port.impairment).unwrap_or_default()
+                snapshot.ports.get(port).and_then(|port| port.impairment).unwrap_or_default()
             };
             let (now, before) = (of(progress), of(&self.before));
             let bits = rate(now.delivered_bytes, before.delivered_bytes) * 8.0;

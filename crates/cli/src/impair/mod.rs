@@ -13,10 +13,12 @@ use wirestorm_control::impair::ImpairOptions;
 use wirestorm_control::plan::impairment::ImpairmentSettings;
 use wirestorm_control::run::Plan;
 
+use crate::foreground::Foreground;
+use crate::metrics::MetricsFlags;
 use crate::report::Output;
 use crate::signals::Signals;
+use crate::status;
 use crate::traffic::{read_time, usage};
-use crate::{foreground, status};
 use live::Live;
 use table::Table;
 
@@ -122,6 +124,9 @@ pub(crate) struct ImpairFlags {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    metrics: MetricsFlags,
+
     /// Print no progress line
     #[arg(short, long)]
     quiet: bool,
@@ -138,9 +143,13 @@ pub(crate) fn run(flags: &ImpairFlags) -> ExitCode {
         Err(message) => return usage(message),
     };
     let mut live = Live::new(flags.quiet, options.duration);
+    let foreground = match Foreground::open(flags.metrics) {
+        Ok(foreground) => foreground,
+        Err(message) => return usage(message),
+    };
     let signals = Signals::catch();
     let run = Plan::Impair(options);
-    let result = match foreground::run(run, String::new(), &mut live, &signals, |_| ()) {
+    let result = match foreground.run(run, String::new(), &mut live, &signals, |_| ()) {
         Ok(result) => result,
         Err(failure) => return failure.exit(),
     };

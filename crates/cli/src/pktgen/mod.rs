@@ -20,7 +20,8 @@ use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::result::RunResult;
 use wirestorm_control::run::Plan;
 
-use crate::foreground::{self, View};
+use crate::foreground::{Foreground, View};
+use crate::metrics::MetricsFlags;
 use crate::report::Output;
 use crate::signals::Signals;
 use crate::status;
@@ -94,6 +95,9 @@ pub(crate) struct PktgenFlags {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    #[command(flatten)]
+    metrics: MetricsFlags,
+
     /// Print no notes and no progress line
     #[arg(short, long)]
     quiet: bool,
@@ -115,6 +119,10 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
         Err(message) => return usage(message),
     };
     let has_script = script.is_some();
+    let foreground = match Foreground::open(flags.metrics) {
+        Ok(foreground) => foreground,
+        Err(message) => return usage(message),
+    };
     let signals = Signals::catch();
     let terminal = Arc::new(Terminal::new(flags.quiet, json_only));
     let script_status = Arc::new(AtomicU8::new(0));
@@ -138,7 +146,7 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
         }),
     };
     let mut view = TerminalView { terminal: &terminal, shows_received: !has_script };
-    let outcome = foreground::run(Plan::Pktgen(plan), String::new(), &mut view, &signals, |_| ());
+    let outcome = foreground.run(Plan::Pktgen(plan), String::new(), &mut view, &signals, |_| ());
     let result = match outcome {
         Ok(result) => result,
         Err(failure) => return failure.exit(),

@@ -6,6 +6,7 @@ use clap::{ArgAction, Args};
 use wirestorm_control::backend::Backend;
 
 use super::edit_flags::EditFlags;
+use crate::metrics::MetricsFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -239,6 +240,9 @@ pub(crate) struct OutputFlags {
     /// Write the result as JSON to a file; `-`: to stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) metrics: MetricsFlags,
 
     /// Print only the result
     #[arg(short = 'q', long)]

@@ -12,7 +12,7 @@ use wirestorm_control::run::Plan;
 
 use super::flags::{OutputFlags, ReplayFlags};
 use super::{hooks, lower};
-use crate::foreground::{self, View};
+use crate::foreground::{self, Foreground, View};
 use crate::signals::Signals;
 
 /// Differences between the names of the program.
@@ -60,13 +60,14 @@ pub(crate) fn run_replay<F: FrontEnd>(
     if flags.output.pid {
         eprintln!("PID: {}", std::process::id());
     }
+    let foreground = Foreground::open(flags.output.metrics).map_err(Failure::Plan)?;
     let signals = Signals::catch();
     let hooks = hooks::hooks(&plan, statistics_every_s(&flags.output)).map_err(Failure::Other)?;
     front_end.begin(&plan);
     let backend = lower::backend(flags);
     let run = Plan::Replay { plan: Box::new(plan.clone()), backend, hooks };
     let mut view = FrontEndView(front_end);
-    let outcome = foreground::run(run, String::new(), &mut view, &signals, |_| ());
+    let outcome = foreground.run(run, String::new(), &mut view, &signals, |_| ());
     let result = outcome.map_err(Failure::Begin)?;
     let text = front_end.text(&plan, &result);
     print(&flags.output, &result, &text).map_err(Failure::Other)?;

@@ -16,12 +16,13 @@ use crate::suggestions::with_suggestions;
 
 /// Options that tcpreplay does not have. An abbreviation matches them only if it matches no option
 /// of tcpreplay.
-const EXTENSIONS: [&str; 13] = [
+const EXTENSIONS: [&str; 14] = [
     "backend",
     "catch-up",
     "force-interface",
     "json",
     "mbps-l1",
+    "metrics",
     "nonip",
     "rx",
     "split",

@@ -90,18 +90,18 @@ impl Live {
         let heads = ["tx pps", "b/s L1", "rx pps", "reordered", "delay"];
         line("flow", if self.is_measured { &heads } else { &heads[..2] });
         for (index, name) in self.names.iter().enumerate().take(FLOWS_MAX) {
-            let flow = progress.flows.get(index).copied().unwrap_or_default();
-            let flow_before = self.before.flows.get(index).copied().unwrap_or_default();
+            let flow = progress.flows.get(index).cloned().unwrap_or_default();
+            let flow_before = self.before.flows.get(index).cloned().unwrap_or_default();
             let (sent, before) = (flow.sent, flow_before.sent);
             let pps = rate(sent.frames, before.frames);
             let bytes = rate(sent.bytes, before.bytes);
             let bits = (bytes + pps * Layer::Wire.overhead() as f64) * 8.0;
             let (sent, bits) = (scaled(pps), scaled(bits));
             let mut cells = vec![sent.trim_end(), bits.trim_end()];
-            let received = flow.received;
+            let received = flow.received.unwrap_or_default();
             let arrived;
             if let Some(delay) = received.delay_mean_ns {
-                let before = flow_before.received;
+                let before = flow_before.received.unwrap_or_default();
                 let pps = rate(received.frames, before.frames);
                 arrived = [
                     scaled(pps).trim_end().to_owned(),

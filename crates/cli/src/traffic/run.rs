@@ -18,9 +18,11 @@ use wirestorm_control::traffic::{StreamOptions, TrafficError, TrexPort, plan_of_
 use super::live::Live;
 use super::table::Table;
 use super::{bind, control, of_clients, open, read_multiplier, read_time, trex, usage};
+use crate::foreground::Foreground;
+use crate::metrics::MetricsFlags;
 use crate::report::Output;
 use crate::signals::Signals;
-use crate::{foreground, status};
+use crate::status;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,6 +107,9 @@ pub(super) struct SendingFlags {
     /// Write the result as JSON to a file; `-`: to stdout, without the table
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) metrics: MetricsFlags,
 
     /// Print no progress line
     #[arg(short, long)]
@@ -210,12 +215,16 @@ pub(super) fn run_and_print(
         Ok(output) => output,
         Err(message) => return usage(message),
     };
+    let foreground = match Foreground::open(how.metrics) {
+        Ok(foreground) => foreground,
+        Err(message) => return usage(message),
+    };
     let signals = Signals::catch();
     let plan = Arc::new(plan);
     let mut live = Live::new(&plan, how.quiet, options.duration);
     let mut commands = Ok(());
     let run = Plan::Streams { plan: Arc::clone(&plan), options };
-    let outcome = foreground::run(run, source, &mut live, &signals, |handle| {
+    let outcome = foreground.run(run, source, &mut live, &signals, |handle| {
         if let Some(path) = &how.control {
             commands = control::follow(path, &plan, handle);
         }

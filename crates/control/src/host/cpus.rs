@@ -1,23 +1,80 @@
 //! Assignment of CPUs to runs and threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::affinity::{allowed, restrict_to};
+use crate::affinity::{ThreadId, allowed, restrict_thread_to, restrict_to};
 use crate::backend::Backend;
 
 /// CPUs reserved for the in-kernel senders of all runs of a host.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cpus(Arc<Mutex<Vec<usize>>>);
+pub(crate) struct Cpus(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    taken: Vec<usize>,
+    bystanders: Vec<Bystander>,
+}
+
+/// A thread beside the runs, with the CPUs that it may use while no run reserves any.
+#[derive(Debug)]
+struct Bystander {
+    thread: ThreadId,
+    allowed: Vec<usize>,
+}
+
+impl State {
+    /// Moves all bystanders to the CPUs that no run has reserved.
+    fn move_bystanders(&self) {
+        for Bystander { thread, allowed } in &self.bystanders {
+            let free = |cpu: &usize| !self.taken.contains(cpu);
+            let free: Vec<usize> = allowed.iter().copied().filter(free).collect();
+            let cpus = if free.is_empty() { allowed } else { &free };
+            // After an error the thread shares CPUs, which is slower but correct.
+            let _ = restrict_thread_to(*thread, cpus);
+        }
+    }
+}
+
+/// Keeps a thread off the CPUs that runs reserve, see
+/// [`Host::keep_off_reserved_cpus`](super::Host::keep_off_reserved_cpus).
+#[derive(Debug)]
+pub struct OffReservedCpus {
+    thread: ThreadId,
+    cpus: Cpus,
+    /// Stays on its thread: after the end of the thread, its ID may belong to another one.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Drop for OffReservedCpus {
+    fn drop(&mut self) {
+        self.cpus.lock().bystanders.retain(|it| it.thread != self.thread);
+    }
+}
 
 impl Cpus {
+    /// Keeps the calling thread off reserved CPUs, now and whenever a run reserves some.
+    pub(super) fn keep_off(&self) -> OffReservedCpus {
+        let thread = ThreadId::current();
+        let mut state = self.lock();
+        state.bystanders.push(Bystander { thread, allowed: allowed() });
+        state.move_bystanders();
+        drop(state);
+        OffReservedCpus { thread, cpus: self.clone(), _not_send: PhantomData }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reserves CPUs for a run with `ports` sending ports. The CPUs come from those that the
     /// calling thread may use and that no other run has reserved. Dropping the plan releases them.
     pub(crate) fn reserve(&self, backend: Backend, ports: usize) -> CpuPlan {
         let requested = if backend.may_need_dedicated_cpu() { ports } else { 0 };
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         let allowed = allowed();
         let mut rest: Vec<usize> =
-            allowed.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
+            allowed.iter().copied().filter(|cpu| !state.taken.contains(cpu)).collect();
         if rest.is_empty() {
             // Other runs have reserved all CPUs: share them.
             rest = allowed;
@@ -33,8 +90,9 @@ impl Cpus {
             };
         }
         let senders = rest.split_off(rest.len() - requested);
-        taken.extend(&senders);
-        drop(taken);
+        state.taken.extend(&senders);
+        state.move_bystanders();
+        drop(state);
         CpuPlan { senders, rest, shared_senders: 0, cpus: self.clone() }
     }
 }
@@ -75,8 +133,9 @@ impl CpuPlan {
 
 impl Drop for CpuPlan {
     fn drop(&mut self) {
-        let mut taken = self.cpus.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.retain(|cpu| !self.senders.contains(cpu));
+        let mut state = self.cpus.lock();
+        state.taken.retain(|cpu| !self.senders.contains(cpu));
+        state.move_bystanders();
     }
 }
 
@@ -104,5 +163,28 @@ mod tests {
         drop((first, second));
         assert_eq!(cpus.reserve(XDP, 1).sender(0), Some(cpu));
         assert_eq!(cpus.reserve(AF_PACKET, 1).sender(0), None);
+    }
+
+    #[test]
+    fn bystander_leaves_the_cpus_that_a_run_reserves_and_returns_at_its_end() {
+        let (cpus, before) = (Cpus::default(), allowed());
+        if before.len() < 2 {
+            println!("skipped: needs two CPUs");
+            return;
+        }
+        let off = cpus.keep_off();
+        assert_eq!(allowed(), before);
+        // The run reserves on a thread of its own.
+        let reserve = || cpus.reserve(XDP, 1);
+        let plan = std::thread::scope(|scope| scope.spawn(reserve).join().unwrap());
+        let sender = plan.sender(0).unwrap();
+        let without: Vec<usize> = before.iter().copied().filter(|cpu| *cpu != sender).collect();
+        assert_eq!(allowed(), without);
+        drop(plan);
+        assert_eq!(allowed(), before);
+        drop(off);
+        let plan = std::thread::scope(|scope| scope.spawn(reserve).join().unwrap());
+        assert!(plan.sender(0).is_some());
+        assert_eq!(allowed(), before, "the guard is gone");
     }
 }

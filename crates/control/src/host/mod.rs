@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use cpus::CpuPlan;
+pub use cpus::OffReservedCpus;
 pub use holder::LeaseHolder;
 pub(crate) use leases::LeaseRequest;
 pub use leases::{Access, Lease};
@@ -83,6 +84,12 @@ impl Host {
     pub fn holders(&self, interface: &str) -> Vec<LeaseHolder> {
         let Ok(interface) = interface.parse() else { return Vec::new() };
         self.0.leases.holders(&interface)
+    }
+
+    /// Keeps the calling thread off the CPUs that runs reserve for in-kernel senders, as long as the
+    /// guard lives. For threads beside the runs, such as that of a server.
+    pub fn keep_off_reserved_cpus(&self) -> OffReservedCpus {
+        self.0.cpus.keep_off()
     }
 
     pub(crate) fn leases(&self) -> &Leases {

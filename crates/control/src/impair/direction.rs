@@ -4,7 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wirestorm_base::histogram::Histogram;
-use wirestorm_base::port::{PortError, Receive, Received, Transmit};
+use wirestorm_base::port::{
+    PortError, Receive, ReceiveCounters, Received, Transmit, TransmitCounters,
+};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::{ImpairmentCounters, Link};
 use wirestorm_io::clock;
@@ -23,6 +25,16 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 /// Maximum number of frames fetched at once.
 const ROOM: usize = 64;
 
+/// Counters of a direction so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DirectionSnapshot {
+    pub(super) impairment: ImpairmentCounters,
+    pub(super) received: ReceiveCounters,
+    pub(super) transmitted: TransmitCounters,
+    /// CPU time of the thread.
+    pub(super) time: Duration,
+}
+
 /// One direction: frames from one interface to the other.
 pub(super) struct Direction<'a> {
     pub(super) receive: [ReceivePort; 1],
@@ -33,7 +45,7 @@ pub(super) struct Direction<'a> {
     /// Index of the receiving interface.
     pub(super) index: usize,
     pub(super) stop: &'a AtomicBool,
-    pub(super) snapshot: &'a Mutex<ImpairmentCounters>,
+    pub(super) snapshot: &'a Mutex<DirectionSnapshot>,
 }
 
 impl Direction<'_> {
@@ -132,7 +144,12 @@ impl Direction<'_> {
 
     fn publish(&self) {
         if let Ok(mut snapshot) = self.snapshot.lock() {
-            *snapshot = *self.link.counters();
+            *snapshot = DirectionSnapshot {
+                impairment: *self.link.counters(),
+                received: self.receive[0].received(),
+                transmitted: self.transmit.transmitted(),
+                time: clock::thread_time(),
+            };
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::lifecycle::{Abandoned, Context, PortSnapshot, Snapshot};
 use crate::port::{Interfaces, OpenError, Usage, are_one_pair};
 use crate::result::{Achieved, RunResult, Target};
 use crate::workers::Workers;
-use direction::Direction;
+use direction::{Direction, DirectionSnapshot};
 
 /// Options of an impaired link.
 #[derive(Clone, Debug)]
@@ -118,19 +118,33 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
         let start = workers.start(context.wait_for_start()?, false);
         context.running();
         workers.watch(|| {
-            let direction = |it: &Mutex<_>| it.lock().map(|it| *it).unwrap_or_default();
+            let direction =
+                |it: &Mutex<DirectionSnapshot>| it.lock().map(|it| *it).unwrap_or_default();
+            let directions = snapshots.each_ref().map(direction);
             // The frames that a port sends belong to the direction that starts at the other port.
             let port = |place: usize| PortSnapshot {
                 name: names[place].to_owned(),
                 interface: names[place].to_owned(),
-                impairment: direction(&snapshots[1 - place]),
+                transmitted: directions[1 - place].transmitted,
+                received: directions[place].received,
+                impairment: Some(directions[1 - place].impairment),
                 ..PortSnapshot::default()
             };
+            let mut transmitted = TransmitCounters::default();
+            directions.iter().for_each(|it| transmitted.merge(&it.transmitted));
+            let worker_time = directions[0].time + directions[1].time;
             let elapsed = clock::now().saturating_since(start);
             let part = || elapsed.as_secs_f64() / options.duration.as_secs_f64().max(1e-9);
             let fraction = (options.duration != Duration::MAX).then(|| part().min(1.0));
             let ports = vec![port(0), port(1)];
-            context.publish(Snapshot { elapsed, fraction, ports, ..Snapshot::default() });
+            context.publish(Snapshot {
+                elapsed,
+                fraction,
+                transmitted,
+                ports,
+                worker_time,
+                ..Snapshot::default()
+            });
         });
         Ok::<_, ImpairError>((start, workers.join()))
     })?;

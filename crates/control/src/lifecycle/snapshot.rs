@@ -26,7 +26,7 @@ pub struct Snapshot {
     pub fraction: Option<f64>,
     /// Transmit counters of all ports.
     pub transmitted: TransmitCounters,
-    /// Ports in use, in plan order.
+    /// Ports in use, in plan order. In scripts of pktgen, a port for each device.
     pub ports: Vec<PortSnapshot>,
     /// Flows of a plan of streams, in plan order.
     pub flows: Vec<FlowSnapshot>,
@@ -53,8 +53,8 @@ pub struct PortSnapshot {
     pub received: ReceiveCounters,
     /// Connections of its clients and servers.
     pub connections: ConnectionSnapshot,
-    /// Counters of the impaired link in front of the port.
-    pub impairment: ImpairmentCounters,
+    /// Counters of the impaired link in front of the port; `None` without one.
+    pub impairment: Option<ImpairmentCounters>,
     /// Sampled flows, each with only its last sample.
     pub sampled: Vec<SampledFlow>,
 }
@@ -77,12 +77,14 @@ pub struct ConnectionSnapshot {
 }
 
 /// Progress of a flow.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowSnapshot {
+    /// Name in the plan.
+    pub name: Arc<str>,
     /// Counters of the sender.
     pub sent: StreamCounters,
-    /// Counters of the receivers; all 0 if the flow is not measured.
-    pub received: MeasuredSnapshot,
+    /// Counters of the receivers; `None` if no port recognises the frames of the flow.
+    pub received: Option<MeasuredSnapshot>,
 }
 
 /// Receive counters of a measured flow.

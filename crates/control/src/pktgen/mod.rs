@@ -13,6 +13,7 @@
 
 mod files;
 mod machine;
+mod progress;
 mod report;
 mod run;
 mod script;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
 
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
@@ -90,8 +90,13 @@ pub(super) struct RunOutcome {
     pub(super) notes: Vec<String>,
 }
 
-/// Frames sent and frames failed of each device so far.
-pub(super) type Progress = Vec<(u64, u64)>;
+/// Counters of a device so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DeviceProgress {
+    pub(super) transmitted: TransmitCounters,
+    /// CPU time of the thread.
+    pub(super) time: Duration,
+}
 
 /// Interval at which a thread checks its interface and reads the wall clock.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -101,7 +106,7 @@ pub(super) fn run(
     devices: &[LoweredDevice],
     options: &DeviceOptions,
     context: &Context,
-    mut observe: impl FnMut(&Progress),
+    mut observe: impl FnMut(&[DeviceProgress]),
 ) -> Result<RunOutcome, DeviceError> {
     let mut names: Vec<&str> = devices.iter().map(|device| device.interface.as_str()).collect();
     names.sort_unstable();
@@ -173,18 +178,16 @@ fn senders<'a>(
             queue: queue as u32,
             options,
             controls,
-            frames: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
+            progress: Mutex::default(),
         });
     }
     Ok(senders)
 }
 
-fn progress(devices: usize, senders: &[Sender<'_>]) -> Progress {
-    let mut progress = vec![(0, 0); devices];
+fn progress(devices: usize, senders: &[Sender<'_>]) -> Vec<DeviceProgress> {
+    let mut progress = vec![DeviceProgress::default(); devices];
     for sender in senders {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        progress[sender.device] = (read(&sender.frames), read(&sender.errors));
+        progress[sender.device] = sender.progress.lock().map(|it| *it).unwrap_or_default();
     }
     progress
 }
@@ -202,8 +205,7 @@ struct Sender<'a> {
     queue: u32,
     options: &'a DeviceOptions,
     controls: &'a Controls,
-    frames: AtomicU64,
-    errors: AtomicU64,
+    progress: Mutex<DeviceProgress>,
 }
 
 impl Sender<'_> {
@@ -243,12 +245,10 @@ impl Sender<'_> {
         }
         let elapsed = now.saturating_since(start).saturating_sub(paused);
         let departures = departures(generator.departures().clone(), slice::from_ref(&port));
+        let transmitted = final_counters(&mut port, ended.is_err());
+        self.publish(transmitted);
         DeviceOutcome {
-            sent: Some(PortOutcome {
-                choice,
-                transmitted: final_counters(&mut port, ended.is_err()),
-                departures,
-            }),
+            sent: Some(PortOutcome { choice, transmitted, departures }),
             elapsed,
             idle: idle.min(elapsed),
             error: ended.err().map(|error| self.interfaces.settle(error)),
@@ -278,9 +278,7 @@ impl Sender<'_> {
                 looked = now;
                 realtime = RealtimeOffset::read();
                 watch.check()?;
-                let transmitted = port.transmitted();
-                self.frames.store(transmitted.sent, Ordering::Relaxed);
-                self.errors.store(transmitted.failed, Ordering::Relaxed);
+                self.publish(port.transmitted());
             }
             if self.controls.is_paused() {
                 let span = wait_while_paused(self.controls);
@@ -292,6 +290,12 @@ impl Sender<'_> {
             if matches!(state, WorkerState::Waiting(_)) {
                 *idle = idle.saturating_add(clock::now().saturating_since(now));
             }
+        }
+    }
+
+    fn publish(&self, transmitted: TransmitCounters) {
+        if let Ok(mut progress) = self.progress.lock() {
+            *progress = DeviceProgress { transmitted, time: clock::thread_time() };
         }
     }
 

@@ -10,10 +10,11 @@ use wirestorm_io::clock;
 use wirestorm_plan::pktgen::Script;
 use wirestorm_plan::replay::ReceivePlan;
 
+use super::progress::ScriptProgress;
 use super::run::DeviceOptions;
 use super::session::{Event, EventCallback, Session, StepError};
 use super::shell::{ShellError, run_shell};
-use crate::lifecycle::{Abandoned, Context, PortSnapshot, Snapshot};
+use crate::lifecycle::{Abandoned, Context};
 use crate::receive::RunReceiver;
 use crate::result::{PortReport, RunResult, Target};
 use crate::workers::OBSERVE_INTERVAL;
@@ -83,21 +84,21 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
         RunReceiver::open(&plan, false, context.shared_receivers()).map_err(PktgenRunError::Receive)
     };
     let arrivals = receive.map(open).transpose()?;
-    let session = Session::open(options, Arc::clone(context), tell);
+    let progress = Arc::new(ScriptProgress::new(arrivals.as_ref().map(RunReceiver::counters)));
+    let session = Session::open(options, Arc::clone(context), tell, Arc::clone(&progress));
     let session = Arc::new(session.map_err(PktgenRunError::Interfaces)?);
     let start = context.wait_for_start()?;
     if let Some(at) = start.at {
         clock::wait_until(at);
     }
     let start = clock::now();
+    progress.start(start);
     context.running();
     let has_script = script.is_some();
     let failure = match script {
         Some(script) => follow(&session, &name, script).err(),
         None => {
-            if let Some(arrivals) = &arrivals {
-                wait(arrivals, duration, start, context);
-            }
+            wait(&progress, duration, start, context);
             None
         }
     };
@@ -172,8 +173,7 @@ fn follow(session: &Arc<Session>, name: &str, script: ScriptSource) -> Result<()
 }
 
 /// Counts arrivals until the run stops or its duration is over.
-fn wait(arrivals: &RunReceiver, duration: Duration, start: Instant, context: &Context) {
-    let interface = arrivals.interface();
+fn wait(progress: &ScriptProgress, duration: Duration, start: Instant, context: &Context) {
     while !context.controls().is_stopped() {
         let elapsed = clock::now().saturating_since(start);
         let left = duration.saturating_sub(elapsed);
@@ -183,9 +183,6 @@ fn wait(arrivals: &RunReceiver, duration: Duration, start: Instant, context: &Co
         // Kernel counters cannot wake this thread and a stop is a flag, so poll both at the
         // snapshot interval.
         std::thread::sleep(OBSERVE_INTERVAL.min(StdDuration::from_nanos(left.as_nanos())));
-        let mut port = PortSnapshot { name: interface.clone(), ..PortSnapshot::default() };
-        port.interface.clone_from(&interface);
-        port.received.received = arrivals.packets();
-        context.publish(Snapshot { elapsed, ports: vec![port], ..Snapshot::default() });
+        progress.publish(context, std::iter::empty());
     }
 }

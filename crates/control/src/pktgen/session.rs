@@ -9,8 +9,9 @@ use wirestorm_plan::pktgen::{
 };
 
 use super::machine;
+use super::progress::ScriptProgress;
 use super::report;
-use super::run::{self, DeviceError, DeviceOptions, DeviceOutcome, RunOutcome};
+use super::run::{self, DeviceError, DeviceOptions, DeviceOutcome, DeviceProgress, RunOutcome};
 use crate::lifecycle::Context;
 use crate::result::DeviceRun;
 
@@ -83,6 +84,7 @@ pub(super) struct Session {
     options: DeviceOptions,
     context: Arc<Context>,
     tell: EventCallback,
+    progress: Arc<ScriptProgress>,
     state: Mutex<State>,
 }
 
@@ -111,6 +113,7 @@ impl Session {
         options: DeviceOptions,
         context: Arc<Context>,
         tell: EventCallback,
+        progress: Arc<ScriptProgress>,
     ) -> Result<Self, String> {
         let links = machine::links().map_err(|error| error.to_string())?;
         let state = State {
@@ -124,7 +127,7 @@ impl Session {
             errors: Vec::new(),
             notes: BTreeSet::new(),
         };
-        Ok(Self { options, context, tell, state: Mutex::new(state) })
+        Ok(Self { options, context, tell, progress, state: Mutex::new(state) })
     }
 
     /// Executes a file of settings up to the first rejected command. After an interrupted run it
@@ -211,6 +214,7 @@ impl Session {
         let ran = run::run(&devices, &self.options, &self.context, |progress| {
             self.note_progress(&devices, progress);
         });
+        self.progress.end_run();
         (self.tell)(&Event::Ended);
         match ran {
             Ok(ran) => self.end(&devices, ran),
@@ -244,14 +248,16 @@ impl Session {
         Ok(devices)
     }
 
-    fn note_progress(&self, devices: &[LoweredDevice], progress: &run::Progress) {
+    fn note_progress(&self, devices: &[LoweredDevice], progress: &[DeviceProgress]) {
         let mut state = self.lock();
-        for (device, (frames, errors)) in devices.iter().zip(progress) {
-            state.pktgen.progress(&device.name, *frames, *errors);
+        for (device, DeviceProgress { transmitted, .. }) in devices.iter().zip(progress) {
+            state.pktgen.progress(&device.name, transmitted.sent, transmitted.failed);
         }
         drop(state);
-        let frames = progress.iter().map(|(frames, _)| frames).sum();
+        let frames = progress.iter().map(|progress| progress.transmitted.sent).sum();
         (self.tell)(&Event::Progress(frames));
+        let devices = devices.iter().map(|it| (it.name.as_str(), it.interface.as_str()));
+        self.progress.publish(&self.context, devices.zip(progress));
     }
 
     fn end(&self, devices: &[LoweredDevice], ran: RunOutcome) {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::port::{Receive, Received, StampPoint};
+use wirestorm_base::port::{Receive, ReceiveCounters, Received, StampPoint};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::measure::{self, Verifier, VerifyCounters, frame_hash};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
@@ -108,6 +108,8 @@ pub(super) struct Fetcher {
     pub(super) sent_log: Option<Sender<Noted>>,
     pub(super) queries: QueryHandle,
     pub(super) packets: Arc<AtomicU64>,
+    /// The last answer to [`Self::counters`].
+    counted: ReceiveCounters,
     stop: Arc<AtomicBool>,
 }
 
@@ -131,6 +133,15 @@ impl FetchOutcome {
     /// Returns the index of the receiver that counts frames with mark `mark`.
     fn counter_of(&self, mark: u16) -> Option<usize> {
         self.measured.iter().position(|receiver| receiver.counts(mark))
+    }
+
+    /// Returns the sum of all queues.
+    pub(super) fn counters(&self) -> ReceiveCounters {
+        ReceiveCounters {
+            received: self.queues.iter().map(|queue| queue.packets).sum(),
+            received_bytes: self.queues.iter().map(|queue| queue.bytes).sum(),
+            rx_dropped: self.missed,
+        }
     }
 
     fn measure(&mut self, frame: &[u8], received: &Received) {
@@ -183,7 +194,24 @@ impl Fetcher {
         let thread = std::thread::Builder::new()
             .name("receiver".into())
             .spawn(move || fetch(ports, task, outcome, &questions, &counter, &stopping))?;
-        Ok(Self { thread: Some(thread), sent_log, queries: QueryHandle(ask), packets, stop })
+        let counted = ReceiveCounters::default();
+        Ok(Self {
+            thread: Some(thread),
+            sent_log,
+            queries: QueryHandle(ask),
+            packets,
+            counted,
+            stop,
+        })
+    }
+
+    /// Returns the frames that have arrived so far.
+    pub(super) fn counters(&mut self) -> ReceiveCounters {
+        // A thread that has ended by an error does not answer.
+        if let Some(counted) = self.queries.ask(|outcome| outcome.counters()) {
+            self.counted = counted;
+        }
+        self.counted
     }
 
     /// Returns whether the thread has ended because the interface failed.

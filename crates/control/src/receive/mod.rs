@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::histogram::Histogram;
-use wirestorm_base::port::StampPoint;
+use wirestorm_base::port::{ReceiveCounters, StampPoint};
 use wirestorm_base::rate::Layer;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure;
@@ -54,6 +54,35 @@ struct Receivers {
     ends: Vec<Weak<InterfaceReceiver>>,
     /// Interfaces where runs receive frames on their own ports.
     needs: Vec<Weak<InterfaceName>>,
+}
+
+/// The counters of a receiver, for the snapshots of a run.
+#[derive(Clone)]
+pub(crate) struct ArrivalCounters(Arc<InterfaceReceiver>);
+
+impl ArrivalCounters {
+    /// Returns the frames that have arrived, those of other runs on a shared interface included.
+    /// The receiver thread, if there is one, answers within 2 ms.
+    pub(crate) fn read(&self) -> ReceiveCounters {
+        match &mut self.0.lock().source {
+            Source::Counter(counter) => counter.read_sum().map_or_else(
+                |_| ReceiveCounters::default(),
+                |(received, received_bytes)| ReceiveCounters {
+                    received,
+                    received_bytes,
+                    rx_dropped: 0,
+                },
+            ),
+            Source::Fetcher(fetcher) => fetcher.counters(),
+            Source::Opened(..) => ReceiveCounters::default(),
+            Source::Ended(outcome) => outcome.counters(),
+        }
+    }
+
+    /// Returns the name of the receiving interface.
+    pub(crate) fn interface(&self) -> String {
+        self.0.interface.to_string()
+    }
 }
 
 /// Marks that a run receives frames on an interface. While this exists, other runs must not consume
@@ -255,7 +284,7 @@ impl RunReceiver {
     }
 
     /// Returns the number of frames received.
-    pub(crate) fn packets(&self) -> u64 {
+    fn packets(&self) -> u64 {
         match &self.end.lock().source {
             Source::Counter(counter) => {
                 counter.read().map_or(0, |cpus| cpus.iter().map(|cpu| cpu.packets).sum())
@@ -278,6 +307,11 @@ impl RunReceiver {
     /// Returns the name of the receiving interface.
     pub(crate) fn interface(&self) -> String {
         self.end.interface.to_string()
+    }
+
+    /// Returns the counters for the snapshots of the run.
+    pub(crate) fn counters(&self) -> ArrivalCounters {
+        ArrivalCounters(Arc::clone(&self.end))
     }
 
     /// Waits for the last of `sent` frames. Returns the report and the measurement.

@@ -14,6 +14,7 @@ use wirestorm_plan::replay::{ReplayPlan, Target as SendTo};
 
 use super::reader::ReadError;
 use super::reader_counters::ReaderCounters;
+use super::target::port_names;
 use super::work::WorkerOutcome;
 use crate::backend::Choice;
 use crate::port::{Interfaces, stamp_name};
@@ -83,11 +84,10 @@ impl ReplayOutcome {
         sent.failed += missing * sum.passes.max(1);
         let lasted = finished.saturating_since(start);
         let (rate, elapsed_s) = achieved(&sent, lasted, departures.as_ref().map(|(r, _)| r));
+        let names = port_names(plan, interfaces);
         let port = |(position, choice): (usize, &&Choice)| {
-            let interface = interfaces.links.get(position);
             let (counters, transmitted) = (&counters[position], &transmitted[position]);
-            let interface =
-                interface.map_or_else(|| target_name(plan), |(name, _)| name.to_string());
+            let interface = names.get(position).or(names.last()).cloned().unwrap_or_default();
             PortReport {
                 name: interface.clone(),
                 interface,
@@ -220,14 +220,6 @@ fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounte
         ));
     }
     notes
-}
-
-/// Returns the name of the target of a run without interfaces.
-fn target_name(plan: &ReplayPlan) -> String {
-    match &plan.target {
-        SendTo::File(path) => path.display().to_string(),
-        SendTo::Memory { .. } | SendTo::Interfaces { .. } => "memory".to_owned(),
-    }
 }
 
 /// Returns the rate and the time in seconds from the first to the last departure. N departures span

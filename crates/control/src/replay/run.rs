@@ -5,6 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use wirestorm_base::pace::Pace;
+use wirestorm_base::port::ReceiveCounters;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock;
 use wirestorm_plan::replay::{PlanConflict, ReplayPlan, SideAssignment, Target};
@@ -19,7 +20,7 @@ use super::report::ReplayOutcome;
 use super::target;
 use super::work::{PassEnd, Snapshot, WorkerContext};
 use crate::backend::Backend;
-use crate::lifecycle::{self, Context};
+use crate::lifecycle::{self, Context, PortSnapshot};
 use crate::port::Interfaces;
 use crate::receive::RunReceiver;
 use crate::result::RunResult;
@@ -110,8 +111,12 @@ pub(crate) fn run(
         let paced = matches!(plan.target, Target::Interfaces { .. }) && plan.pace != Pace::TopSpeed;
         let start = workers.start(context.wait_for_start()?, paced);
         context.running();
+        let sending = target::port_names(plan, &interfaces);
+        let counters = arrivals.as_ref().map(RunReceiver::counters);
         let progress = |pass_end: Option<PassEnd>| {
-            progress(plan, extent, reader.counters(), start, &snapshots, pass_end)
+            let progress = progress(plan, extent, reader.counters(), start, &snapshots, pass_end);
+            let received = counters.as_ref().map(|it| (it.interface(), it.read()));
+            with_ports(progress, &sending, &snapshots, received)
         };
         loop {
             match receiver.recv_timeout(OBSERVE_INTERVAL) {
@@ -172,6 +177,7 @@ fn progress(
             (_, Ok(snapshot)) => *snapshot,
             (_, Err(_)) => continue,
         };
+        progress.worker_time += snapshot.time;
         progress.replay.merge(&snapshot.counters);
         progress.transmitted.merge(&snapshot.transmitted);
     }
@@ -197,4 +203,35 @@ fn progress(
     }
     progress.fraction = fractions.into_iter().reduce(f64::max);
     progress
+}
+
+/// Adds the counters of the ports: those that send, in order, and the receiving interface.
+fn with_ports(
+    mut progress: lifecycle::Snapshot,
+    sending: &[String],
+    snapshots: &[Mutex<Snapshot>],
+    received: Option<(String, ReceiveCounters)>,
+) -> lifecycle::Snapshot {
+    let ports = &mut progress.ports;
+    ports.extend(sending.iter().map(|name| named(name)));
+    for snapshot in snapshots {
+        let Ok(snapshot) = snapshot.lock() else { continue };
+        for (index, transmitted) in snapshot.ports.iter().enumerate() {
+            if let Some(port) = ports.get_mut(index.min(sending.len().saturating_sub(1))) {
+                port.transmitted.merge(transmitted);
+            }
+        }
+    }
+    if let Some((interface, received)) = received {
+        match ports.iter_mut().find(|port| port.interface == interface) {
+            Some(port) => port.received = received,
+            None => ports.push(PortSnapshot { received, ..named(&interface) }),
+        }
+    }
+    progress
+}
+
+/// Returns the port of an interface, without counts. A plan of a replay has no port names.
+fn named(interface: &str) -> PortSnapshot {
+    PortSnapshot { name: interface.into(), interface: interface.into(), ..PortSnapshot::default() }
 }

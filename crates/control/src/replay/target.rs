@@ -19,6 +19,17 @@ pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {
     }
 }
 
+/// Returns the names of the ports: interfaces, a file, or the memory of all outputs.
+pub(super) fn port_names(plan: &ReplayPlan, interfaces: &Interfaces) -> Vec<String> {
+    match &plan.target {
+        Target::Interfaces { .. } => {
+            interfaces.links.iter().map(|(interface, _)| interface.to_string()).collect()
+        }
+        Target::File(path) => vec![path.display().to_string()],
+        Target::Memory { .. } => vec!["memory".to_owned()],
+    }
+}
+
 /// Opens the ports of one worker.
 pub(super) fn open_ports(
     plan: &ReplayPlan,

@@ -27,7 +27,12 @@ use crate::work::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) counters: ReplayCounters,
+    /// Counters of both ports.
     pub(super) transmitted: TransmitCounters,
+    /// Counters of each port.
+    pub(super) ports: [TransmitCounters; 2],
+    /// CPU time of the thread.
+    pub(super) time: Duration,
 }
 
 /// The end of a pass.
@@ -70,6 +75,19 @@ pub(super) struct WorkerContext<'a> {
     pub(super) ask: Option<PacketPrompt>,
     /// Receives the end of each pass.
     pub(super) pass_ends: Option<mpsc::SyncSender<PassEnd>>,
+}
+
+impl Snapshot {
+    /// Reads the counters of the ports, and the CPU time of the calling worker thread.
+    fn new(counters: ReplayCounters, ports: &[TransmitPort]) -> Self {
+        let mut by_port = [TransmitCounters::default(); 2];
+        for (counters, port) in by_port.iter_mut().zip(ports) {
+            *counters = port.transmitted();
+        }
+        let [mut transmitted, second] = by_port;
+        transmitted.merge(&second);
+        Self { counters, transmitted, ports: by_port, time: clock::thread_time() }
+    }
 }
 
 /// Interval at which a worker publishes its counters.
@@ -218,7 +236,7 @@ impl WorkerContext<'_> {
 
     fn publish(&self, counters: ReplayCounters, ports: &[TransmitPort]) {
         if let Ok(mut snapshot) = self.snapshot.try_lock() {
-            *snapshot = Snapshot { counters, transmitted: transmitted(ports) };
+            *snapshot = Snapshot::new(counters, ports);
         }
     }
 }
@@ -253,7 +271,7 @@ impl PendingPasses {
             // Frames of the next pass may have left since.
             transmitted.sent = transmitted.sent.min(counters.packets);
             transmitted.sent_bytes = transmitted.sent_bytes.min(counters.bytes);
-            let snapshot = Snapshot { counters: *counters, transmitted };
+            let snapshot = Snapshot { transmitted, ..Snapshot::new(*counters, ports) };
             // The channel is closed if the run has ended.
             let _ = pass_ends.send(PassEnd { at: clock::now(), snapshot });
             self.waiting.pop_front();

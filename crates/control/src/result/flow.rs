@@ -55,6 +55,11 @@ pub struct MeasuredReport {
     pub missing: u64,
     /// Loss periods (RFC 3357).
     pub gaps: u64,
+    /// Longest time between two arrivals with missing frames between them, in seconds; null without
+    /// gaps.
+    pub gap_max_s: Option<f64>,
+    /// Time from the first arrival to the arrival after the last gap, in seconds; null without gaps.
+    pub last_gap_s: Option<f64>,
     /// Duplicates (RFC 5560).
     pub duplicated: u64,
     /// Frames that arrived after one sent later (RFC 4737 section 3.3).

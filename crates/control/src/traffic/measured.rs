@@ -212,6 +212,12 @@ fn measured_report(port: &str, summary: &StreamSummary, compares: bool) -> Measu
         received_bytes: tallies.bytes,
         missing: counters.missing,
         gaps: counters.gaps,
+        gap_max_s: summary.gaps.last.map(|_| summary.gaps.longest.as_secs_f64()),
+        last_gap_s: summary
+            .gaps
+            .last
+            .zip(tallies.first)
+            .map(|(last, first)| last.saturating_since(first).as_secs_f64()),
         duplicated: counters.duplicated,
         reordered: counters.reordered,
         reordering_extent_max: counters.extent_max,

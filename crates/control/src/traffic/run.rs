@@ -11,7 +11,7 @@ use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounter
 use wirestorm_io::clock;
 use wirestorm_model::stream::Speed;
 use wirestorm_plan::replay::ReceivePlan;
-use wirestorm_plan::traffic::TrafficPlan;
+use wirestorm_plan::traffic::{Flow, TrafficPlan};
 
 use super::error::TrafficError;
 use super::flow_follower::FlowFollower;
@@ -24,9 +24,9 @@ use super::workload::{PortOutcome, PortWorkload, WorkerOutcome, number, workload
 use crate::backend::Choice;
 use crate::backend::{self, PortVisitor, TransmitPort};
 use crate::host::CpuPlan;
-use crate::lifecycle::{Context, Controls, PortSnapshot, Snapshot};
+use crate::lifecycle::{Context, Controls, FlowSnapshot, PortSnapshot, Snapshot};
 use crate::port::{Interfaces, OpenError, PortOptions, Watch};
-use crate::receive::RunReceiver;
+use crate::receive::{ArrivalCounters, RunReceiver};
 use crate::result::RunResult;
 use crate::work::{
     departures, drain, final_counters, generator_options, late_end_max, rest, wait_while_paused,
@@ -120,12 +120,21 @@ pub(crate) fn run(
         let start = workers.start(context.wait_for_start()?, is_paced);
         context.running();
         let mut received = BTreeMap::new();
+        let counters = arrivals.iter().map(|(port, arrivals)| (*port, arrivals.counters()));
+        let counters: Vec<(usize, ArrivalCounters)> = counters.collect();
+        let blank = blank_snapshot(plan, &names, &workloads);
         workers.watch(|| {
             received.extend(live.received());
-            let mut snapshot = snapshot(plan, &names, &workloads, start, &snapshots);
+            let mut snapshot = snapshot(blank.clone(), &workloads, &snapshots);
             for ((_, flow), received) in &received {
-                measured::add(&mut snapshot.flows[*flow].received, received);
+                let flow = &mut snapshot.flows[*flow];
+                measured::add(flow.received.get_or_insert_default(), received);
             }
+            for (port, counters) in &counters {
+                snapshot.ports[*port].received = counters.read();
+            }
+            snapshot.ports.retain(|port| !port.interface.is_empty());
+            snapshot.elapsed = clock::now().saturating_since(start);
             snapshot.fraction = fraction(snapshot.elapsed, options.duration);
             context.publish(snapshot);
         });
@@ -223,31 +232,43 @@ fn fraction(elapsed: Duration, duration: Duration) -> Option<f64> {
     (duration != Duration::MAX).then(|| part().min(1.0))
 }
 
+/// Returns a snapshot without counts. Its ports are those of the plan; unused ones have no
+/// interface.
+fn blank_snapshot(plan: &TrafficPlan, names: &[String], workloads: &[PortWorkload]) -> Snapshot {
+    let receiving = receiving_ports(plan);
+    let port = |(index, port): (usize, &wirestorm_plan::traffic::Port)| {
+        let is_sending = workloads.iter().any(|workload| workload.port == index);
+        let is_used = is_sending || receiving.contains(&index);
+        PortSnapshot {
+            name: port.name.clone(),
+            interface: if is_used { names[index].clone() } else { String::new() },
+            ..PortSnapshot::default()
+        }
+    };
+    let flow = |flow: &Flow| FlowSnapshot {
+        name: flow.stream.name.as_str().into(),
+        received: (is_recognised(flow) && !flow.rx_ports.is_empty()).then(Default::default),
+        ..FlowSnapshot::default()
+    };
+    Snapshot {
+        ports: plan.ports.iter().enumerate().map(port).collect(),
+        flows: plan.flows.iter().map(flow).collect(),
+        ..Snapshot::default()
+    }
+}
+
+/// Adds the counts of all workers to a blank snapshot.
 fn snapshot(
-    plan: &TrafficPlan,
-    names: &[String],
+    mut snapshot: Snapshot,
     workloads: &[PortWorkload],
-    start: Instant,
     workers: &[Mutex<WorkerSnapshot>],
 ) -> Snapshot {
-    let port = |workload: &PortWorkload| PortSnapshot {
-        name: plan.ports[workload.port].name.clone(),
-        interface: names[workload.port].clone(),
-        ..PortSnapshot::default()
-    };
-    let mut snapshot = Snapshot {
-        elapsed: clock::now().saturating_since(start),
-        ports: workloads.iter().map(port).collect(),
-        flows: vec![Default::default(); plan.flows.len()],
-        ..Snapshot::default()
-    };
     for worker in workers {
         let Ok(worker) = worker.lock() else { continue };
         snapshot.worker_time += worker.time;
-        let workloads = workloads.iter().zip(&worker.ports).zip(&mut snapshot.ports);
-        for ((workload, (counters, transmitted)), port) in workloads {
+        for (workload, (counters, transmitted)) in workloads.iter().zip(&worker.ports) {
             snapshot.transmitted.merge(transmitted);
-            port.transmitted.merge(transmitted);
+            snapshot.ports[workload.port].transmitted.merge(transmitted);
             for (&flow, counters) in workload.flows.iter().zip(counters) {
                 super::report::add(&mut snapshot.flows[flow].sent, counters);
             }

@@ -17,7 +17,7 @@ use wirestorm_control::impair::ImpairOptions;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::edit::EditOptions;
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::replay::{Limits, ReplayPlan, SideAssignment, Target};
+use wirestorm_control::plan::replay::{Limits, ReceivePlan, ReplayPlan, SideAssignment, Target};
 use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::replay::Callbacks;
 use wirestorm_control::result::{Outcome, RunResult};
@@ -314,6 +314,65 @@ fn four_runs_of_one_host_share_interfaces() {
     assert_undisturbed(&streamed, &emulated, 200);
     assert_eq!(replayed.achieved.tx.packets, 1_500);
     assert!(host.holders(&a).is_empty());
+}
+
+/// Compares the ports of the last snapshot with those of the result, by name.
+fn assert_same_ports(run: &RunHandle, result: &RunResult) {
+    let snapshot = run.latest().unwrap();
+    let names: Vec<&str> = snapshot.ports.iter().map(|port| port.name.as_str()).collect();
+    let expected: Vec<&str> = result.ports.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!(names, expected);
+    for (port, report) in snapshot.ports.iter().zip(&result.ports) {
+        assert_eq!(port.interface, report.interface);
+        let (tx, rx) = (report.tx.clone().unwrap_or_default(), report.rx.clone());
+        assert_eq!(port.transmitted.sent, tx.packets, "{port:?} {report:?}");
+        assert_eq!(port.transmitted.sent_bytes, tx.bytes, "{port:?} {report:?}");
+        // The last frames may arrive after the last snapshot.
+        let arrived = rx.unwrap_or_default().packets;
+        let missing = arrived - port.received.received;
+        assert!(missing <= arrived / 10, "{port:?} {report:?}");
+        let lost = report.impairment.as_ref().map(|it| (it.entered, it.delivered));
+        assert_eq!(port.impairment.map(|it| (it.entered, it.delivered)), lost);
+    }
+    assert!(snapshot.worker_time > Duration::ZERO);
+}
+
+#[test]
+fn last_snapshots_have_the_counters_of_the_results() {
+    if !require_root() {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let labs: Vec<Lab> = (0..4).map(|_| Lab::new().unwrap()).collect();
+    let ports = |lab: usize| [labs[lab].a.port(), labs[lab].b.port()];
+    let ([from, near], [far, to]) = (ports(0), ports(1));
+    let host = Host::new();
+    let start = |plan| prepare(plan, &host, Access::ByBackend).start(StartAt::Now);
+    // The replay crosses the impaired link.
+    let impaired = start(impairment([&near, &far]));
+    let mut replay = replay(&capture(&scratch), &from, 500);
+    if let Plan::Replay { plan, .. } = &mut replay {
+        plan.receive = Some(ReceivePlan { interface: to, verify: false });
+    }
+    let replayed = start(replay);
+    let [left, right] = ports(2);
+    let streamed = start(streams([&left, &right], Backend::Auto));
+    let [clients, servers] = ports(3);
+    let emulated = start(emulation([&clients, &servers], 50, Backend::Auto));
+    for run in [&replayed, &emulated] {
+        assert_same_ports(run, &result(run));
+    }
+    until("the counted flow", || sent(&streamed) > 2 * FRAMES);
+    for run in [&streamed, &impaired] {
+        run.stop();
+        assert_same_ports(run, &result(run));
+    }
+    let snapshot = streamed.latest().unwrap();
+    let flows: Vec<&str> = snapshot.flows.iter().map(|flow| &*flow.name).collect();
+    assert_eq!(flows, ["counted", "endless"]);
+    assert_eq!(snapshot.flows[0].received.unwrap().frames, FRAMES);
+    let through = impaired.latest().unwrap().ports[1].impairment.unwrap();
+    assert_eq!(through.delivered, 500);
 }
 
 #[test]

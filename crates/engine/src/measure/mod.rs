@@ -36,7 +36,8 @@ pub use sequence::{Arrived, N_REORDERING_MAX, Sequence, SequenceCounters};
 pub use series::{Interval, Series};
 pub use signature::{FoundSignature, Signature, find};
 pub use stream::{
-    MeasureOptions, MeasuredStream, OrderMeasurements, PayloadCheck, StreamRecord, Tallies,
+    GapTimes, MeasureOptions, MeasuredStream, OrderMeasurements, PayloadCheck, StreamRecord,
+    Tallies,
 };
 pub use summary::StreamSummary;
 pub use tags::{TAG_RECORDS_MAX, TagRecord, VlanTags};

@@ -189,6 +189,28 @@ impl Tallies {
     }
 }
 
+/// Times of gaps: places where frames are missing between two arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapTimes {
+    /// Arrival after the last gap.
+    pub last: Option<Instant>,
+    /// Longest time from the arrival before a gap to the one after it.
+    pub longest: Duration,
+}
+
+impl GapTimes {
+    fn note(&mut self, before: Option<Instant>, after: Instant) {
+        self.last = Some(after);
+        let length = before.map_or(Duration::ZERO, |before| after.saturating_since(before));
+        self.longest = self.longest.max(length);
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.last = self.last.max(other.last);
+        self.longest = self.longest.max(other.longest);
+    }
+}
+
 /// Measurements that depend on the order of arrival. Fields that every frame needs are first.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -199,6 +221,7 @@ pub struct OrderMeasurements {
     highest_delay: i64,
     series: Option<Series>,
     sequence: Sequence,
+    gaps: GapTimes,
     /// Delays by frame number within the window, for frames next to a missing one.
     delays: Box<[i64]>,
 }
@@ -212,6 +235,7 @@ impl OrderMeasurements {
             highest_delay: 0,
             delays: vec![0; sequence.window()].into(),
             sequence,
+            gaps: GapTimes::default(),
             jitter: Jitter::default(),
             ipdv: Distribution::new(),
             series,
@@ -221,6 +245,11 @@ impl OrderMeasurements {
     /// Returns loss, duplication and reordering.
     pub const fn sequence(&self) -> &Sequence {
         &self.sequence
+    }
+
+    /// Returns the times of gaps. Frames that arrive later than those after them form gaps too.
+    pub const fn gaps(&self) -> GapTimes {
+        self.gaps
     }
 
     /// Returns the interarrival jitter.
@@ -239,14 +268,25 @@ impl OrderMeasurements {
         self.series.as_ref()
     }
 
-    /// Records an arrival; returns whether it is the first of its frame, as far as known.
+    /// Records an arrival; returns whether it is the first of its frame, as far as known. `before`
+    /// is the arrival before it.
     #[inline]
-    fn note(&mut self, number: u64, delay_ns: i64, bytes: usize, arrival: Instant) -> bool {
+    fn note(
+        &mut self,
+        number: u64,
+        delay_ns: i64,
+        bytes: usize,
+        before: Option<Instant>,
+        arrival: Instant,
+    ) -> bool {
         let arrived = self.sequence.note(number, arrival);
         let is_first = matches!(arrived, Arrived::InOrder { .. } | Arrived::Reordered { .. });
         if is_first {
             self.jitter.note(delay_ns);
             self.note_ipdv(number, delay_ns, arrived);
+        }
+        if matches!(arrived, Arrived::InOrder { skipped: 1.. }) {
+            self.gaps.note(before, arrival);
         }
         let Some(series) = &mut self.series else { return is_first };
         if let Arrived::Reordered { missed_at, .. } = arrived {
@@ -384,13 +424,14 @@ impl StreamRecord {
             self.tallies.stale += 1;
             return false;
         }
+        let before = self.tallies.last;
         self.tallies.note(original_length, arrival);
         if let Some(payload) = &self.payload {
             self.tallies.corrupt += u64::from(!payload.matches(&frame[..end]));
         }
         let Some(ordered) = &mut self.ordered else { return true };
         let number = ordered.sequence.unwrap(signature.sequence, Signature::SEQUENCE_BITS);
-        if ordered.note(number, delay_ns, original_length, arrival) {
+        if ordered.note(number, delay_ns, original_length, before, arrival) {
             self.delay.note(delay_ns);
         }
         true
@@ -460,6 +501,16 @@ mod tests {
             let found = FoundSignature { signature, end: 60 };
             record.note(&[0; 60], found, 60, Instant::from_nanos(arrival));
         }
+    }
+
+    #[test]
+    fn gaps_have_their_longest_time_and_their_last_arrival() {
+        let ordered = |frames: &[(u64, u64, u64)]| noted(frames).ordered().unwrap().gaps();
+        assert_eq!(ordered(&[(0, 0, 5), (1, 10, 500)]), GapTimes::default());
+        let gaps = ordered(&[(0, 0, 5), (1, 10, 12), (4, 40, 92), (5, 50, 93), (7, 60, 99)]);
+        let expected =
+            GapTimes { last: Some(Instant::from_nanos(99)), longest: Duration::from_nanos(80) };
+        assert_eq!(gaps, expected);
     }
 
     fn noted(frames: &[(u64, u64, u64)]) -> StreamRecord {

@@ -7,7 +7,7 @@ use super::delay::DelayRecord;
 use super::distribution::Distribution;
 use super::sequence::SequenceCounters;
 use super::series::Series;
-use super::stream::{OrderMeasurements, StreamRecord, Tallies};
+use super::stream::{GapTimes, OrderMeasurements, StreamRecord, Tallies};
 
 /// Sum of the records of all parts of a stream.
 ///
@@ -25,6 +25,8 @@ pub struct StreamSummary {
     pub ipdv: Distribution,
     /// Interarrival jitter in ns: the maximum of all parts.
     pub jitter_ns: u64,
+    /// Times of gaps of all parts.
+    pub gaps: GapTimes,
     /// Time series.
     pub series: Option<Series>,
 }
@@ -49,6 +51,7 @@ impl StreamSummary {
             sum.add(ordered.sequence().counters());
         }
         self.ipdv.merge(ordered.ipdv());
+        self.gaps.merge(ordered.gaps());
         self.jitter_ns = self.jitter_ns.max(ordered.jitter().nanoseconds());
         match (&mut self.series, ordered.series()) {
             (Some(sum), Some(series)) => sum.merge(series),

@@ -5,6 +5,10 @@
 //! checksums stay valid. (RFC 1071: the checksum is a sum of 16-bit words modulo 2^16 - 1.) In IPv6
 //! addresses the low 32 bits change.
 
+use core::net::{IpAddr, Ipv6Addr};
+
+use wirestorm_wire::flow::FlowKey;
+
 /// Fields that change from pass to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UniqueFields {
@@ -29,6 +33,33 @@ impl Unique {
     pub const fn iteration(&self, pass: u64) -> u64 {
         (pass as u128 * 1_000 / self.passes_milli as u128) as u64
     }
+
+    /// Returns the key of a captured flow in iteration `n`. Ports stay as captured.
+    pub fn key_in_iteration(&self, key: FlowKey, n: u64) -> FlowKey {
+        let (source, destination) = (key.source(), key.destination());
+        let (from, to) = addresses_in_iteration(low_bits(source), low_bits(destination), n as u32);
+        let moved = match (source, destination) {
+            (IpAddr::V6(source), IpAddr::V6(destination)) => FlowKey::ipv6(
+                with_low_bits(source, from),
+                with_low_bits(destination, to),
+                key.protocol(),
+            ),
+            _ => FlowKey::ipv4(from.to_be_bytes(), to.to_be_bytes(), key.protocol()),
+        };
+        moved.with_ports(key.source_port(), key.destination_port()).with_vlan(key.vlan())
+    }
+}
+
+/// Returns the part of an address that changes.
+fn low_bits(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(address) => address.to_bits(),
+        IpAddr::V6(address) => address.to_bits() as u32,
+    }
+}
+
+fn with_low_bits(address: Ipv6Addr, low: u32) -> [u8; 16] {
+    (address.to_bits() >> 32 << 32 | u128::from(low)).to_be_bytes()
 }
 
 /// Returns the addresses of a packet in iteration `n`: (source, destination).
@@ -80,6 +111,23 @@ mod tests {
     fn both_directions_of_a_conversation_change_alike() {
         assert_eq!(addresses_in_iteration(A, B, 7), (A - 7, B + 7));
         assert_eq!(addresses_in_iteration(B, A, 7), (B + 7, A - 7));
+    }
+
+    #[test]
+    fn key_of_a_flow_follows_its_addresses() {
+        let unique = Unique { what: UniqueFields::Addresses, passes_milli: 1_000 };
+        let ipv4 = FlowKey::ipv4([10, 0, 0, 1], [192, 168, 1, 2], 6).with_ports(1_024, 80);
+        let moved = FlowKey::ipv4([9, 255, 255, 254], [192, 168, 1, 5], 6).with_ports(1_024, 80);
+        assert_eq!(unique.key_in_iteration(ipv4, 3), moved);
+        let ipv6 = |low: u8, high: u8| {
+            let address = |last: u8| {
+                let mut address = [0x20; 16];
+                address[12..].copy_from_slice(&[0, 0, 0, last]);
+                address
+            };
+            FlowKey::ipv6(address(low), address(high), 17).with_ports(53, 53)
+        };
+        assert_eq!(unique.key_in_iteration(ipv6(9, 20), 4), ipv6(5, 24));
     }
 
     #[test]

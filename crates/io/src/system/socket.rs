@@ -31,6 +31,7 @@ macro_rules! plain {
 plain!(
     i32,
     u32,
+    [u32; 9],
     libc::sockaddr_ll,
     libc::sockaddr_nl,
     libc::sockaddr_un,
@@ -54,6 +55,12 @@ plain!(
 /// A socket, closed when dropped.
 #[derive(Debug)]
 pub(crate) struct Socket(OwnedFd);
+
+impl From<OwnedFd> for Socket {
+    fn from(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+}
 
 impl Socket {
     /// Opens a socket with `SOCK_CLOEXEC` in the network namespace of this thread.

@@ -107,6 +107,17 @@ impl XdpCounter {
         Ok(XdpAttachment { link, is_native })
     }
 
+    /// Reads the number of frames that arrived, and their bytes without FCS. Costs less than
+    /// [`Self::read`].
+    ///
+    /// # Errors
+    /// The error of the map lookup.
+    pub fn read_sum(&self) -> io::Result<(u64, u64)> {
+        let values = self.map.get(&0, 0).map_err(failure)?;
+        let add = |(packets, bytes), cpu: &Arrivals| (packets + cpu.packets, bytes + cpu.bytes);
+        Ok(values.iter().fold((0, 0), add))
+    }
+
     /// Reads the counters of each CPU that received frames.
     ///
     /// # Errors

@@ -164,9 +164,12 @@ impl Rfc2544 {
         findings: &mut Rfc2544Findings,
     ) -> Result<(), TrialError> {
         for name in &self.traffic {
-            for &frame_size in &self.frame_sizes {
-                let traffic = Traffic { name: name.clone(), frame_size: Some(frame_size) };
-                self.test_size(&Subject { traffic, frame_size }, trial, findings)?;
+            let traffic = Traffic::of_sizes(name, &self.frame_sizes);
+            let least = traffic.iter().filter_map(|traffic| traffic.frame_size).min();
+            for traffic in traffic {
+                let frame_size = traffic.frame_size.unwrap_or_default();
+                let is_least = Some(frame_size) == least;
+                self.test_size(&Subject { traffic, frame_size, is_least }, trial, findings)?;
             }
         }
         Ok(())
@@ -194,8 +197,7 @@ impl Rfc2544 {
             findings.recovery.push(self.recovery(subject, &throughput, trial)?);
         }
         // RFC 2544 section 26.6: only the minimum frame size.
-        let is_least = self.frame_sizes.iter().min() == Some(&subject.frame_size);
-        if has(Test::Reset) && is_least && throughput.load > 0 {
+        if has(Test::Reset) && subject.is_least && throughput.load > 0 {
             findings.reset.push(self.reset(subject, &throughput, trial)?);
         }
         Ok(())
@@ -252,8 +254,54 @@ impl Rfc2544 {
     }
 }
 
+impl Rfc2544Findings {
+    /// Returns what a reader must know before the figures.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for row in &self.throughput {
+            let subject = format!("{} {} B", row.traffic, row.frame_size);
+            if row.is_tester_limited {
+                warnings.push(format!(
+                    "{subject}: the tester, not the device, limits the throughput; lower \
+                     --max-load or use a faster tester"
+                ));
+            }
+            if row.is_contradictory {
+                warnings.push(format!(
+                    "{subject}: the device recovers from an overload later than the wait between \
+                     trials, so its throughput is higher; raise --settle"
+                ));
+            }
+            if row.confirmed < row.confirmations {
+                let (passed, all) = (row.confirmed, row.confirmations);
+                warnings
+                    .push(format!("{subject}: {passed} of {all} trials confirmed the throughput"));
+            }
+        }
+        for row in &self.recovery {
+            if !row.is_overloaded {
+                warnings.push(format!(
+                    "{} {} B: the overload lost no frames, so the recovery says nothing",
+                    row.traffic, row.frame_size
+                ));
+            }
+        }
+        for row in &self.back_to_back {
+            if row.max == Some(row.burst_max) {
+                warnings.push(format!(
+                    "{} {} B: the longest burst reached the limit of the search; raise --burst-max",
+                    row.traffic, row.frame_size
+                ));
+            }
+        }
+        warnings
+    }
+}
+
 /// What a test measures: traffic of one frame size.
 struct Subject {
     traffic: Traffic,
     frame_size: u32,
+    /// Whether this is the smallest size of the traffic.
+    is_least: bool,
 }

@@ -30,8 +30,9 @@ pub struct ThroughputRow {
     pub bps_l1: f64,
     /// Throughput in bit/s of layer 2.
     pub bps_l2: f64,
-    /// Whether the generator, not the device, failed to reach a higher load.
-    pub is_generator_limited: bool,
+    /// Whether the tester, not the device, failed at the upper bound: its generator did not reach the
+    /// load, or its receiver dropped frames.
+    pub is_tester_limited: bool,
     /// Number of trials of the search.
     pub trials: u32,
     /// Whether the upper bound passed when it was verified: the device had not recovered from an
@@ -55,8 +56,7 @@ impl Rfc2544 {
             let length = Length::Time(duration);
             let name = Test::Throughput.name();
             let input = TrialInput::constant(name, &subject.traffic, load, length);
-            let output = trial.run(&input)?.first().total();
-            Ok(Measurement::new(load, duration, &output))
+            Ok(Measurement::new(load, duration, &trial.run(&input)?))
         };
         let search = Bisection {
             min_load: (max_load / 10_000).max(1),
@@ -85,7 +85,7 @@ impl Rfc2544 {
             line_rate_percent: load as f64 * 100.0 / line_rate.max(1) as f64,
             bps_l1: layer_1_rate(load as f64, subject.frame_size),
             bps_l2: layer_2_rate(load as f64, subject.frame_size),
-            is_generator_limited: bounds.upper.is_some_and(|trial| trial.is_generator_limited()),
+            is_tester_limited: bounds.upper.is_some_and(|trial| trial.is_tester_limited()),
             trials: bounds.trials,
             is_contradictory: bounds.is_contradictory,
             confirmed,

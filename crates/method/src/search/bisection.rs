@@ -142,7 +142,7 @@ mod tests {
             let capacity = if duration >= MINUTE { full } else { short };
             let lost = load.saturating_sub(capacity) as f64;
             let loss_ratio = lost / load as f64;
-            Ok(Measurement { load, duration, loss_ratio, unsent_ratio: 0.0 })
+            Ok(Measurement { load, duration, loss_ratio, tester_ratio: 0.0 })
         });
         (bounds.unwrap(), trials)
     }
@@ -187,7 +187,7 @@ mod tests {
             let capacity = if is_disturbed { 100_000 } else { 700_000 };
             is_disturbed = load > capacity;
             let loss_ratio = if is_disturbed { 0.1 } else { 0.0 };
-            Ok(Measurement { load, duration, loss_ratio, unsent_ratio: 0.0 })
+            Ok(Measurement { load, duration, loss_ratio, tester_ratio: 0.0 })
         };
         let verifying = Bisection { verifies_upper: true, ..options(1_000_000, MINUTE) };
         let bounds = verifying.search(&mut measure).unwrap();

@@ -175,7 +175,7 @@ mod tests {
                 load: 1_000_000,
                 duration: Duration::from_secs(seconds),
                 loss_ratio: percent / 100.0,
-                unsent_ratio: 0.0,
+                tester_ratio: 0.0,
             };
             std::iter::repeat_n(measurement, count)
         };

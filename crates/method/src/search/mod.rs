@@ -6,7 +6,7 @@ pub mod mlrsearch;
 
 use wirestorm_base::time::Duration;
 
-use crate::trial::{StepOutput, TrialError};
+use crate::trial::{TrialError, TrialOutput};
 
 /// One measurement of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,21 +17,23 @@ pub struct Measurement {
     pub duration: Duration,
     /// Trial Loss Ratio.
     pub loss_ratio: f64,
-    /// Share of the intended load that the generator did not send.
-    pub unsent_ratio: f64,
+    /// Part of the loss ratio that the tester caused: units that the generator did not send, or that
+    /// its receiver dropped.
+    pub tester_ratio: f64,
 }
 
 impl Measurement {
-    /// Reads the output of a trial.
-    pub fn new(load: u64, duration: Duration, output: &StepOutput) -> Self {
-        let unsent_ratio = output.unsent() as f64 / output.intended.max(1) as f64;
-        Self { load, duration, loss_ratio: output.loss_ratio(), unsent_ratio }
+    /// Reads the output of a trial with one offer.
+    pub fn new(load: u64, duration: Duration, output: &TrialOutput) -> Self {
+        let total = output.first().total();
+        let by_tester = total.unsent() + output.receiver_dropped.min(total.lost());
+        let tester_ratio = by_tester as f64 / total.intended.max(1) as f64;
+        Self { load, duration, loss_ratio: total.loss_ratio(), tester_ratio }
     }
 
-    /// Returns whether the generator fell short of the load, and the device lost nothing of what it
-    /// sent.
-    pub fn is_generator_limited(&self) -> bool {
-        self.unsent_ratio > 0.0 && self.loss_ratio <= self.unsent_ratio
+    /// Returns whether the tester caused all of the loss: the device may handle more.
+    pub fn is_tester_limited(&self) -> bool {
+        self.tester_ratio > 0.0 && self.loss_ratio <= self.tester_ratio * 1.000_001
     }
 
     /// Returns the units per second of each interface that arrived: the Trial Forwarding Rate.

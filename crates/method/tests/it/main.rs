@@ -1,6 +1,7 @@
 //! Methods on simulated devices with known limits.
 
 mod estimate;
+mod flow_exporter;
 mod mlrsearch;
 mod recorded;
 mod rfc2544;

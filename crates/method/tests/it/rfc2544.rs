@@ -55,10 +55,10 @@ fn generator_that_is_too_slow_is_named_as_the_limit() {
     let model = DeviceModel { generator_max: 1_000_000.0, ..DeviceModel::default() };
     let (findings, _) = run(&of_tests(&[], &[64]), model);
     let row = &findings.throughput[0];
-    assert!(row.is_generator_limited);
+    assert!(row.is_tester_limited);
     assert!(row.load <= 1_000_010 && row.load > 990_000, "{row:?}");
     let (findings, _) = run(&of_tests(&[], &[64]), limited(1_000_000.0));
-    assert!(!findings.throughput[0].is_generator_limited);
+    assert!(!findings.throughput[0].is_tester_limited);
 }
 
 #[test]

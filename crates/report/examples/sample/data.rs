@@ -16,13 +16,13 @@ use wirestorm_control::result::{
 };
 use wirestorm_method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_method::distribution::Distribution;
+use wirestorm_method::flow_exporter::{FLOWS, FlowExporter};
 use wirestorm_method::method::Method;
 use wirestorm_method::mlrsearch::Mlrsearch;
 use wirestorm_method::rfc2544::{BackToBackOptions, Rfc2544, Test};
 use wirestorm_method::search::classification::Goal;
 use wirestorm_method::trial::{Trial, TrialError, TrialInput, TrialOutput};
 use wirestorm_report::run::{Run, RunOutput};
-use wirestorm_report::sections::{FlowExport, FlowExportPoint};
 use wirestorm_store::record::{
     BENCH_SCHEMA, BenchResult, DeviceRecord, InterfaceRecord, RUN_SCHEMA, RecordKind, RunRecord,
     State, TrialRecord,
@@ -123,8 +123,8 @@ pub(crate) fn bench(id: &str, device: &str, method: Method, model: &DeviceModel)
         version: "0.1.0".to_owned(),
         deviations: method.deviations(),
         parameters: method.clone(),
+        warnings: findings.warnings(),
         findings,
-        warnings: Vec::new(),
         verdict: Verdict::default(),
         trials: trial.trials.len() as u32,
         trials_s: trial.trials.iter().map(|trial| trial.output.elapsed_s).sum(),
@@ -181,14 +181,8 @@ fn record(id: &str, kind: RecordKind) -> RunRecord {
     }
 }
 
-/// RFC 2544 on a router, with one traffic name and few repetitions.
+/// RFC 2544 on a router, with few repetitions.
 pub(crate) fn rfc2544(id: &str, device: &str, traffic: &str, frames_per_second: f64) -> Run {
-    let method = Rfc2544 {
-        tests: Test::ALL.to_vec(),
-        traffic: vec![traffic.to_owned()],
-        back_to_back: BackToBackOptions { repetitions: 3, ..BackToBackOptions::default() },
-        ..Rfc2544::default()
-    };
     let model = DeviceModel {
         frames_per_second,
         bits_per_second: 9.92e9,
@@ -200,7 +194,22 @@ pub(crate) fn rfc2544(id: &str, device: &str, traffic: &str, frames_per_second: 
         generator_max: 13.9e6,
         ..DeviceModel::default()
     };
-    bench(id, device, Method::Rfc2544(method), &model)
+    bench(id, device, Method::Rfc2544(method(traffic)), &model)
+}
+
+/// RFC 2544 on a router that is faster than the tester at 64 bytes.
+pub(crate) fn tester_limited(id: &str) -> Run {
+    let model = DeviceModel { generator_max: 12e6, ..DeviceModel::default() };
+    bench(id, "router", Method::Rfc2544(method("ipv4")), &model)
+}
+
+fn method(traffic: &str) -> Rfc2544 {
+    Rfc2544 {
+        tests: Test::ALL.to_vec(),
+        traffic: vec![traffic.to_owned()],
+        back_to_back: BackToBackOptions { repetitions: 3, ..BackToBackOptions::default() },
+        ..Rfc2544::default()
+    }
 }
 
 /// MLRsearch with three goals on a device with noise. The search of one size ends early, so that it
@@ -397,26 +406,22 @@ pub(crate) fn hostile() -> Run {
 }
 
 /// The sweep of a flow exporter that captures up to 80,000 flows/s.
-pub(crate) fn flow_export() -> FlowExport {
-    let point = |step: u32| {
-        let sent = f64::from(step) * 10_000.0;
-        let captured = if sent <= 80_000.0 { sent } else { 80_000.0 - (sent - 80_000.0) * 0.15 };
-        let flows = |rate: f64| (rate * 60.0) as u64;
-        FlowExportPoint {
-            sent_per_s: sent,
-            captured_per_s: captured,
-            flows_sent: flows(sent),
-            flows_captured: flows(captured),
-            packets_sent: flows(sent) * 20,
-            packets_captured: flows(captured) * 20 - flows(sent - captured),
-            sequence_gaps: 0,
-            is_generator_limited: false,
-        }
+pub(crate) fn flow_export(id: &str) -> Run {
+    let method = FlowExporter {
+        rates: (1..=14).map(|step| step * 10_000).collect(),
+        searches: true,
+        resolution: 0.01,
+        traffic: FLOWS.to_owned(),
+        frame_size: Some(64),
+        trial: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(15),
+        active_timeout_s: Some(120.0),
+        cache_size: Some(500_000),
     };
-    FlowExport {
-        label: "lab exporter".to_owned(),
-        run: 0,
-        link_bps: 10_000_000_000,
-        points: (1..=14).map(point).collect(),
-    }
+    let model = DeviceModel {
+        flows_per_second: 81_500.0,
+        generator_max: 135_000.0,
+        ..DeviceModel::default()
+    };
+    bench(id, "lab exporter", Method::FlowExporter(method), &model)
 }

@@ -9,7 +9,6 @@ use std::path::Path;
 
 use wirestorm_report::limit::Limit;
 use wirestorm_report::run::Run;
-use wirestorm_report::sections::flow_export;
 use wirestorm_report::{Options, Report};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,15 +24,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let slower = data::rfc2544("router-4.1.0", "lab router", "ipv4", 7.1e6);
     write(directory, "rfc2544", std::slice::from_ref(&router), &options)?;
     write(directory, "overlay", &[router, slower], &options)?;
+    write(directory, "limited", &[data::tester_limited("fast")], &plain)?;
     write(directory, "mlrsearch", &[data::mlrsearch("goals")], &plain)?;
     write(directory, "streams", &[data::streams("streams", ["voice", "video"])], &options)?;
     write(directory, "emulation", &[data::emulation("pages")], &plain)?;
     write(directory, "hostile", &[data::hostile(), data::hostile()], &options)?;
-
-    let runs = [data::streams("exporter", ["voice", "video"])];
-    let mut report = Report::new(&runs, &plain);
-    report.document.sections.insert(0, flow_export(&[data::flow_export()]));
-    std::fs::write(directory.join("flow-export.html"), report.html())?;
+    write(directory, "flow-export", &[data::flow_export("exporter")], &plain)?;
     Ok(())
 }
 

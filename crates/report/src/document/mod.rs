@@ -60,7 +60,7 @@ pub struct Tile {
     pub value: String,
     /// Unit of the number.
     pub unit: String,
-    /// Qualification, such as `limited by the generator`; may be empty.
+    /// Qualification, such as `limited by the tester`; may be empty.
     pub note: String,
     /// Whether the note is a warning.
     pub is_warning: bool,

@@ -1,8 +1,11 @@
 //! Fields that the RFCs want in a report, with the section that wants them.
 
+use std::collections::BTreeSet;
+
 use wirestorm_base::count::pluralise;
 use wirestorm_base::time::Duration;
-use wirestorm_method::method::Method;
+use wirestorm_method::flow_exporter::{CAPTURE, FlowExporter, FlowPoint};
+use wirestorm_method::method::{Findings, Method};
 use wirestorm_method::mlrsearch::Mlrsearch;
 use wirestorm_method::rfc2544::{Rfc2544, Test};
 
@@ -20,6 +23,7 @@ pub(super) fn table(context: &Context<'_>) -> Table {
             match &run.record.method {
                 Some(Method::Rfc2544(method)) => (field.rfc2544)(method, run),
                 Some(Method::Mlrsearch(method)) => (field.mlrsearch)(method, run),
+                Some(Method::FlowExporter(method)) => (field.flow_exporter)(method, run),
                 None => String::new(),
             }
         });
@@ -32,6 +36,7 @@ struct Field {
     source: &'static str,
     rfc2544: fn(&Rfc2544, &Run) -> String,
     mlrsearch: fn(&Mlrsearch, &Run) -> String,
+    flow_exporter: fn(&FlowExporter, &Run) -> String,
 }
 
 const fn field(
@@ -40,7 +45,13 @@ const fn field(
     rfc2544: fn(&Rfc2544, &Run) -> String,
     mlrsearch: fn(&Mlrsearch, &Run) -> String,
 ) -> Field {
-    Field { name, source, rfc2544, mlrsearch }
+    Field { name, source, rfc2544, mlrsearch, flow_exporter: none }
+}
+
+/// A field of RFC 6645 appendix A.
+const fn flow_field(name: &'static str, value: fn(&FlowExporter, &Run) -> String) -> Field {
+    let source = "RFC 6645 appendix A";
+    Field { name, source, rfc2544: none, mlrsearch: none, flow_exporter: value }
 }
 
 /// The field does not apply to a method.
@@ -189,6 +200,83 @@ fn fields() -> Vec<Field> {
         }),
         field("Longest search", "", none, |method, _| seconds(method.search_max)),
     ]
+    .into_iter()
+    .chain(flow_fields())
+    .collect()
+}
+
+fn flow_fields() -> Vec<Field> {
+    vec![
+        flow_field("Test case", |method, _| {
+            let search = if method.searches { " and search" } else { "" };
+            format!("sweep{search} of the Flow Monitoring Throughput (section 5)")
+        }),
+        flow_field("Traffic type", |method, _| {
+            let is_capture = method.traffic == CAPTURE;
+            if is_capture { "that of the capture" } else { "IPv4" }.to_owned()
+        }),
+        flow_field("Rates of new flows", |method, _| {
+            let rates: Vec<String> = method.rates.iter().map(|rate| grouped(*rate)).collect();
+            format!("{} per second", rates.join("; "))
+        }),
+        flow_field("Traffic generation, packets per flow", |method, _| {
+            match method.traffic == CAPTURE {
+                true => "a capture with new addresses in each pass".to_owned(),
+                false => "one packet per flow, equidistant".to_owned(),
+            }
+        }),
+        flow_field("Packet size", |method, _| {
+            let size = method.frame_size.map(|size| format!("{size} bytes with FCS"));
+            size.unwrap_or_else(|| "those of the capture".to_owned())
+        }),
+        flow_field("Interface type and bandwidth", |_, run| {
+            let speed = run.record.interfaces.iter().filter_map(|it| it.speed_bps).max();
+            speed.map_or_else(|| NOT_GIVEN.to_owned(), |speed| media(speed, run))
+        }),
+        flow_field("Duration of the traffic", |method, _| seconds(method.trial)),
+        flow_field("Cache Size", |method, _| {
+            let size = method.cache_size.map(|size| format!("{} flows", grouped(size)));
+            size.unwrap_or_else(|| NOT_GIVEN.to_owned())
+        }),
+        flow_field("Active Timeout", |method, _| {
+            let timeout = method.active_timeout_s.map(|seconds| format!("{seconds} s"));
+            timeout.unwrap_or_else(|| NOT_GIVEN.to_owned())
+        }),
+        flow_field("Idle Timeout", |method, _| seconds(method.idle_timeout)),
+        flow_field("Flow Keys", |_, run| fact(run, "flow keys")),
+        flow_field("Flow Record Fields", |_, run| fact(run, "flow record fields")),
+        flow_field("Observation Points and direction", |_, run| fact(run, "observation points")),
+        flow_field("Flow Export Protocol", |_, run| protocols(run)),
+        flow_field("Flow Export Transport Protocol", |_, _| "UDP".to_owned()),
+        flow_field("Flow Export data packet size", |_, run| export_size(run)),
+    ]
+}
+
+/// Returns a fact about the device that the user gave.
+fn fact(run: &Run, name: &str) -> String {
+    run.record.device.facts.get(name).cloned().unwrap_or_else(|| NOT_GIVEN.to_owned())
+}
+
+fn flow_points(run: &Run) -> &[FlowPoint] {
+    match run.bench_result().map(|result| &result.findings) {
+        Some(Findings::FlowExporter(findings)) => &findings.points,
+        _ => &[],
+    }
+}
+
+fn protocols(run: &Run) -> String {
+    let names = flow_points(run).iter().map(|point| &*point.export.protocol);
+    let names: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the mean size of export packets.
+fn export_size(run: &Run) -> String {
+    let sum = |value: fn(&FlowPoint) -> u64| flow_points(run).iter().map(value).sum::<u64>();
+    let bytes = sum(|point| point.export.datagram_bytes);
+    let mean = bytes.checked_div(sum(|point| point.export.datagrams));
+    let mean = mean.filter(|mean| *mean > 0);
+    mean.map_or_else(|| NOT_GIVEN.to_owned(), |mean| format!("{mean} bytes on average"))
 }
 
 fn has(method: &Rfc2544, test: Test) -> bool {
@@ -239,13 +327,12 @@ fn directions(run: &Run) -> String {
 /// frame used, c/ the theoretical limit of the media for that frame size, and d/ the type of
 /// protocol used in the test." The size is the smallest one.
 fn statement(run: &Run) -> String {
-    use wirestorm_method::method::Findings;
     let Some(result) = run.bench_result() else { return String::new() };
     let Findings::Rfc2544(findings) = &result.findings else { return String::new() };
     let Some(row) = findings.throughput.iter().min_by_key(|row| row.frame_size) else {
         return String::new();
     };
-    let limited = if row.is_generator_limited { ", limited by the generator" } else { "" };
+    let limited = if row.is_tester_limited { ", limited by the tester" } else { "" };
     format!(
         "{}, {} bytes, {}, {}{limited}",
         frames_per_second(row.load),

@@ -88,7 +88,7 @@ fn range(row: &MlrsearchRow, result: &GoalResult, sizes: &[u32]) -> Option<Point
     let low = result.lower.or(result.upper).map(percent)?;
     let high = result.upper.or(result.lower).map(percent)?;
     let x = sizes.binary_search(&row.frame_size).unwrap_or(0) as f64;
-    let is_hollow = !result.is_regular || row.is_generator_limited;
+    let is_hollow = !result.is_regular || row.is_tester_limited;
     Some(Point { x, y: Some(high), low: Some(low), is_hollow })
 }
 
@@ -115,18 +115,19 @@ fn results(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
         for row in &bench.findings.searches {
             for result in &row.results {
                 let maybe = |value: Option<u64>| Cell::maybe(value.map(|it| it as f64));
-                let limited = "the generator did not reach Max Load; unsent frames count as lost";
+                let limited =
+                    "the tester did not reach the load of some trials; unsent frames count as lost";
                 let percent = |load| load as f64 * 100.0 / row.line_rate.max(1) as f64;
                 table.row(vec![
                     Cell::text(context.label(bench.run)),
                     Cell::text(row.traffic.clone()),
                     Cell::count(row.frame_size.into()),
                     Cell::text(result.goal.clone()),
-                    match (result.is_regular, row.is_generator_limited) {
+                    match (result.is_regular, row.is_tester_limited) {
                         (true, false) => Cell::text("regular"),
-                        (true, true) => Cell::problem("regular, generator-limited"),
+                        (true, true) => Cell::problem("regular, tester-limited"),
                         (false, false) => Cell::problem("irregular"),
-                        (false, true) => Cell::problem("irregular, generator-limited"),
+                        (false, true) => Cell::problem("irregular, tester-limited"),
                     },
                     maybe(result.lower),
                     maybe(result.upper),
@@ -136,7 +137,7 @@ fn results(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
                     Cell::maybe(result.lower.map(percent)),
                     Cell::count(row.trials.into()),
                     Cell::Number(row.trial_seconds),
-                    Cell::problem(if row.is_generator_limited { limited } else { "" }),
+                    Cell::problem(if row.is_tester_limited { limited } else { "" }),
                 ]);
             }
         }

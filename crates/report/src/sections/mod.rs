@@ -18,8 +18,6 @@ use std::collections::BTreeSet;
 use wirestorm_control::result::Outcome;
 use wirestorm_store::record::{RecordKind, State};
 
-pub use flow_export::{FlowExport, FlowExportPoint, flow_export};
-
 use crate::document::{Document, RunSummary, Section, Table};
 use crate::limit::Judged;
 use crate::run::{Run, RunOutput};
@@ -78,6 +76,7 @@ pub(crate) fn document(runs: &[Run], title: Option<&str>, limits: &[Judged]) -> 
     }
     sections.extend(rfc2544::sections(&context));
     sections.extend(mlrsearch::sections(&context));
+    sections.extend(flow_export::sections(&context));
     sections.extend(plain::sections(&context));
     sections.extend(emulation::sections(&context));
     sections.extend(trials::sections(&context));
@@ -128,6 +127,7 @@ fn kind(run: &Run) -> String {
         return match method.name() {
             "rfc2544" => "RFC 2544 benchmark".to_owned(),
             "mlrsearch" => "MLRsearch (RFC 9971)".to_owned(),
+            "flow-exporter" => "Flow exporter test (RFC 6645)".to_owned(),
             other => other.to_owned(),
         };
     }

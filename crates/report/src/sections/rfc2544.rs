@@ -80,8 +80,8 @@ fn traffic<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// Returns the note of a row of throughput.
 fn throughput_note(row: &ThroughputRow) -> String {
     let mut notes = Vec::new();
-    if row.is_generator_limited {
-        notes.push("limited by the generator, not by the device".to_owned());
+    if row.is_tester_limited {
+        notes.push("limited by the tester, not by the device".to_owned());
     }
     if row.is_contradictory {
         notes.push("contradictory: the upper bound passed when it was verified".to_owned());
@@ -122,7 +122,7 @@ fn throughput(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
             let mut rate = Series::new(label.clone(), Some(bench.run), Style::Line);
             let mut percent = Series::new(label, Some(bench.run), Style::Bars);
             for row in rows.iter().filter(|row| row.traffic == name) {
-                let is_hollow = row.is_generator_limited || row.is_contradictory;
+                let is_hollow = row.is_tester_limited || row.is_contradictory;
                 let x = sizes.place(row.frame_size);
                 rate.points.push(Point { is_hollow, ..Point::new(x, row.load as f64) });
                 percent.points.push(Point { is_hollow, ..Point::new(x, row.line_rate_percent) });
@@ -165,7 +165,7 @@ fn throughput(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
     let mut section = Section::new("Throughput", "RFC 2544 section 26.1");
     section.text(
         "Throughput is the largest load at which the device forwards all frames. Rates are per \
-         transmitting interface. Hollow marks are results that the generator limits, or that \
+         transmitting interface. Hollow marks are results that the tester limits, or that \
          contradict each other.",
     );
     section.plot(rates);

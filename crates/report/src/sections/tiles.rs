@@ -1,10 +1,11 @@
 //! The most important values in large type.
 
 use wirestorm_control::result::RunResult;
+use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
 use wirestorm_method::rfc2544::Rfc2544Findings;
 
-use super::{Context, mlrsearch, plain, rfc2544};
+use super::{Context, flow_export, mlrsearch, plain, rfc2544};
 use crate::document::{Tile, Unit, grouped, scaled};
 
 /// Most tiles of a report.
@@ -17,6 +18,9 @@ pub(super) fn tiles(context: &Context<'_>) -> Vec<Tile> {
     }
     for bench in mlrsearch::benches(context) {
         all.extend(named(context, bench.run, of_mlrsearch(bench.findings)));
+    }
+    for bench in flow_export::benches(context) {
+        all.extend(named(context, bench.run, of_flow_exporter(bench.findings)));
     }
     for (run, result) in plain::results(context) {
         all.extend(named(context, run, of_run(result)));
@@ -46,8 +50,8 @@ fn of_rfc2544(findings: &Rfc2544Findings) -> Vec<Tile> {
         let label = format!("Throughput, {} bytes", row.frame_size);
         let share = format!("{:.1} % of the line rate", row.line_rate_percent);
         let mut tile = tile(label, row.load as f64, Unit::FramesPerSecond, share);
-        if row.is_generator_limited {
-            tile.note += ", limited by the generator";
+        if row.is_tester_limited {
+            tile.note += ", limited by the tester";
             tile.is_warning = true;
         }
         tiles.push(tile);
@@ -79,12 +83,29 @@ fn of_mlrsearch(findings: &MlrsearchFindings) -> Vec<Tile> {
         if !result.is_regular {
             qualify(", irregular");
         }
-        if row.is_generator_limited {
-            qualify(", limited by the generator");
+        if row.is_tester_limited {
+            qualify(", limited by the tester");
         }
         tile
     };
     row.results.iter().take(4).map(tile).collect()
+}
+
+fn of_flow_exporter(findings: &FlowExporterFindings) -> Vec<Tile> {
+    let rate = |label: &str, value: Option<u64>, note: &str| {
+        let (value, unit) = scaled(value? as f64, Unit::PerSecond);
+        let unit = unit.replace("/s", " flows/s").trim().to_owned();
+        let (label, note) = (label.to_owned(), note.to_owned());
+        Some(Tile { label, value, unit, note, is_warning: false })
+    };
+    let searched =
+        if findings.is_searched { "found by a search" } else { "largest rate without loss" };
+    let mut tiles = Vec::new();
+    tiles.extend(rate("Flow Monitoring Throughput", findings.throughput, searched));
+    tiles.extend(rate("Loss begins", findings.loss_begins, "lowest rate with loss"));
+    let most = findings.points.iter().map(|point| point.captured_per_s.round() as u64).max();
+    tiles.extend(rate("Most captured", most, "of all rates"));
+    tiles
 }
 
 fn of_run(result: &RunResult) -> Vec<Tile> {

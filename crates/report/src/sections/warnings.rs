@@ -4,7 +4,7 @@ use wirestorm_base::count::pluralise;
 use wirestorm_control::result::Outcome;
 use wirestorm_store::record::State;
 
-use super::{Context, mlrsearch, rfc2544};
+use super::Context;
 use crate::document::Warning;
 use crate::run::{Run, RunOutput};
 
@@ -16,7 +16,6 @@ pub(super) fn warnings(context: &Context<'_>) -> Vec<Warning> {
     for (place, run) in context.runs.iter().enumerate() {
         let mut texts = Vec::new();
         state(run, &mut texts);
-        findings(context, place, &mut texts);
         stored(run, &mut texts);
         let more = texts.len().saturating_sub(WARNINGS_MAX);
         texts.truncate(WARNINGS_MAX);
@@ -51,51 +50,6 @@ fn state(run: &Run, texts: &mut Vec<String>) {
     }
     if let Some(error) = &run.record.error {
         add(format!("The run ended with an error: {error}"));
-    }
-}
-
-/// What qualifies the findings of a method.
-fn findings(context: &Context<'_>, place: usize, texts: &mut Vec<String>) {
-    let list = |names: Vec<String>| names.join(", ");
-    for bench in rfc2544::benches(context).into_iter().filter(|bench| bench.run == place) {
-        let rows = &bench.findings.throughput;
-        let sizes = |is_wanted: fn(&wirestorm_method::rfc2544::ThroughputRow) -> bool| {
-            let wanted = rows.iter().filter(|row| is_wanted(row));
-            list(wanted.map(|row| format!("{} {} bytes", row.traffic, row.frame_size)).collect())
-        };
-        let limited = sizes(|row| row.is_generator_limited);
-        if !limited.is_empty() {
-            texts.push(format!(
-                "The generator, not the device, limits the throughput at {limited}: the device may \
-                 forward more"
-            ));
-        }
-        let contradictory = sizes(|row| row.is_contradictory);
-        if !contradictory.is_empty() {
-            texts.push(format!(
-                "The throughput is contradictory at {contradictory}: a load that failed passed \
-                 later; raise the wait between trials"
-            ));
-        }
-        let unconfirmed = sizes(|row| row.confirmed < row.confirmations);
-        if !unconfirmed.is_empty() {
-            texts.push(format!("Not all trials confirmed the throughput at {unconfirmed}"));
-        }
-    }
-    for bench in mlrsearch::benches(context).into_iter().filter(|bench| bench.run == place) {
-        for row in &bench.findings.searches {
-            let size = format!("{} {} bytes", row.traffic, row.frame_size);
-            let irregular = row.results.iter().filter(|result| !result.is_regular);
-            let irregular = list(irregular.map(|result| result.goal.clone()).collect());
-            if !irregular.is_empty() {
-                texts.push(format!("Irregular results at {size}: {irregular}"));
-            }
-            if row.is_generator_limited {
-                texts.push(format!(
-                    "The generator did not reach Max Load at {size}; unsent frames count as lost"
-                ));
-            }
-        }
     }
 }
 

@@ -4,7 +4,6 @@ use serde_json::Value;
 use wirestorm_control::result::Outcome;
 use wirestorm_report::limit::Limit;
 use wirestorm_report::run::{Run, RunOutput};
-use wirestorm_report::sections::flow_export;
 use wirestorm_report::{Options, Report};
 
 use crate::sample;
@@ -16,13 +15,13 @@ fn report<'a>(runs: &'a [Run], limits: &[&str]) -> Report<'a> {
 
 #[test]
 fn html_names_what_qualifies_a_result() {
-    let runs = [sample::rfc2544("a", "router", "ipv4", 13.95e6), sample::mlrsearch("b")];
+    let runs = [sample::tester_limited("a"), sample::mlrsearch("b")];
     let html = report(&runs, &[]).html();
     for expected in [
         "<title>RFC 2544 benchmark, MLRsearch (RFC 9971): lab router, router (simulated device)",
         "A simulated device took the place of interfaces",
-        "limited by the generator, not by the device",
-        "The generator, not the device, limits the throughput at ipv4 64 bytes",
+        "limited by the tester, not by the device",
+        "ipv4 64 B: the tester, not the device, limits the throughput",
         "<td class=\"problem short-text\">irregular</td>",
         "RFC 2544-compliant throughput",
         "back-to-back repetitions: 3, RFC 2544 section 26.4 requires 50",
@@ -117,7 +116,7 @@ fn limits_find_the_figures_of_each_kind_of_run() {
     for (limit, values, failing) in [
         ("throughput[64,bench]<9Mpps", 1, 0),
         ("throughput_percent[1518,bench]<99%", 1, 1),
-        ("throughput[64,ndr,ipv6]>1Mpps", 1, 1),
+        ("throughput[84,ndr,ipv6]>1Mpps", 1, 1),
         ("loss[voice]>0", 1, 0),
         ("loss[video]>10ppm", 1, 1),
         ("reordered[video]>=12", 1, 1),
@@ -147,11 +146,18 @@ fn verdict_of_a_run_is_a_warning_and_a_failed_case() {
 }
 
 #[test]
-fn flow_export_section_has_its_plot_and_table() {
-    let runs = [sample::streams("a", ["voice", "video"])];
-    let mut report = report(&runs, &[]);
-    report.document.sections.insert(0, flow_export(&[sample::flow_export()]));
+fn sweep_of_a_flow_exporter_shows_where_loss_begins() {
+    let runs = [sample::flow_export("exporter")];
+    let report = report(&runs, &["flows_lost[80000]>0", "flow_loss[100000]<18%"]);
     let html = report.html();
-    assert!(html.contains("loss begins: 90 k flows/s"));
-    assert!(html.contains("5 flows/s per Mbit/s at 10 Gbit/s"));
+    for expected in [
+        "loss begins: 81.",
+        "5 flows/s per Mbit/s at 10 Gbit/s",
+        "Flow Monitoring Throughput",
+        "limited by the tester",
+        "500,000 flows",
+    ] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    assert!(report.limits.iter().all(|judged| judged.has_passed()), "{:?}", report.limits);
 }

@@ -2,5 +2,6 @@
 
 mod emulation;
 mod links;
+mod metrics;
 mod replay;
 mod streams;

@@ -236,8 +236,12 @@ pub(crate) fn run(
         interface: workload.interface.clone(),
         ..PortSnapshot::default()
     };
-    let snapshots: Vec<Mutex<PortSnapshot>> =
-        workloads.iter().map(|workload| Mutex::new(snapshot(workload))).collect();
+    let snapshots: Vec<Mutex<WorkerSnapshot>> = workloads
+        .iter()
+        .map(|workload| {
+            Mutex::new(WorkerSnapshot { port: snapshot(workload), time: Duration::ZERO })
+        })
+        .collect();
 
     let sides: usize = workloads.iter().map(|workload| workload.compiled.owners.len()).sum();
     let intervals_max = timeline::intervals_max(sides);
@@ -289,18 +293,28 @@ pub(crate) fn run(
         context.running();
         probe_times.begin();
         workers.watch(|| {
-            let port =
-                |it: &Mutex<PortSnapshot>| it.lock().map(|it| it.clone()).unwrap_or_default();
+            let read =
+                |it: &Mutex<WorkerSnapshot>| it.lock().map(|it| it.clone()).unwrap_or_default();
             let elapsed = clock::now().saturating_since(start);
-            let ports: Vec<PortSnapshot> = snapshots.iter().map(port).collect();
+            let (mut ports, mut worker_time) = (Vec::new(), Duration::ZERO);
+            for WorkerSnapshot { port, time } in snapshots.iter().map(read) {
+                ports.push(port);
+                worker_time += time;
+            }
             let mut transmitted = TransmitCounters::default();
             ports.iter().for_each(|port| transmitted.merge(&port.transmitted));
             let part = || elapsed.as_secs_f64() / options.duration.as_secs_f64().max(1e-9);
             let fraction = (options.duration != Duration::MAX).then(|| part().min(1.0));
             let latency = latency();
-            let snapshot =
-                Snapshot { elapsed, fraction, transmitted, ports, latency, ..Snapshot::default() };
-            context.publish(snapshot);
+            context.publish(Snapshot {
+                elapsed,
+                fraction,
+                transmitted,
+                ports,
+                latency,
+                worker_time,
+                ..Snapshot::default()
+            });
         });
         Ok::<_, EmulationError>((start, workers.join(), responders))
     })?;
@@ -527,6 +541,14 @@ impl OpenPort {
     }
 }
 
+/// Counters of a worker so far.
+#[derive(Clone, Default)]
+struct WorkerSnapshot {
+    port: PortSnapshot,
+    /// CPU time of the thread.
+    time: Duration,
+}
+
 /// Context of a worker thread.
 struct WorkerContext<'a> {
     options: &'a EmulationOptions,
@@ -538,7 +560,7 @@ struct WorkerContext<'a> {
     index: usize,
     workload: &'a PortWorkload<'a>,
     clients: &'a Progress,
-    snapshot: &'a Mutex<PortSnapshot>,
+    snapshot: &'a Mutex<WorkerSnapshot>,
     intervals_max: usize,
     probe_times: &'a ProbeSchedule,
     reached_by: &'a NextHopTable,
@@ -798,6 +820,8 @@ impl WorkerContext<'_> {
 
     fn publish(&self, endpoint: &Endpoint, open: &OpenPort, watched: &FlowWatch) {
         let Ok(mut snapshot) = self.snapshot.lock() else { return };
+        snapshot.time = clock::thread_time();
+        let snapshot = &mut snapshot.port;
         let (tcp, flows) = (endpoint.tcp(), endpoint.counters());
         snapshot.connections = ConnectionSnapshot {
             established: tcp.connects,
@@ -809,6 +833,7 @@ impl WorkerContext<'_> {
         };
         snapshot.transmitted = open.transmit.transmitted();
         snapshot.received = open.receive.received();
+        snapshot.impairment = open.link().counters();
         snapshot.sampled = watched.flows_now(&self.workload.compiled.owners);
     }
 }

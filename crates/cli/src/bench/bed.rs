@@ -1,0 +1,290 @@
+//! Flags for the test bed: interfaces, addresses, waits.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use clap::Args;
+use wirestorm_control::backend::Backend;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::bench::{InterfaceAddress, PortPair, Reset, TestBed, Waits};
+use wirestorm_control::method::device::DeviceModel;
+use wirestorm_control::plan::replay::parse_catch_up;
+
+use crate::traffic::read_time;
+
+/// Flags for the test bed, which all methods share.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Test bed")]
+pub(super) struct BedFlags {
+    /// Interface that sends; repeat --tx and --rx for several pairs
+    #[arg(long, value_name = "INTERFACE", required_unless_present = "simulate")]
+    tx: Vec<String>,
+
+    /// Interface that receives, for each --tx
+    #[arg(long, value_name = "INTERFACE", required_unless_present = "simulate")]
+    rx: Vec<String>,
+
+    /// Send in both directions
+    #[arg(long)]
+    bidirectional: bool,
+
+    /// Address of an interface, and its router: eth1=198.18.0.2/24,198.18.0.1
+    ///
+    /// For a device that routes. Repeat it for each interface, and for IPv6. Without an address,
+    /// frames go to the MAC address of the other interface, as a bridge needs it.
+    #[arg(long, value_name = "INTERFACE=ADDRESS[,ROUTER]")]
+    address: Vec<String>,
+
+    /// UDP flows in each direction
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    flows: u32,
+
+    /// Speed of the links, such as 10G, if the drivers do not report it
+    #[arg(long, value_name = "SPEED")]
+    pub(super) link_speed: Option<String>,
+
+    /// Largest load of each interface, such as 1Mpps; default: the line rate
+    #[arg(long, value_name = "RATE")]
+    pub(super) max_load: Option<String>,
+
+    /// Wait after each trial, until the device has settled
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    settle: String,
+
+    /// Wait after the learning frames before each trial
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    learning_wait: String,
+
+    /// Send no learning frames
+    #[arg(long)]
+    no_learning: bool,
+
+    /// Backend that sends and receives frames
+    #[arg(long, value_parser = crate::backend::both_ways(), default_value = "auto")]
+    backend: Backend,
+
+    /// Number of sending threads, each with its own queue
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: u16,
+
+    /// Late frames: bounded:MS, bounded:unlimited, strict:MS or stretch
+    #[arg(long, value_name = "POLICY", default_value = "bounded")]
+    catch_up: String,
+
+    /// Send even on the interface of the default route
+    #[arg(long)]
+    force_interface: bool,
+
+    /// Command that resets the device, for the reset test
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) reset_command: Option<String>,
+
+    /// Simulate a device: frames_per_second=1e6,queue=1000
+    ///
+    /// Keys: frames_per_second, bits_per_second, queue, drops_each, noise, noise_frames,
+    /// overload_capacity, overload_s, has_hysteresis, pause_s, reset_s, delay_ns, generator_max,
+    /// seed.
+    #[arg(long, value_name = "LIMITS", conflicts_with_all = ["tx", "rx", "address"])]
+    simulate: Option<String>,
+}
+
+impl BedFlags {
+    /// Returns whether a simulated device replaces interfaces.
+    pub(super) const fn is_simulated(&self) -> bool {
+        self.simulate.is_some()
+    }
+
+    /// Returns the model of the simulated device; `None` without simulation.
+    pub(super) fn simulated(&self) -> Result<Option<DeviceModel>, String> {
+        self.simulate.as_deref().map(read_model).transpose()
+    }
+
+    /// Returns the time between two trials in seconds.
+    pub(super) fn waits_s(&self) -> Result<f64, String> {
+        if self.is_simulated() {
+            return Ok(0.0);
+        }
+        Ok(self.waits()?.total().as_secs_f64())
+    }
+
+    fn waits(&self) -> Result<Waits, String> {
+        Ok(Waits {
+            sends_learning_frames: !self.no_learning,
+            learning: read_wait("--learning-wait", &self.learning_wait)?,
+            settle: read_wait("--settle", &self.settle)?,
+        })
+    }
+
+    /// Returns the test bed.
+    pub(super) fn test_bed(&self) -> Result<TestBed, String> {
+        if self.tx.len() != self.rx.len() {
+            return Err(format!(
+                "found {} --tx and {} --rx, expected one --rx for each --tx",
+                self.tx.len(),
+                self.rx.len()
+            ));
+        }
+        let pair = |(tx, rx): (&String, &String)| PortPair { tx: tx.clone(), rx: rx.clone() };
+        let bed = TestBed {
+            pairs: self.tx.iter().zip(&self.rx).map(pair).collect(),
+            is_bidirectional: self.bidirectional,
+            addresses: self.addresses()?,
+            flows: self.flows,
+            backend: self.backend,
+            workers: self.workers,
+            policy: parse_catch_up(&self.catch_up)
+                .map_err(|error| format!("--catch-up {error}"))?,
+            waits: self.waits()?,
+            force_interface: self.force_interface,
+        };
+        let names = bed.interfaces();
+        match bed.addresses.iter().find(|address| !names.contains(&&*address.interface)) {
+            Some(address) => Err(format!(
+                "--address {}: the interfaces are {}",
+                address.interface,
+                names.join(", ")
+            )),
+            None => Ok(bed),
+        }
+    }
+
+    /// Returns the function that runs the reset command; `None` without one.
+    pub(super) fn reset(&self) -> Result<Option<Reset>, String> {
+        let Some(command) = self.reset_command.clone() else { return Ok(None) };
+        Ok(Some(Box::new(move || {
+            let status = Command::new("/bin/sh").args(["-c", &command]).status();
+            match status {
+                Ok(status) if status.success() => Ok(()),
+                Ok(status) => Err(format!("--reset-command {command:?}: {status}")),
+                Err(error) => Err(format!("--reset-command {command:?}: {error}")),
+            }
+        })))
+    }
+
+    fn addresses(&self) -> Result<Vec<InterfaceAddress>, String> {
+        self.address.iter().map(|text| read_address("--address", text)).collect()
+    }
+
+    /// Returns the speed of the links in bit/s of layer 1.
+    pub(super) fn link_bps(&self) -> Result<u64, String> {
+        if let Some(text) = &self.link_speed {
+            let speed = wirestorm_control::base::rate::Rate::parse_per_second(text, 1);
+            let speed = speed.map_err(|error| {
+                format!("--link-speed {text:?}: {error}; expected bits a second, such as 10G")
+            })?;
+            return Ok(speed.per_second() as u64);
+        }
+        if self.is_simulated() {
+            return Ok(10_000_000_000);
+        }
+        let speed = self.test_bed()?.link_bps();
+        speed.ok_or_else(|| {
+            "the drivers do not report the speed of the links; give it, as in --link-speed 10G"
+                .into()
+        })
+    }
+
+    /// Returns the largest load in frames per second; `None` for the line rate.
+    pub(super) fn load_max(&self) -> Result<Option<u64>, String> {
+        let read = |text: &String| read_load("--max-load", text);
+        self.max_load.as_ref().map(read).transpose()
+    }
+}
+
+/// Parses the limits of a simulated device.
+pub(super) fn read_model(text: &str) -> Result<DeviceModel, String> {
+    let mut fields = serde_json::Map::new();
+    for field in text.split(',').filter(|field| !field.is_empty()) {
+        let number = field.split_once('=').and_then(|(key, value)| {
+            let value = serde_json::from_str::<serde_json::Value>(value).ok()?;
+            Some((key.to_owned(), whole(value)))
+        });
+        let (key, value) = number.ok_or_else(|| {
+            format!("--simulate {field:?}: expected KEY=NUMBER, such as queue=1000")
+        })?;
+        fields.insert(key, value);
+    }
+    let model = serde_json::from_value(fields.into());
+    model.map_err(|error| format!("--simulate {text:?}: {error}"))
+}
+
+/// Parses a load in frames per second.
+pub(super) fn read_load(option: &str, text: &str) -> Result<u64, String> {
+    let rate = text
+        .strip_suffix("pps")
+        .and_then(|number| wirestorm_control::base::rate::Rate::parse_per_second(number, 1).ok());
+    let load = rate.map(|rate| rate.per_second() as u64).filter(|load| *load > 0);
+    load.ok_or_else(|| format!("{option} {text:?}: expected frames a second, such as 1Mpps"))
+}
+
+/// Parses a time that may be zero.
+pub(super) fn read_wait(option: &str, text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" | "0ms" => Ok(Duration::ZERO),
+        _ => read_time(option, text),
+    }
+}
+
+/// Converts a whole float, such as 1e6, to an integer, which integer fields need. Other fields
+/// accept both.
+fn whole(value: serde_json::Value) -> serde_json::Value {
+    match value.as_f64() {
+        Some(number) if number.fract() == 0.0 && (0.0..1e15).contains(&number) => {
+            (number as u64).into()
+        }
+        _ => value,
+    }
+}
+
+pub(super) fn read_address(option: &str, text: &str) -> Result<InterfaceAddress, String> {
+    let address = text.split_once('=').and_then(|(interface, rest)| {
+        let (network, gateway) = match rest.split_once(',') {
+            Some((network, gateway)) => (network, Some(gateway.parse::<IpAddr>().ok()?)),
+            None => (rest, None),
+        };
+        let (address, prefix) = network.split_once('/')?;
+        let address: IpAddr = address.parse().ok()?;
+        let prefix: u8 = prefix.parse().ok()?;
+        let prefix_max = if address.is_ipv6() { 128 } else { 32 };
+        let is_valid = prefix <= prefix_max
+            && gateway.is_none_or(|gateway| gateway.is_ipv6() == address.is_ipv6());
+        let interface = interface.to_owned();
+        is_valid.then_some(InterfaceAddress { interface, address, prefix, gateway })
+    });
+    address.ok_or_else(|| {
+        format!(
+            "{option} {text:?}: expected INTERFACE=ADDRESS/PREFIX[,ROUTER], such as \
+             eth1=198.18.0.2/24,198.18.0.1"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_name_the_interface_the_network_and_the_router() {
+        let address = read_address("--address", "netns/a:veth0=198.18.0.2/24,198.18.0.1").unwrap();
+        assert_eq!(address.interface, "netns/a:veth0");
+        assert_eq!((address.prefix, address.gateway), (24, Some([198, 18, 0, 1].into())));
+        assert_eq!(read_address("--address", "eth1=2001:2::2/64").unwrap().gateway, None);
+        for wrong in ["eth1", "eth1=198.18.0.2", "eth1=198.18.0.2/33", "eth1=198.18.0.2/24,fe80::1"]
+        {
+            assert!(
+                read_address("--address", wrong).unwrap_err().contains("INTERFACE=ADDRESS"),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn loads_are_frames_a_second() {
+        assert_eq!(read_load("--max-load", "1.5Mpps"), Ok(1_500_000));
+        for wrong in ["1M", "0pps", "10G-l1", ""] {
+            assert!(read_load("--max-load", wrong).unwrap_err().contains("1Mpps"), "{wrong}");
+        }
+    }
+}

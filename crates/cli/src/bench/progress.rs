@@ -1,0 +1,161 @@
+//! Progress of a method on standard error: a line for each trial, and a bar for the current one.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestorm_control::bench::{CompletedTrial, Observer, Phase, TrialLog};
+use wirestorm_control::method::flow_exporter;
+use wirestorm_control::method::trial::{Length, TrialInput, TrialOutput};
+use wirestorm_control::{RunHandle, Snapshot};
+
+use super::summary::duration;
+use crate::number::{grouped, scaled, seconds};
+use crate::signals::Signals;
+
+/// Progress of a method.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    quiet: bool,
+    /// Text beside the bar, without the current rate.
+    text: Arc<Mutex<String>>,
+}
+
+impl Progress {
+    pub(super) fn new(quiet: bool) -> Self {
+        let bar = ProgressBar::new(1_000);
+        if quiet || !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let style = ProgressStyle::with_template("{bar:12} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, quiet, text: Arc::default() }
+    }
+
+    /// Returns the observer of trials on interfaces.
+    pub(super) fn observer(&self, signals: &Signals) -> BarObserver {
+        BarObserver {
+            bar: self.bar.clone(),
+            text: Arc::clone(&self.text),
+            signals: signals.clone(),
+        }
+    }
+
+    /// Removes the bar.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl TrialLog for Progress {
+    fn started(&mut self, number: u32, input: &TrialInput, remaining_s: f64) {
+        let text =
+            format!("trial {number} {}, about {} left", described(input), duration(remaining_s));
+        self.bar.set_position(0);
+        self.bar.set_message(text.clone());
+        self.bar.tick();
+        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    fn completed(&mut self, trial: &CompletedTrial) -> Result<(), String> {
+        if !self.quiet {
+            let line = line(trial);
+            self.bar.suspend(|| eprintln!("{line}"));
+        }
+        Ok(())
+    }
+}
+
+/// Shows the progress of trials on interfaces.
+pub(super) struct BarObserver {
+    bar: ProgressBar,
+    text: Arc<Mutex<String>>,
+    signals: Signals,
+}
+
+impl Observer for BarObserver {
+    fn phase(&mut self, phase: Phase, handle: Option<&RunHandle>) {
+        if let Some(handle) = handle {
+            self.signals.command(handle);
+        }
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = match phase {
+            Phase::Learning => format!("learning  {text}"),
+            Phase::Traffic => text,
+            Phase::Collecting => format!("collecting  {text}"),
+            Phase::Settling => format!("settling  {text}"),
+        };
+        self.bar.set_message(text);
+        self.bar.tick();
+    }
+
+    fn progress(&mut self, phase: Phase, snapshot: &Snapshot) {
+        if phase != Phase::Traffic {
+            return;
+        }
+        if let Some(fraction) = snapshot.fraction {
+            self.bar.set_position((fraction.min(1.0) * 1e3) as u64);
+        }
+        self.bar.tick();
+    }
+}
+
+/// Returns test, traffic and load of a trial.
+fn described(input: &TrialInput) -> String {
+    let Some(offer) = input.offers.first() else { return input.test.clone() };
+    let mut text = format!("{} {}", input.test, offer.traffic);
+    if let Some(size) = offer.frame_size {
+        // Writing to a string does not fail.
+        let _ = write!(text, " {size} B");
+    }
+    if let Some(step) = offer.steps.first() {
+        let length = match step.length {
+            Length::Time(_) => format!("{} s", seconds(input.duration().as_secs_f64())),
+            Length::Units(units) => format!("{} frames", grouped(units)),
+        };
+        let unit = if is_flows(input) { "flows/s" } else { "pps" };
+        let _ = write!(text, ", {}{unit}, {length}", scaled(step.load as f64));
+    }
+    text
+}
+
+fn is_flows(input: &TrialInput) -> bool {
+    input.offers.iter().any(|offer| flow_exporter::is_traffic(&offer.traffic))
+}
+
+/// Returns the line of a completed trial, at most 80 columns wide.
+fn line(trial: &CompletedTrial) -> String {
+    let CompletedTrial { number, input, output, .. } = trial;
+    let offer = input.offers.first();
+    let (traffic, size) = offer.map_or(("", None), |it| (&*it.traffic, it.frame_size));
+    let size = size.map_or_else(String::new, |size| format!("{size} B"));
+    let step = offer.and_then(|offer| offer.steps.first());
+    let load = step.map_or(0, |step| step.load);
+    let length = match step.map(|step| step.length) {
+        Some(Length::Units(units)) => format!("{} fr", grouped(units)),
+        _ => format!("{} s", seconds(input.duration().as_secs_f64())),
+    };
+    format!(
+        "{number:>5}  {:<12} {traffic:<7} {size:>6} {:>11}/s {length:>14}  {}",
+        input.test,
+        grouped(load),
+        loss(output)
+    )
+}
+
+/// Returns the loss of a trial, and what the tester did not send.
+fn loss(output: &TrialOutput) -> String {
+    let total = output.first().total();
+    if total.unsent() > 0 {
+        let percent = total.unsent() as f64 * 100.0 / total.intended.max(1) as f64;
+        return format!("unsent {percent:.2} %");
+    }
+    match total.lost() {
+        0 => "no loss".into(),
+        lost => {
+            let percent = lost as f64 * 100.0 / total.offered.max(1) as f64;
+            if percent < 0.001 { format!("lost {lost}") } else { format!("loss {percent:.3} %") }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Result tables of methods, at most 80 columns wide.
+
+use std::fmt::{self, Display, Formatter};
+
+use wirestorm_control::method::flow_exporter::FlowExporterFindings;
+use wirestorm_control::method::method::Findings;
+use wirestorm_control::method::mlrsearch::{MlrsearchFindings, MlrsearchRow};
+use wirestorm_control::method::rfc2544::{Repeated, Rfc2544Findings};
+use wirestorm_control::result::Outcome;
+use wirestorm_store::record::BenchResult;
+
+use super::summary::duration;
+use crate::number::{count_of, grouped, rounded, scaled, signed_nanoseconds};
+use crate::wrap::wrapped;
+
+/// Displays the result of a method.
+pub(super) struct Table<'a>(pub(super) &'a BenchResult);
+
+impl Display for Table<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let result = self.0;
+        let ended = match result.verdict.outcome {
+            Outcome::Interrupted => "interrupted after",
+            Outcome::Failed => "failed after",
+            Outcome::Met | Outcome::FellShort => "done in",
+        };
+        let trials = count_of(u64::from(result.trials), "trial", "trials");
+        writeln!(f, "{ended} {}, {trials}", duration(result.elapsed_s))?;
+        match &result.findings {
+            Findings::Rfc2544(findings) => rfc2544(f, findings)?,
+            Findings::Mlrsearch(findings) => mlrsearch(f, findings)?,
+            Findings::FlowExporter(findings) => flow_exporter(f, findings)?,
+        }
+        writeln!(f)?;
+        if result.is_simulated {
+            writeln!(f, "{}", wrapped("note       ", "the device was simulated"))?;
+        }
+        for warning in &result.warnings {
+            writeln!(f, "{}", wrapped("warning    ", warning))?;
+        }
+        for deviation in &result.deviations {
+            writeln!(f, "{}", wrapped("deviation  ", deviation))?;
+        }
+        for reason in &result.verdict.reasons {
+            writeln!(f, "{}", wrapped("error      ", reason))?;
+        }
+        Ok(())
+    }
+}
+
+fn rfc2544(f: &mut Formatter<'_>, findings: &Rfc2544Findings) -> fmt::Result {
+    if !findings.throughput.is_empty() {
+        writeln!(
+            f,
+            "\n{:<20} {:>13} {:>10} {:>9} {:>9} {:>7}",
+            "throughput", "frames/s", "% of max", "b/s L1", "b/s L2", "trials"
+        )?;
+    }
+    for row in &findings.throughput {
+        writeln!(
+            f,
+            "{:<20} {:>13} {:>8.3} % {:>9} {:>9} {:>7}",
+            subject(&row.traffic, row.frame_size),
+            grouped(row.load),
+            row.line_rate_percent,
+            scaled(row.bps_l1),
+            scaled(row.bps_l2),
+            row.trials
+        )?;
+        if row.confirmations > 0 {
+            let (passed, all) = (row.confirmed, row.confirmations);
+            writeln!(f, "{:<20} {passed} of {all} further trials passed", "")?;
+        }
+    }
+    if !findings.latency.is_empty() {
+        writeln!(
+            f,
+            "\n{:<20} {:>13} {:>9} {:>9} {:>9} {:>9}",
+            "latency", "at frames/s", "mean", "typical", "worst", "PDV"
+        )?;
+    }
+    for row in &findings.latency {
+        let median = |value: Option<Repeated>| {
+            value.map_or_else(|| "–".into(), |it| signed_nanoseconds(it.median_ns as i64))
+        };
+        writeln!(
+            f,
+            "{:<20} {:>13} {:>9} {:>9} {:>9} {:>9}",
+            subject(&row.traffic, row.frame_size),
+            grouped(row.load),
+            row.mean_ns.map_or_else(|| "–".into(), |mean| signed_nanoseconds(mean as i64)),
+            median(row.typical),
+            median(row.worst_case),
+            median(row.pdv)
+        )?;
+    }
+    if !findings.frame_loss.is_empty() {
+        writeln!(
+            f,
+            "\n{:<20} {:>9} {:>13} {:>14} {:>12}",
+            "frame loss", "load", "frames/s", "lost", "loss"
+        )?;
+    }
+    for row in &findings.frame_loss {
+        for (number, point) in row.points.iter().enumerate() {
+            let name = match number {
+                0 => subject(&row.traffic, row.frame_size),
+                _ => String::new(),
+            };
+            writeln!(
+                f,
+                "{name:<20} {:>7.1} % {:>13} {:>14} {:>10.4} %",
+                point.load_percent,
+                grouped(point.load),
+                grouped(point.offered.saturating_sub(point.received)),
+                point.loss_percent
+            )?;
+        }
+    }
+    if !findings.back_to_back.is_empty() {
+        writeln!(
+            f,
+            "\n{:<20} {:>12} {:>11} {:>11} {:>9} {:>11}",
+            "back-to-back", "average", "min", "max", "std dev", "buffer"
+        )?;
+    }
+    for row in &findings.back_to_back {
+        write!(f, "{:<20} ", subject(&row.traffic, row.frame_size))?;
+        if row.skipped.is_some() {
+            writeln!(f, "not tested: the throughput is the maximum load")?;
+            continue;
+        }
+        let whole = |value: Option<u64>| value.map_or_else(|| "–".into(), grouped);
+        writeln!(
+            f,
+            "{:>12} {:>11} {:>11} {:>9} {:>11}",
+            row.average.map_or_else(|| "–".into(), rounded),
+            whole(row.min),
+            whole(row.max),
+            row.standard_deviation.map_or_else(|| "–".into(), rounded),
+            row.corrected_buffer_s
+                .map_or_else(|| "–".into(), |buffer| signed_nanoseconds((buffer * 1e9) as i64))
+        )?;
+    }
+    if !findings.recovery.is_empty() {
+        writeln!(
+            f,
+            "\n{:<20} {:>14} {:>14} {:>14}",
+            "system recovery", "throughput", "overload", "recovery"
+        )?;
+    }
+    for row in &findings.recovery {
+        writeln!(
+            f,
+            "{:<20} {:>14} {:>14} {:>12.3} s",
+            subject(&row.traffic, row.frame_size),
+            grouped(row.throughput),
+            grouped(row.overload),
+            row.mean_s.unwrap_or_default()
+        )?;
+    }
+    if !findings.reset.is_empty() {
+        writeln!(f, "\n{:<20} {:>14} {:>14} {:>14}", "reset", "frames/s", "by loss", "by time")?;
+    }
+    for row in &findings.reset {
+        writeln!(
+            f,
+            "{:<20} {:>14} {:>12.3} s {:>12.3} s",
+            subject(&row.traffic, row.frame_size),
+            grouped(row.load),
+            row.by_loss_s,
+            row.by_timestamps_s.unwrap_or_default()
+        )?;
+    }
+    Ok(())
+}
+
+fn mlrsearch(f: &mut Formatter<'_>, findings: &MlrsearchFindings) -> fmt::Result {
+    if !findings.searches.is_empty() {
+        writeln!(
+            f,
+            "\n{:<20} {:<12} {:>13} {:>13} {:>15}",
+            "goal", "", "lower bound", "upper bound", "conditional"
+        )?;
+    }
+    for row in &findings.searches {
+        let MlrsearchRow { traffic, frame_size, results, trials, trial_seconds, .. } = row;
+        for result in results {
+            let bound = |bound: Option<u64>| bound.map_or_else(|| "none".into(), grouped);
+            writeln!(
+                f,
+                "{:<20} {:<12} {:>13} {:>13} {:>15}{}",
+                subject(traffic, *frame_size),
+                crate::traffic::shortened(&result.goal, 12),
+                bound(result.lower),
+                bound(result.upper),
+                result.conditional_throughput.map_or_else(|| "–".into(), rounded),
+                if result.is_regular { "" } else { " *" }
+            )?;
+        }
+        let seconds = duration(*trial_seconds);
+        writeln!(f, "{:<20} {trials} trials, {seconds} of traffic", "")?;
+    }
+    let all = findings.searches.iter().flat_map(|row| &row.results);
+    if all.clone().any(|result| !result.is_regular) {
+        writeln!(f, "* irregular: a bound is missing, or the bounds are wider than the goal")?;
+    }
+    Ok(())
+}
+
+fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt::Result {
+    if findings.points.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "\n{:>10} {:>11} {:>10} {:>10} {:>10} {:>9} {:>12}",
+        "flows/s", "captured/s", "flow loss", "pkt loss", "Mb/s IP", "rec/pkt", "lost in seq"
+    )?;
+    for point in &findings.points {
+        let export = &point.export;
+        let records = export.records as f64 / export.datagrams.max(1) as f64;
+        writeln!(
+            f,
+            "{:>10} {:>11} {:>8.3} % {:>8.3} % {:>10.2} {:>9.1} {:>12}",
+            rounded(point.sent_per_s),
+            rounded(point.captured_per_s),
+            point.flow_loss_percent,
+            point.packet_loss_percent,
+            point.bps_ip / 1e6,
+            records,
+            grouped(export.sequence_lost)
+        )?;
+    }
+    let text = match (findings.throughput, findings.loss_begins) {
+        (Some(lower), Some(upper)) => format!(
+            "no loss up to {} flows/s; loss begins at {} flows/s",
+            grouped(lower),
+            grouped(upper)
+        ),
+        (Some(lower), None) => format!("no loss up to {} flows/s", grouped(lower)),
+        (None, _) => "loss at all rates".into(),
+    };
+    writeln!(f, "\n{}", wrapped("result     ", &text))
+}
+
+fn subject(traffic: &str, frame_size: u32) -> String {
+    format!("{traffic:<10} {frame_size:>5} B")
+}

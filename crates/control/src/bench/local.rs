@@ -1,0 +1,288 @@
+//! Executes trials on interfaces.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration as StdDuration;
+
+use wirestorm_base::time::Duration;
+use wirestorm_method::distribution::Distribution;
+use wirestorm_method::trial::{
+    OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
+};
+use wirestorm_plan::Multiplier;
+
+use super::plan::{Frames, PlanOfTrial};
+use super::session::FullTrial;
+use super::stop::StopSignal;
+use super::test_bed::{TestBed, TestBedError};
+use crate::host::Host;
+use crate::lifecycle::{Delivery, RunErrorKind, RunHandle, Snapshot, StartAt};
+use crate::result::{DistributionReport, RunResult};
+use crate::run::{Options, Plan, Run};
+use crate::traffic::StreamOptions;
+
+/// Phase of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Learning frames, and the wait after them.
+    Learning,
+    /// Test frames.
+    Traffic,
+    /// Wait for the records of a flow exporter.
+    Collecting,
+    /// Wait until the device has settled.
+    Settling,
+}
+
+/// Observes trials.
+pub trait Observer {
+    /// A phase starts. `handle` controls its run; `None` during a wait.
+    fn phase(&mut self, phase: Phase, handle: Option<&RunHandle>);
+
+    /// The run of a phase made progress.
+    fn progress(&mut self, phase: Phase, snapshot: &Snapshot);
+}
+
+/// Resets the device under test.
+pub type Reset = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Executes trials on the interfaces of a test bed.
+pub struct LocalTrial<O> {
+    bed: TestBed,
+    macs: Vec<(String, [u8; 6])>,
+    host: Host,
+    stop: StopSignal,
+    reset: Option<Arc<Reset>>,
+    observer: O,
+    /// Result of the last trial.
+    result: Option<Arc<RunResult>>,
+}
+
+impl<O: Observer> LocalTrial<O> {
+    /// Creates the source of trials.
+    ///
+    /// # Errors
+    /// Fails if an interface does not exist or has no MAC address.
+    pub fn new(
+        bed: TestBed,
+        host: Host,
+        stop: StopSignal,
+        observer: O,
+    ) -> Result<Self, TestBedError> {
+        let macs = bed.macs()?;
+        Ok(Self { bed, macs, host, stop, reset: None, observer, result: None })
+    }
+
+    /// Sets the function that resets the device.
+    #[must_use]
+    pub fn with_reset(self, reset: Reset) -> Self {
+        Self { reset: Some(Arc::new(reset)), ..self }
+    }
+
+    /// Returns the observer.
+    pub fn observer(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Runs a plan of streams to its end.
+    fn send(
+        &mut self,
+        plan: PlanOfTrial,
+        phase: Phase,
+        reset_after_s: Option<f64>,
+    ) -> Result<Arc<RunResult>, TrialError> {
+        let options = StreamOptions {
+            interfaces: vec![None; plan.plan.ports.len()],
+            backend: self.bed.backend,
+            workers: self.bed.workers,
+            policy: self.bed.policy,
+            duration: Duration::MAX,
+            multiplier: Multiplier::ONE,
+            force_interface: self.bed.force_interface,
+            is_visible: false,
+            per_vlan: false,
+            // The method judges the load.
+            tolerance_ppm: f64::MAX,
+        };
+        let plan = Plan::Streams { plan: Arc::new(plan.plan), options };
+        let mut resetting = None;
+        let reset = self.reset.clone();
+        let on_start = |handle: &RunHandle| {
+            if let Some(after_s) = reset_after_s {
+                resetting = Some(reset_later(reset, handle, after_s)?);
+            }
+            Ok(())
+        };
+        let (host, stop) = (&self.host, &self.stop);
+        let result = run_plan(plan, host, stop, &mut self.observer, phase, on_start);
+        if let Some(resetting) = resetting {
+            let outcome = resetting.join();
+            outcome.map_err(|_| TrialError::Failed("the reset panicked".into()))??;
+        }
+        result
+    }
+
+    fn wait(&mut self, phase: Phase, time: Duration) -> Result<(), TrialError> {
+        if time == Duration::ZERO {
+            return Ok(());
+        }
+        self.observer.phase(phase, None);
+        if self.stop.wait(time) { Err(TrialError::Stopped) } else { Ok(()) }
+    }
+}
+
+impl<O: Observer> Trial for LocalTrial<O> {
+    fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
+        let started = std::time::Instant::now();
+        let waits = self.bed.waits;
+        self.result = None;
+        let frames = Frames { bed: &self.bed, macs: &self.macs };
+        let learning = waits.sends_learning_frames.then(|| frames.learning(input)).transpose();
+        let learning = learning.map_err(TrialError::Failed)?;
+        let trial = frames.trial(input).map_err(TrialError::Failed)?;
+        if let Some(learning) = learning {
+            self.send(learning, Phase::Learning, None)?;
+            self.wait(Phase::Learning, waits.learning)?;
+        }
+        let steps = trial.steps.clone();
+        let result = self.send(trial, Phase::Traffic, input.reset_after_s)?;
+        let mut output = read(input, &steps, &result);
+        self.result = Some(result);
+        self.wait(Phase::Settling, waits.settle)?;
+        output.elapsed_s = started.elapsed().as_secs_f64();
+        Ok(output)
+    }
+}
+
+impl<O: Observer> FullTrial for LocalTrial<O> {
+    fn take_result(&mut self) -> Option<Arc<RunResult>> {
+        self.result.take()
+    }
+}
+
+/// Runs a plan to its end. `on_start` gets the handle of the run.
+pub(super) fn run_plan(
+    plan: Plan,
+    host: &Host,
+    stop: &StopSignal,
+    observer: &mut impl Observer,
+    phase: Phase,
+    on_start: impl FnOnce(&RunHandle) -> Result<(), TrialError>,
+) -> Result<Arc<RunResult>, TrialError> {
+    let (preparing, snapshots) =
+        Run::begin_watched(plan, Options::default(), host, Delivery::Latest);
+    let handle = preparing.handle();
+    observer.phase(phase, Some(&handle));
+    // A stop before this point had no handle to stop.
+    if stop.is_stopped() {
+        handle.stop();
+    }
+    handle.start(StartAt::Now);
+    let started = on_start(&handle);
+    while let Some(snapshot) = snapshots.next() {
+        observer.progress(phase, &snapshot);
+    }
+    let outcome = handle.wait();
+    started?;
+    let result = outcome.map_err(|error| match error.kind() {
+        RunErrorKind::Abandoned => TrialError::Stopped,
+        RunErrorKind::Input | RunErrorKind::Defect => TrialError::Failed(error.to_string()),
+    })?;
+    if result.interrupted {
+        return Err(TrialError::Stopped);
+    }
+    match result.errors.first() {
+        Some(error) => Err(TrialError::Failed(error.clone())),
+        None => Ok(result),
+    }
+}
+
+/// Resets the device after a time of the run, on a thread.
+fn reset_later(
+    reset: Option<Arc<Reset>>,
+    handle: &RunHandle,
+    after_s: f64,
+) -> Result<JoinHandle<Result<(), TrialError>>, TrialError> {
+    let reset = reset.ok_or_else(|| {
+        TrialError::Failed("a reset test needs a command that resets the device".into())
+    })?;
+    let handle = handle.clone();
+    let wait = move || {
+        handle.wait_running(None);
+        if handle.wait_over(Some(StdDuration::from_secs_f64(after_s))) {
+            return Ok(());
+        }
+        reset().map_err(TrialError::Failed)
+    };
+    let thread = std::thread::Builder::new().name("reset".into()).spawn(wait);
+    thread.map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))
+}
+
+/// Reads what a method needs from the result of a trial.
+fn read(input: &TrialInput, steps: &[(usize, usize)], result: &RunResult) -> TrialOutput {
+    let mut offers: Vec<OfferOutput> = input
+        .offers
+        .iter()
+        .map(|offer| OfferOutput {
+            steps: vec![StepOutput::default(); offer.steps.len()],
+            ..OfferOutput::default()
+        })
+        .collect();
+    // A port does not report which flow its failed frames belong to.
+    let mut failed: Vec<(&str, u64)> = result
+        .ports
+        .iter()
+        .filter_map(|port| Some((&*port.name, port.tx.as_ref()?)))
+        .map(|(name, tx)| (name, tx.failed + tx.unsent))
+        .collect();
+    for (flow, &(offer, step)) in result.flows.iter().zip(steps) {
+        let load = &input.offers[offer].steps[step];
+        let failed = failed.iter_mut().find(|(port, _)| *port == flow.tx);
+        let failed = failed.map_or(0, |(_, failed)| {
+            let of_flow = (*failed).min(flow.packets);
+            *failed -= of_flow;
+            of_flow
+        });
+        let output = &mut offers[offer];
+        let sum = &mut output.steps[step];
+        sum.intended += load.units();
+        sum.offered += flow.packets - failed;
+        sum.seconds = sum.seconds.max(load.duration().as_secs_f64());
+        for measured in &flow.measured {
+            sum.received += measured.received;
+            output.duplicated += measured.duplicated;
+            output.reordered += measured.reordered;
+            output.outage_s = latest(output.outage_s, measured.gap_max_s);
+            sum.last_loss_s = latest(sum.last_loss_s, measured.last_gap_s);
+            sum.delay.get_or_insert_default().merge(&distribution(&measured.delay));
+        }
+        let lost = sum.lost();
+        sum.last_loss_s = sum.last_loss_s.filter(|_| lost > 0);
+    }
+    for output in &mut offers {
+        output.outage_s.get_or_insert(0.0);
+    }
+    let dropped: u64 =
+        result.ports.iter().filter_map(|port| port.rx.as_ref()).map(|rx| rx.dropped).sum();
+    let mut notes = result.notes.clone();
+    if dropped > 0 {
+        notes.push(format!(
+            "{dropped} frames were lost in the receiver of the tester, not in the device"
+        ));
+    }
+    TrialOutput { offers, export: None, receiver_dropped: dropped, notes, elapsed_s: 0.0 }
+}
+
+fn latest(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).reduce(f64::max)
+}
+
+fn distribution(report: &DistributionReport) -> Distribution {
+    Distribution {
+        count: report.count,
+        min_ns: report.min_ns.unwrap_or_default(),
+        mean_ns: report.mean_ns.unwrap_or_default(),
+        max_ns: report.max_ns.unwrap_or_default(),
+        buckets: report.buckets.clone(),
+    }
+}

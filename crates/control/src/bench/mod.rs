@@ -1,0 +1,22 @@
+//! Trials of benchmark methods on the interfaces of this machine.
+//!
+//! ```text
+//! method ──TrialInput──> LocalTrial ── learning frames, wait
+//!        <─TrialOutput──            ── plan of streams ──> Run ──> RunResult
+//!                                   ── wait until the device has settled
+//! ```
+//!
+//! The phases are those of RFC 2544 section 23.
+
+mod flow_exporter;
+mod local;
+mod plan;
+mod session;
+mod stop;
+mod test_bed;
+
+pub use flow_exporter::{FlowExporterBed, FlowExporterError, FlowExporterTrial};
+pub use local::{LocalTrial, Observer, Phase, Reset};
+pub use session::{CompletedTrial, FullTrial, SessionOutcome, TrialLog, run_method};
+pub use stop::StopSignal;
+pub use test_bed::{InterfaceAddress, PortPair, TestBed, TestBedError, Waits};

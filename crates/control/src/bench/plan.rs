@@ -1,0 +1,211 @@
+//! Plan of streams of a trial.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde_json::{Value, json};
+use wirestorm_method::trial::{Length, Offer, TrialInput};
+use wirestorm_plan::traffic::TrafficPlan;
+
+use super::test_bed::{PortPair, TestBed};
+
+/// First UDP source port of the test frames: the one of RFC 2544 appendix C.2.6.4 and more.
+const SOURCE_PORT: u32 = 0xc020;
+/// UDP destination port: echo (RFC 2544 appendix C.2.6.4).
+const DESTINATION_PORT: u32 = 7;
+/// Frames sent to make a device learn addresses.
+const LEARNING_FRAMES: u64 = 3;
+/// Rate of these frames in frames per second.
+const LEARNING_RATE: u64 = 100;
+
+/// Plan of a trial, and the steps that its flows belong to.
+#[derive(Debug)]
+pub(super) struct PlanOfTrial {
+    pub(super) plan: TrafficPlan,
+    /// Offer and step of each flow, by index in the plan.
+    pub(super) steps: Vec<(usize, usize)>,
+}
+
+/// What fills the frames of a trial.
+pub(super) struct Frames<'a> {
+    pub(super) bed: &'a TestBed,
+    /// MAC address of each interface.
+    pub(super) macs: &'a [(String, [u8; 6])],
+}
+
+/// One direction: an interface that sends to another.
+#[derive(Clone, Copy)]
+struct Direction<'a> {
+    /// Index of the pair.
+    pair: usize,
+    from: &'a str,
+    to: &'a str,
+    /// Whether frames leave the second interface of the pair.
+    is_reverse: bool,
+}
+
+impl Frames<'_> {
+    /// Builds the plan of a trial.
+    ///
+    /// # Errors
+    /// Fails if the frames do not fit, or a name of traffic is unknown.
+    pub(super) fn trial(&self, input: &TrialInput) -> Result<PlanOfTrial, String> {
+        let mut flows = Vec::new();
+        let mut steps = Vec::new();
+        for (number, offer) in input.offers.iter().enumerate() {
+            for direction in self.directions(false) {
+                for step in 0..offer.steps.len() {
+                    flows.push(self.flow(number, offer, step, direction)?);
+                    steps.push((number, step));
+                }
+            }
+        }
+        self.plan(flows, steps, input)
+    }
+
+    /// Builds the plan of the learning frames of a trial: from the receiving interfaces.
+    ///
+    /// # Errors
+    /// As [`Self::trial`].
+    pub(super) fn learning(&self, input: &TrialInput) -> Result<PlanOfTrial, String> {
+        let mut flows = Vec::new();
+        for (number, offer) in input.offers.iter().enumerate() {
+            for direction in self.directions(true) {
+                let Direction { from, to, .. } = direction;
+                flows.push(json!({
+                    "name": format!("learning {number} {from} to {to}"),
+                    "tx": from,
+                    "rx": to,
+                    "packet": self.packet(offer, direction)?,
+                    "size": offer.frame_size,
+                    "rate": {"pps": LEARNING_RATE},
+                    "duration": {"fixed_packets": LEARNING_FRAMES},
+                }));
+            }
+        }
+        self.plan(flows, Vec::new(), input)
+    }
+
+    fn plan(
+        &self,
+        flows: Vec<Value>,
+        steps: Vec<(usize, usize)>,
+        input: &TrialInput,
+    ) -> Result<PlanOfTrial, String> {
+        let is_ipv6 = input.offers.iter().any(is_ipv6);
+        let ports: Vec<_> =
+            self.bed.interfaces().into_iter().map(|name| self.port(name, is_ipv6)).collect();
+        let document = json!({"ports": ports, "flows": flows});
+        // JSON is valid YAML.
+        let plan = TrafficPlan::parse(&document.to_string()).map_err(|error| error.to_string())?;
+        Ok(PlanOfTrial { plan, steps })
+    }
+
+    fn port(&self, interface: &str, is_ipv6: bool) -> Value {
+        let mut port = json!({"name": interface, "location": interface});
+        if let Some(address) = self.bed.address(interface, is_ipv6) {
+            port["addresses"] = json!(format!("{}/{}", address.address, address.prefix));
+            if let Some(gateway) = address.gateway {
+                port["gateway"] = json!(gateway.to_string());
+            }
+        }
+        port
+    }
+
+    /// Returns the directions of test frames, or those of learning frames: their reverse.
+    fn directions(&self, is_learning: bool) -> Vec<Direction<'_>> {
+        let mut directions = Vec::new();
+        for (pair, PortPair { tx, rx }) in self.bed.pairs.iter().enumerate() {
+            if !is_learning || self.bed.is_bidirectional {
+                directions.push(Direction { pair, from: tx, to: rx, is_reverse: false });
+            }
+            if is_learning || self.bed.is_bidirectional {
+                directions.push(Direction { pair, from: rx, to: tx, is_reverse: true });
+            }
+        }
+        directions
+    }
+
+    fn flow(
+        &self,
+        number: usize,
+        offer: &Offer,
+        step: usize,
+        direction: Direction,
+    ) -> Result<Value, String> {
+        let Direction { from, to, .. } = direction;
+        let name = |step: usize| format!("{number}.{step} {} {from} to {to}", offer.traffic);
+        let load = &offer.steps[step];
+        let duration = match load.length {
+            Length::Time(time) => json!({"fixed_seconds": time.as_secs_f64()}),
+            Length::Units(frames) => json!({"fixed_packets": frames}),
+        };
+        let mut flow = json!({
+            "name": name(step),
+            "tx": from,
+            "rx": to,
+            "packet": self.packet(offer, direction)?,
+            "size": offer.frame_size,
+            "rate": {"pps": load.load},
+            "duration": duration,
+            "metrics": {"enable": true},
+        });
+        if step > 0 {
+            flow["start"] = json!("triggered");
+        }
+        if step + 1 < offer.steps.len() {
+            flow["next"] = json!({"flow": name(step + 1), "times": 1});
+        }
+        Ok(flow)
+    }
+
+    /// Returns the headers of the frames of one direction.
+    fn packet(&self, offer: &Offer, direction: Direction) -> Result<Value, String> {
+        if !["ipv4", "ipv6"].contains(&&*offer.traffic) {
+            let name = &offer.traffic;
+            return Err(format!("found traffic {name:?}, expected \"ipv4\" or \"ipv6\""));
+        }
+        let is_ipv6 = is_ipv6(offer);
+        let address = |interface: &str, is_second: bool| {
+            let own = self.bed.address(interface, is_ipv6).map(|address| address.address);
+            own.unwrap_or_else(|| benchmark_address(is_ipv6, is_second, direction.pair))
+        };
+        let source = address(direction.from, direction.is_reverse);
+        let destination = address(direction.to, !direction.is_reverse);
+        let ethernet = match self.bed.address(direction.from, is_ipv6) {
+            Some(_) => json!({"src": "auto", "dst": "auto"}),
+            None => json!({"src": self.mac(direction.from), "dst": self.mac(direction.to)}),
+        };
+        let source_port = match self.bed.flows {
+            0 | 1 => json!(SOURCE_PORT),
+            flows => json!({"increment": {"start": SOURCE_PORT, "count": flows}}),
+        };
+        let ip = if is_ipv6 { "ipv6" } else { "ipv4" };
+        Ok(json!([
+            {"ethernet": ethernet},
+            {ip: {"src": source.to_string(), "dst": destination.to_string()}},
+            {"udp": {"src_port": source_port, "dst_port": DESTINATION_PORT}},
+        ]))
+    }
+
+    fn mac(&self, interface: &str) -> String {
+        let mac = self.macs.iter().find(|(name, _)| name == interface).map(|(_, mac)| *mac);
+        let [a, b, c, d, e, f] = mac.unwrap_or_default();
+        format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+    }
+}
+
+fn is_ipv6(offer: &Offer) -> bool {
+    offer.traffic == "ipv6"
+}
+
+/// Returns an address of the networks for benchmarks: 198.18.0.0/15 (RFC 2544 appendix C.2.2), or
+/// 2001:2::/48 (RFC 5180 section 8). Each half belongs to one side.
+fn benchmark_address(is_ipv6: bool, is_second: bool, pair: usize) -> IpAddr {
+    let pair = pair as u16 & 0xff;
+    if is_ipv6 {
+        let side = if is_second { 0x8000 } else { 0 };
+        return Ipv6Addr::new(0x2001, 2, 0, side | pair, 0, 0, 0, 2).into();
+    }
+    let side = if is_second { 19 } else { 18 };
+    Ipv4Addr::new(198, side, pair as u8, 2).into()
+}

@@ -1,0 +1,49 @@
+//! The runs whose metrics a server has.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use wirestorm_control::RunHandle;
+
+use super::RUNS_MAX;
+
+/// Runs in the order in which they were added, at most [`RUNS_MAX`].
+#[derive(Debug, Default)]
+pub(super) struct WatchedRuns(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    runs: VecDeque<RunHandle>,
+    omitted: u64,
+}
+
+impl WatchedRuns {
+    /// Adds a run. Beyond the limit it replaces the oldest run that has ended; if there is none, it
+    /// is omitted.
+    pub(super) fn add(&self, run: RunHandle) {
+        let mut state = self.lock();
+        if state.runs.iter().any(|known| known.id() == run.id()) {
+            return;
+        }
+        if state.runs.len() >= RUNS_MAX {
+            match state.runs.iter().position(|run| run.state().is_over()) {
+                Some(oldest) => drop(state.runs.remove(oldest)),
+                None => {
+                    state.omitted += 1;
+                    return;
+                }
+            }
+        }
+        state.runs.push_back(run);
+    }
+
+    /// Returns the runs, and the number of omitted ones.
+    pub(super) fn read(&self) -> (Vec<RunHandle>, u64) {
+        let state = self.lock();
+        (state.runs.iter().cloned().collect(), state.omitted)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of the servers over real connections, with real runs.
+
+mod metrics;
