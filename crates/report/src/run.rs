@@ -1,0 +1,234 @@
+//! Stored runs, read from run directories and from the documents that `--json` writes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use wirestorm_control::result::{ClockKind, Kind, Outcome, RunResult, SCHEMA};
+use wirestorm_store::record::{
+    BENCH_SCHEMA, BenchResult, DeviceRecord, RUN_SCHEMA, RecordKind, RunRecord, State, TrialRecord,
+};
+
+/// Most trials of a run that are read. A method with more is longer than a month.
+const TRIALS_MAX: usize = 100_000;
+
+/// A stored run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Facts about the run. For a document of `--json`, those that the document has.
+    pub record: RunRecord,
+    /// Completed trials of a method.
+    pub trials: Vec<TrialRecord>,
+    /// Result; `None` if the run had none when it ended.
+    pub result: Option<RunOutput>,
+}
+
+/// Result of a stored run.
+#[derive(Clone, Debug)]
+pub enum RunOutput {
+    /// Result of a plain run.
+    Run(Box<RunResult>),
+    /// Result of a method.
+    Bench(Box<BenchResult>),
+}
+
+/// Error that prevents reading a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file cannot be read.
+    #[error("{path}: {error}")]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// System error.
+        error: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{path}: {error}; expected {expected}")]
+    Format {
+        /// Path of the file.
+        path: PathBuf,
+        /// Place in the file and what was found.
+        error: serde_json::Error,
+        /// Document that was expected.
+        expected: &'static str,
+    },
+    /// The file has another format.
+    #[error(
+        "{path}: the format is {found:?}; expected a run directory, or a file of `--json` with the \
+         format {SCHEMA} or {BENCH_SCHEMA}"
+    )]
+    Schema {
+        /// Path of the file.
+        path: PathBuf,
+        /// Value of `schema`.
+        found: String,
+    },
+    /// The run has too many trials.
+    #[error("{path}: more than {TRIALS_MAX} trials")]
+    TooManyTrials {
+        /// Path of the trials.
+        path: PathBuf,
+    },
+}
+
+impl Run {
+    /// Reads a run directory, or a file that `--json` wrote.
+    ///
+    /// # Errors
+    /// Names the file and the position in it.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        if path.is_dir() { Self::read_directory(path) } else { Self::read_document(path) }
+    }
+
+    /// Reads the files of a run directory. A run that did not end has no `result.json`.
+    ///
+    /// # Errors
+    /// Names the file and the position in it.
+    pub fn read_directory(path: &Path) -> Result<Self, ReadError> {
+        let record = read_json(&path.join("run.json"), RUN_SCHEMA)?;
+        let result = path.join("result.json");
+        let result = if result.exists() { Some(RunOutput::read(&result)?) } else { None };
+        Ok(Self { record, trials: read_trials(&path.join("trials"))?, result })
+    }
+
+    /// Reads the document of one result.
+    ///
+    /// # Errors
+    /// Names the file and the position in it.
+    pub fn read_document(path: &Path) -> Result<Self, ReadError> {
+        let output = RunOutput::read(path)?;
+        let id = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { record: output.record(id), trials: Vec::new(), result: Some(output) })
+    }
+
+    /// Returns the name that the user gave, or else the ID.
+    pub fn label(&self) -> &str {
+        self.record.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(&self.record.id)
+    }
+
+    /// Returns whether a simulation took the place of interfaces.
+    pub fn is_simulated(&self) -> bool {
+        match &self.result {
+            Some(RunOutput::Run(result)) => result.clock == ClockKind::Virtual,
+            Some(RunOutput::Bench(result)) => result.is_simulated,
+            None => false,
+        }
+    }
+
+    /// Returns the result of a plain run.
+    pub fn run_result(&self) -> Option<&RunResult> {
+        match &self.result {
+            Some(RunOutput::Run(result)) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Returns the result of a method.
+    pub fn bench_result(&self) -> Option<&BenchResult> {
+        match &self.result {
+            Some(RunOutput::Bench(result)) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+impl RunOutput {
+    fn read(path: &Path) -> Result<Self, ReadError> {
+        let value: serde_json::Value = read_json(path, "a result")?;
+        let schema = value.get("schema").and_then(|it| it.as_str()).unwrap_or_default();
+        let format =
+            |expected| move |error| ReadError::Format { path: path.to_owned(), error, expected };
+        match schema {
+            SCHEMA => serde_json::from_value(value).map(Self::Run).map_err(format(SCHEMA)),
+            BENCH_SCHEMA => {
+                serde_json::from_value(value).map(Self::Bench).map_err(format(BENCH_SCHEMA))
+            }
+            found => Err(ReadError::Schema { path: path.to_owned(), found: found.to_owned() }),
+        }
+    }
+
+    /// Returns the facts that a result has about its run.
+    fn record(&self, id: String) -> RunRecord {
+        let (kind, verdict) = match self {
+            Self::Run(result) => (record_kind(result.kind), &result.verdict),
+            Self::Bench(result) => (RecordKind::Bench, &result.verdict),
+        };
+        let state = match verdict.outcome {
+            Outcome::Failed => State::Failed,
+            Outcome::Interrupted => State::Interrupted,
+            Outcome::Met | Outcome::FellShort => State::Finished,
+        };
+        let (version, host, started) = match self {
+            Self::Run(result) => {
+                (result.version.to_string(), result.host.clone(), result.times.started_unix_ns)
+            }
+            Self::Bench(result) => (result.version.clone(), Default::default(), None),
+        };
+        RunRecord {
+            schema: RUN_SCHEMA.to_owned(),
+            id,
+            name: None,
+            kind,
+            state,
+            process: 0,
+            command: Vec::new(),
+            version,
+            host,
+            interfaces: Vec::new(),
+            device: DeviceRecord::default(),
+            method: match self {
+                Self::Run(_) => None,
+                Self::Bench(result) => Some(result.parameters.clone()),
+            },
+            started_unix_ns: started.unwrap_or(0),
+            ended_unix_ns: None,
+            error: None,
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+const fn record_kind(kind: Kind) -> RecordKind {
+    match kind {
+        Kind::Replay => RecordKind::Replay,
+        Kind::Streams => RecordKind::Streams,
+        Kind::Emulation => RecordKind::Emulation,
+        Kind::Impair => RecordKind::Impair,
+        Kind::Pktgen => RecordKind::Pktgen,
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, ReadError> {
+    let text = fs::read(path).map_err(|error| ReadError::Read { path: path.to_owned(), error })?;
+    serde_json::from_slice(&text).map_err(|error| ReadError::Format {
+        path: path.to_owned(),
+        error,
+        expected,
+    })
+}
+
+/// Reads the trials of a run in the order of their numbers. A plain run has no directory of trials.
+fn read_trials(path: &Path) -> Result<Vec<TrialRecord>, ReadError> {
+    let read = |error| ReadError::Read { path: path.to_owned(), error };
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(read)?,
+    };
+    let mut trials = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(read)?.path();
+        // A file that a killed process was writing has another extension.
+        if file.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        if trials.len() >= TRIALS_MAX {
+            return Err(ReadError::TooManyTrials { path: path.to_owned() });
+        }
+        trials.push(read_json::<TrialRecord>(&file, "a trial")?);
+    }
+    trials.sort_by_key(|trial| trial.number);
+    Ok(trials)
+}

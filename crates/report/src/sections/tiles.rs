@@ -1,0 +1,155 @@
+//! The most important values in large type.
+
+use wirestorm_control::result::RunResult;
+use wirestorm_method::flow_exporter::FlowExporterFindings;
+use wirestorm_method::mlrsearch::MlrsearchFindings;
+use wirestorm_method::rfc2544::Rfc2544Findings;
+
+use super::{Context, flow_export, mlrsearch, plain, rfc2544};
+use crate::document::{Tile, Unit, grouped, scaled};
+
+/// Most tiles of a report.
+const TILES_MAX: usize = 12;
+
+pub(super) fn tiles(context: &Context<'_>) -> Vec<Tile> {
+    let mut all = Vec::new();
+    for bench in rfc2544::benches(context) {
+        all.extend(named(context, bench.run, of_rfc2544(bench.findings)));
+    }
+    for bench in mlrsearch::benches(context) {
+        all.extend(named(context, bench.run, of_mlrsearch(bench.findings)));
+    }
+    for bench in flow_export::benches(context) {
+        all.extend(named(context, bench.run, of_flow_exporter(bench.findings)));
+    }
+    for (run, result) in plain::results(context) {
+        all.extend(named(context, run, of_run(result)));
+    }
+    all.truncate(TILES_MAX);
+    all
+}
+
+/// Adds the run to the labels if there are several.
+fn named(context: &Context<'_>, run: usize, mut tiles: Vec<Tile>) -> Vec<Tile> {
+    for tile in &mut tiles {
+        tile.label = context.series(run, &tile.label);
+    }
+    tiles
+}
+
+fn tile(label: impl Into<String>, value: f64, unit: Unit, note: impl Into<String>) -> Tile {
+    let (value, unit) = scaled(value, unit);
+    Tile { label: label.into(), value, unit, note: note.into(), is_warning: false }
+}
+
+fn of_rfc2544(findings: &Rfc2544Findings) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    let smallest = findings.throughput.iter().min_by_key(|row| row.frame_size);
+    let largest = findings.throughput.iter().max_by_key(|row| row.frame_size);
+    for row in smallest.into_iter().chain(largest.filter(|row| Some(*row) != smallest)) {
+        let label = format!("Throughput, {} bytes", row.frame_size);
+        let share = format!("{:.1} % of the line rate", row.line_rate_percent);
+        let mut tile = tile(label, row.load as f64, Unit::FramesPerSecond, share);
+        if row.is_tester_limited {
+            tile.note += ", limited by the tester";
+            tile.is_warning = true;
+        }
+        tiles.push(tile);
+    }
+    if let Some(row) = findings.latency.iter().min_by_key(|row| row.frame_size) {
+        let mut add = |what: &str, value: Option<wirestorm_method::rfc2544::Repeated>| {
+            let label = format!("{what} latency, {} bytes", row.frame_size);
+            let note = format!("median of {} streams", row.repetitions);
+            tiles.extend(value.map(|it| tile(label, it.median_ns, Unit::Nanoseconds, note)));
+        };
+        add("Typical", row.typical);
+        add("Worst-case", row.worst_case);
+    }
+    tiles
+}
+
+fn of_mlrsearch(findings: &MlrsearchFindings) -> Vec<Tile> {
+    let Some(row) = findings.searches.iter().min_by_key(|row| row.frame_size) else {
+        return Vec::new();
+    };
+    let tile = |result: &wirestorm_method::search::mlrsearch::GoalResult| {
+        let label = format!("{}, {} bytes", result.goal, row.frame_size);
+        let lower = result.lower.unwrap_or(0) as f64;
+        let mut tile = tile(label, lower, Unit::FramesPerSecond, "relevant lower bound");
+        let mut qualify = |text: &str| {
+            tile.note += text;
+            tile.is_warning = true;
+        };
+        if !result.is_regular {
+            qualify(", irregular");
+        }
+        if row.is_tester_limited {
+            qualify(", limited by the tester");
+        }
+        tile
+    };
+    row.results.iter().take(4).map(tile).collect()
+}
+
+fn of_flow_exporter(findings: &FlowExporterFindings) -> Vec<Tile> {
+    let rate = |label: &str, value: Option<u64>, note: &str| {
+        let (value, unit) = scaled(value? as f64, Unit::PerSecond);
+        let unit = unit.replace("/s", " flows/s").trim().to_owned();
+        let (label, note) = (label.to_owned(), note.to_owned());
+        Some(Tile { label, value, unit, note, is_warning: false })
+    };
+    let searched =
+        if findings.is_searched { "found by a search" } else { "largest rate without loss" };
+    let mut tiles = Vec::new();
+    tiles.extend(rate("Flow Monitoring Throughput", findings.throughput, searched));
+    tiles.extend(rate("Loss begins", findings.loss_begins, "lowest rate with loss"));
+    let most = findings.points.iter().map(|point| point.captured_per_s.round() as u64).max();
+    tiles.extend(rate("Most captured", most, "of all rates"));
+    tiles
+}
+
+fn of_run(result: &RunResult) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    let tx = &result.achieved.tx;
+    if tx.packets > 0 {
+        let error = result.achieved.rate_error_ppm;
+        let note = error.map(|ppm| format!("{:+.3} % off the target", ppm / 1e4));
+        let rate = tx.rates.pps;
+        tiles.push(tile("Sent", rate, Unit::FramesPerSecond, note.unwrap_or_default()));
+        let l2 = scaled(tx.rates.bps_l2, Unit::BitsPerSecond);
+        let note = format!("{} {} on layer 2", l2.0, l2.1);
+        tiles.push(tile("Sent, layer 1", tx.rates.bps_l1, Unit::BitsPerSecond, note));
+    }
+    let lost: Vec<u64> = result.flows.iter().filter_map(|flow| flow.lost).collect();
+    let sent: u64 =
+        result.flows.iter().filter(|it| it.lost.is_some()).map(|flow| flow.packets).sum();
+    if sent > 0 {
+        let lost: u64 = lost.into_iter().sum();
+        let note = format!("{} of {} frames", grouped(lost), grouped(sent));
+        let mut tile = tile("Loss", lost as f64 * 100.0 / sent as f64, Unit::Percent, note);
+        tile.is_warning = lost > 0;
+        tiles.push(tile);
+    }
+    let delays = result.flows.iter().flat_map(|flow| &flow.measured);
+    let worst = delays.filter_map(|it| it.delay.p99_ns).max();
+    if let Some(worst) = worst {
+        let note = "highest of all flows";
+        tiles.push(tile("Delay, 99th percentile", worst as f64, Unit::Nanoseconds, note));
+    }
+    let connections = || result.ports.iter().filter_map(|port| port.connections.as_ref());
+    if connections().next().is_some() {
+        let closed: u64 = connections().map(|it| it.flows.closed).max().unwrap_or(0);
+        let failed: u64 = connections().map(|it| it.flows.failed).sum();
+        let mut failures = tile("Failed connections", failed as f64, Unit::None, "both sides");
+        failures.is_warning = failed > 0;
+        let note = "most of a port";
+        tiles.push(tile("Closed connections", closed as f64, Unit::None, note));
+        tiles.push(failures);
+        let connect = connections().filter_map(|it| it.times.connect.p99_ns).max();
+        if let Some(connect) = connect {
+            let label = "Connect, 99th percentile";
+            tiles.push(tile(label, connect as f64, Unit::Nanoseconds, "highest of all ports"));
+        }
+    }
+    tiles
+}
