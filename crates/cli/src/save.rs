@@ -146,7 +146,7 @@ impl SaveFlags {
 }
 
 /// Returns the facts about an interface; `None` for a file or an interface that does not exist.
-fn interface_record(name: &str) -> Option<InterfaceRecord> {
+pub(crate) fn interface_record(name: &str) -> Option<InterfaceRecord> {
     let facts = inventory::interface(name).ok()?;
     facts.interfaces.into_iter().next().map(InterfaceRecord::from)
 }
@@ -217,7 +217,7 @@ fn ended(writer: RunWriter, state: State, error: Option<String>) -> Result<(), S
     Ok(())
 }
 
-fn not_saved(error: &wirestorm_store::StoreError) -> String {
+pub(crate) fn not_saved(error: &wirestorm_store::StoreError) -> String {
     format!("the result is not saved: {error}")
 }
 

@@ -1,6 +1,5 @@
 //! Stored runs, read from run directories and from the documents that `--json` writes.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use wirestorm_control::result::{ClockKind, Kind, Outcome, RunResult, SCHEMA};
 use wirestorm_store::record::{
-    BENCH_SCHEMA, BenchResult, DeviceRecord, RUN_SCHEMA, RecordKind, RunRecord, State, TrialRecord,
+    BENCH_SCHEMA, BenchResult, RUN_SCHEMA, RecordKind, RunRecord, State, TrialRecord,
 };
 
 /// Most trials of a run that are read. A method with more is longer than a month.
@@ -167,27 +166,19 @@ impl RunOutput {
             }
             Self::Bench(result) => (result.version.clone(), Default::default(), None),
         };
-        RunRecord {
-            schema: RUN_SCHEMA.to_owned(),
-            id,
-            name: None,
-            kind,
-            state,
-            process: 0,
-            command: Vec::new(),
-            version,
-            host,
-            interfaces: Vec::new(),
-            device: DeviceRecord::default(),
-            method: match self {
-                Self::Run(_) => None,
-                Self::Bench(result) => Some(result.parameters.clone()),
-            },
-            started_unix_ns: started.unwrap_or(0),
-            ended_unix_ns: None,
-            error: None,
-            files: BTreeMap::new(),
-        }
+        let mut record = RunRecord::new(kind, Vec::new());
+        record.id = id;
+        record.state = state;
+        record.version = version;
+        record.host = host;
+        // The facts of this machine are not those of the run.
+        record.machine = Default::default();
+        record.method = match self {
+            Self::Run(_) => None,
+            Self::Bench(result) => Some(result.parameters.clone()),
+        };
+        record.started_unix_ns = started.unwrap_or(0);
+        record
     }
 }
 

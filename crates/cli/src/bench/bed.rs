@@ -91,6 +91,11 @@ pub(super) struct BedFlags {
 }
 
 impl BedFlags {
+    /// Returns the interfaces.
+    pub(super) fn interfaces(&self) -> Vec<String> {
+        self.tx.iter().chain(&self.rx).cloned().collect()
+    }
+
     /// Returns whether a simulated device replaces interfaces.
     pub(super) const fn is_simulated(&self) -> bool {
         self.simulate.is_some()

@@ -201,6 +201,11 @@ impl FlowExporterFlags {
         }
     }
 
+    /// Returns the interfaces.
+    pub(super) fn interfaces(&self) -> Vec<String> {
+        self.bed.tx.iter().chain(&self.bed.rx).cloned().collect()
+    }
+
     /// Returns the text of --simulate.
     pub(super) fn simulate(&self) -> Option<&str> {
         self.bed.simulate.as_deref()

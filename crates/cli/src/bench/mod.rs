@@ -10,18 +10,23 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
-use wirestorm_control::bench::{FlowExporterTrial, FullTrial, LocalTrial, StopSignal, run_method};
+use wirestorm_control::bench::{
+    CompletedTrial, FlowExporterTrial, FullTrial, LocalTrial, StopSignal, TrialLog, run_method,
+};
 use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
-use wirestorm_control::method::trial::TrialError;
+use wirestorm_control::method::trial::{TrialError, TrialInput, TrialOutput};
 use wirestorm_control::result::{Outcome, Verdict};
-use wirestorm_store::record::{BENCH_SCHEMA, BenchResult};
+use wirestorm_store::record::{
+    BENCH_SCHEMA, BenchResult, RecordKind, RunRecord, State, TrialRecord,
+};
+use wirestorm_store::{RunWriter, StoreError};
 
 use crate::report::Output;
+use crate::save::{DirectoryFlags, interface_record, not_saved};
 use crate::signals::Signals;
-use crate::status;
 use crate::traffic::usage;
 use bed::{BedFlags, read_model};
 use flow_exporter::FlowExporterFlags;
@@ -44,6 +49,8 @@ enum MethodFlags {
     Mlrsearch(Box<MlrsearchFlags>),
     /// Flows sent against flows captured by an exporter (RFC 6645)
     FlowExporter(Box<FlowExporterFlags>),
+    /// Continue a method that was interrupted
+    Resume(ResumeFlags),
 }
 
 /// Flags for the output, which all methods share.
@@ -61,6 +68,34 @@ struct OutputFlags {
     /// Print no progress
     #[arg(short, long)]
     quiet: bool,
+
+    /// Name of the run in the run history
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Name of the device under test, for reports
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// Fact about the device, for reports, such as firmware=1.2; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    device_fact: Vec<String>,
+
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+/// Continue a method that was interrupted
+///
+/// The completed trials count. The method and its flags are those of the run.
+#[derive(Args, Debug)]
+struct ResumeFlags {
+    /// Run: its ID or the start of it, its name, or `latest`
+    #[arg(value_name = "RUN")]
+    run: String,
+
+    #[command(flatten)]
+    directory: DirectoryFlags,
 }
 
 /// A method with the source of its trials.
@@ -80,11 +115,40 @@ enum Source<'a> {
 
 /// Runs the command.
 pub(crate) fn run(flags: &BenchFlags) -> ExitCode {
-    bench(&flags.method).and_then(|bench| bench.run()).unwrap_or_else(usage)
+    let exit = match &flags.method {
+        MethodFlags::Resume(flags) => resume(flags),
+        method => bench(method).and_then(|bench| bench.run()),
+    };
+    exit.unwrap_or_else(usage)
+}
+
+/// Continues a saved run with the flags of its command line.
+fn resume(flags: &ResumeFlags) -> Result<ExitCode, String> {
+    let store = flags.directory.open()?;
+    let entry = store.find(&flags.run).map_err(|error| error.to_string())?;
+    let saved = store.load(&entry.id).map_err(|error| error.to_string())?;
+    let Some(expected) = &saved.record.method else {
+        return Err(format!("{} is no run of `wirestorm bench`", entry.id));
+    };
+    let cli = crate::Cli::try_parse_from(&saved.record.command);
+    let Ok(crate::Cli { command: crate::Command::Bench(command) }) = cli else {
+        return Err(format!("the command of {} is no longer valid; start a new run", entry.id));
+    };
+    let bench = bench(&command.method)?;
+    if bench.method != *expected {
+        return Err(format!(
+            "the flags of {} mean other parameters now, such as another link speed; start a new run",
+            entry.id
+        ));
+    }
+    let (writer, trials) = store.resume(&entry.id).map_err(|error| error.to_string())?;
+    let records = trials.into_iter().map(|trial| (trial.input, trial.output)).collect();
+    bench.run_saved(writer, records)
 }
 
 fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
     Ok(match flags {
+        MethodFlags::Resume(_) => return Err("a resumed run cannot be resumed as such".into()),
         MethodFlags::Rfc2544(flags) => Bench {
             method: flags.method()?,
             source: Source::Frames(&flags.bed),
@@ -102,6 +166,14 @@ fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
 }
 
 impl Source<'_> {
+    /// Returns the interfaces.
+    fn interfaces(&self) -> Vec<String> {
+        match self {
+            Self::Frames(bed) => bed.interfaces(),
+            Self::Flows(flags) => flags.interfaces(),
+        }
+    }
+
     /// Returns the time between two trials in seconds.
     fn waits_s(&self) -> Result<f64, String> {
         match self {
@@ -149,21 +221,59 @@ impl Source<'_> {
 
 impl Bench<'_> {
     fn run(&self) -> Result<ExitCode, String> {
-        let Self { method, source, output: flags } = self;
-        let waits_s = source.waits_s()?;
-        if flags.dry_run {
-            print!("{}", summary::of_plan(method, waits_s));
+        if self.output.dry_run {
+            print!("{}", summary::of_plan(&self.method, self.source.waits_s()?));
             return Ok(ExitCode::SUCCESS);
         }
-        let mut output = Output::open(flags.json.as_deref())?;
-        let stop = StopSignal::default();
-        let signals = Signals::catch();
-        signals.on_stop(&stop);
-        let mut progress = Progress::new(flags.quiet);
-        let is_simulated = source.simulated()?.is_some();
-        let mut trial = source.open(Host::new(), stop, progress.observer(&signals))?;
-        let outcome = run_method(method, Vec::new(), waits_s, &mut *trial, &mut progress);
-        progress.finish();
+        let store = self.output.directory.open()?;
+        let writer = store.create(self.record()?).map_err(|error| error.to_string())?;
+        self.run_saved(writer, Vec::new())
+    }
+
+    /// Returns the record of a new run.
+    fn record(&self) -> Result<RunRecord, String> {
+        let command = std::env::args_os();
+        let command = command.map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let mut record = RunRecord::new(RecordKind::Bench, command);
+        record.name.clone_from(&self.output.name);
+        record.interfaces =
+            self.source.interfaces().iter().filter_map(|name| interface_record(name)).collect();
+        record.method = Some(self.method.clone());
+        record.device.name = self.output.device.clone().unwrap_or_default();
+        for fact in &self.output.device_fact {
+            let (key, value) = fact
+                .split_once('=')
+                .ok_or_else(|| format!("--device-fact {fact:?}: expected KEY=VALUE"))?;
+            record.device.facts.insert(key.to_owned(), value.to_owned());
+        }
+        Ok(record)
+    }
+
+    /// Runs the method after the trials of `records`, and saves each trial.
+    fn run_saved(
+        &self,
+        writer: RunWriter,
+        records: Vec<(TrialInput, TrialOutput)>,
+    ) -> Result<ExitCode, String> {
+        let Self { method, source, output: flags } = self;
+        let id = writer.id().to_owned();
+        let mut log = SavingProgress { progress: Progress::new(flags.quiet), writer };
+        let opened = self.open(&log.progress);
+        let (mut output, waits_s, mut trial) = match opened {
+            Ok(opened) => opened,
+            Err(message) if records.is_empty() => {
+                // Nothing began.
+                log.writer.discard().map_err(|error| error.to_string())?;
+                return Err(message);
+            }
+            Err(message) => {
+                let failed = log.writer.finish(State::Interrupted, Some(message.clone()));
+                failed.map_err(|error| error.to_string())?;
+                return Err(message);
+            }
+        };
+        let outcome = run_method(method, records, waits_s, &mut *trial, &mut log);
+        log.progress.finish();
         let result = BenchResult {
             schema: BENCH_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -175,14 +285,71 @@ impl Bench<'_> {
             trials: outcome.trials,
             trials_s: outcome.trials_s,
             elapsed_s: outcome.elapsed_s,
-            is_simulated,
+            is_simulated: source.simulated()?.is_some(),
         };
-        let exit = result.verdict.outcome.exit_status();
-        if let Err(message) = output.print(&result, Table(&result)) {
-            eprintln!("wirestorm: {message}");
-            return Ok(ExitCode::from(status::FAILED));
+        let printed = output.print(&result, Table(&result));
+        let saved = save(log.writer, &result).map_err(|error| not_saved(&error));
+        match result.verdict.outcome {
+            Outcome::Met | Outcome::FellShort => {
+                eprintln!("saved as {id}; next: wirestorm runs show {id}");
+            }
+            Outcome::Interrupted | Outcome::Failed => {
+                eprintln!("saved as {id}; continue with: wirestorm bench resume {id}");
+            }
         }
-        Ok(ExitCode::from(exit))
+        let status = result.verdict.outcome.exit_status();
+        let printed = crate::save::status(printed, status);
+        Ok(ExitCode::from(crate::save::status(saved, printed)))
+    }
+
+    /// Opens the output and the source of trials.
+    fn open(&self, progress: &Progress) -> Result<Opened, String> {
+        let output = Output::open(self.output.json.as_deref())?;
+        let waits_s = self.source.waits_s()?;
+        let stop = StopSignal::default();
+        let signals = Signals::catch();
+        signals.on_stop(&stop);
+        let trial = self.source.open(Host::new(), stop, progress.observer(&signals))?;
+        Ok((output, waits_s, trial))
+    }
+}
+
+/// Output, time between two trials in seconds, and source of trials.
+type Opened = (Output, f64, Box<dyn FullTrial>);
+
+fn save(mut writer: RunWriter, result: &BenchResult) -> Result<(), StoreError> {
+    writer.result(result)?;
+    let state = match result.verdict.outcome {
+        Outcome::Met | Outcome::FellShort => State::Finished,
+        Outcome::Interrupted => State::Interrupted,
+        Outcome::Failed => State::Failed,
+    };
+    let error = result.verdict.reasons.first().cloned();
+    let is_error = state == State::Failed;
+    writer.finish(state, error.filter(|_| is_error)).map(drop)
+}
+
+/// Shows the trials and saves them.
+struct SavingProgress {
+    progress: Progress,
+    writer: RunWriter,
+}
+
+impl TrialLog for SavingProgress {
+    fn started(&mut self, number: u32, input: &TrialInput, remaining_s: f64) {
+        self.progress.started(number, input, remaining_s);
+    }
+
+    fn completed(&mut self, trial: &CompletedTrial) -> Result<(), String> {
+        let record = TrialRecord {
+            number: trial.number,
+            started_unix_ns: trial.started_unix_ns,
+            input: trial.input.clone(),
+            output: trial.output.clone(),
+            result: trial.result.map(|result| Box::new(result.clone())),
+        };
+        self.writer.trial(&record).map_err(|error| error.to_string())?;
+        self.progress.completed(trial)
     }
 }
 

@@ -155,6 +155,7 @@ fn summary(context: &Context<'_>, place: usize) -> RunSummary {
         (Some(Outcome::Failed), _) | (None, State::Failed) => "failed",
         (Some(Outcome::Interrupted), _) | (None, State::Interrupted) => "interrupted",
         (None, State::Running) => "not finished",
+        (None, State::Died) => "died",
         (None, State::Finished) => "no result",
     };
     RunSummary {

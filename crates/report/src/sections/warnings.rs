@@ -42,7 +42,8 @@ fn state(run: &Run, texts: &mut Vec<String>) {
     }
     if run.result.is_none() {
         add(match run.record.state {
-            State::Running => "The run has no result: it is running, or its process died",
+            State::Running => "The run has no result: it is running",
+            State::Died => "The run has no result: its process died",
             State::Failed => "The run failed and has no result",
             State::Interrupted | State::Finished => "The run has no result",
         }
