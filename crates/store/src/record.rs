@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wirestorm_control::bench::CompletedTrial;
 use wirestorm_control::inventory::InterfaceFacts;
 pub use wirestorm_control::machine::MachineRecord;
 use wirestorm_control::result::{HostFacts, RunResult, Verdict};
@@ -238,6 +239,18 @@ pub struct TrialRecord {
     pub output: TrialOutput,
     /// Full result, with all counters, histograms and time series; null in a simulation.
     pub result: Option<Box<RunResult>>,
+}
+
+impl From<&CompletedTrial<'_>> for TrialRecord {
+    fn from(trial: &CompletedTrial<'_>) -> Self {
+        Self {
+            number: trial.number,
+            started_unix_ns: trial.started_unix_ns,
+            input: trial.input.clone(),
+            output: trial.output.clone(),
+            result: trial.result.cloned().map(Box::new),
+        }
+    }
 }
 
 /// Result of a method: `result.json`.

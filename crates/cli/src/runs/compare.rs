@@ -169,7 +169,7 @@ fn figure_line(f: &mut Formatter<'_>, indent: &str, figure: &FigureDifference) -
         None => "-".to_owned(),
     };
     let change = match (figure.difference, figure.difference_percent) {
-        (Some(difference), _) if difference == 0.0 => "=".to_owned(),
+        (Some(0.0), _) => "=".to_owned(),
         (_, Some(percent)) if percent.abs() < 1_000.0 => format!("{percent:+.2} %"),
         (_, Some(percent)) => format!("{percent:+.0} %"),
         (Some(_), None) => "from 0".to_owned(),

@@ -45,6 +45,9 @@ pub enum ExportError {
     Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
+/// Appends the rows that a document has, each behind the same first cells.
+type AppendRows = fn(&mut Vec<Vec<Cell>>, &[Cell], &Value);
+
 /// Rows with the same columns.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -83,7 +86,7 @@ impl Table {
         if content == Content::Trials {
             return Ok(Self::of_trials(&id, run.rows()?));
         }
-        let (columns, append): (_, fn(&mut Vec<Vec<Cell>>, &[Cell], &Value)) = match content {
+        let (columns, append): (&[Column], AppendRows) = match content {
             Content::Series => (&SERIES[..], walk::series),
             Content::Trials | Content::Histograms => (&HISTOGRAMS[..], walk::histograms),
         };
