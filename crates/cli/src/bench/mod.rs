@@ -341,14 +341,7 @@ impl TrialLog for SavingProgress {
     }
 
     fn completed(&mut self, trial: &CompletedTrial) -> Result<(), String> {
-        let record = TrialRecord {
-            number: trial.number,
-            started_unix_ns: trial.started_unix_ns,
-            input: trial.input.clone(),
-            output: trial.output.clone(),
-            result: trial.result.map(|result| Box::new(result.clone())),
-        };
-        self.writer.trial(&record).map_err(|error| error.to_string())?;
+        self.writer.trial(&TrialRecord::from(trial)).map_err(|error| error.to_string())?;
         self.progress.completed(trial)
     }
 }

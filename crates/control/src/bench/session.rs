@@ -78,7 +78,8 @@ pub fn run_method(
     log: &mut dyn TrialLog,
 ) -> SessionOutcome {
     let started = StdInstant::now();
-    let recorded_s: f64 = records.iter().map(|(_, output)| output.elapsed_s).sum();
+    // A sum of nothing would be -0.
+    let recorded_s = records.iter().fold(0.0, |sum, (_, output)| sum + output.elapsed_s);
     let logged = Logged {
         method,
         records: records.clone(),

@@ -1,5 +1,6 @@
 //! Tests of the `wirestorm` command in separate network namespaces.
 
+mod bench;
 mod emulation;
 mod links;
 mod metrics;
