@@ -5,5 +5,6 @@ mod documents;
 mod emulate;
 mod ports;
 mod replay;
+mod report;
 mod schema;
 mod tcpreplay;
