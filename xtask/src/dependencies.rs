@@ -41,10 +41,7 @@ const DIRECTIONS: [(&str, &[&str]); 22] = [
         "wirestorm-report",
         &["wirestorm-base", "wirestorm-control", "wirestorm-method", "wirestorm-store"],
     ),
-    (
-        "wirestorm",
-        &["wirestorm-control", "wirestorm-store", "wirestorm-serve", "wirestorm-report"],
-    ),
+    ("wirestorm", &["wirestorm-control", "wirestorm-store", "wirestorm-serve", "wirestorm-report"]),
     ("wirestorm-python", &["wirestorm-control"]),
     ("wirestorm-testkit", ANYTHING),
     ("wirestorm-e2e", ANYTHING),
