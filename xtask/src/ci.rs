@@ -1,12 +1,13 @@
 //! All checks and tests, ordered so that failures show early.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use wirestorm_testkit::Scratch;
-use wirestorm_testkit::require::{SKIPPED_LOG, is_root};
+use wirestorm_testkit::require::{SKIPPED_LOG, find_tool, is_root};
 
 use crate::setup::{NIGHTLY, Purpose};
 use crate::workspace::{cargo, cargo_of};
@@ -48,7 +49,7 @@ enum Extent {
     Long,
 }
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "packages", run: packages },
     Step { name: "directions", run: check_directions },
     Step { name: "book", run: book },
@@ -57,6 +58,7 @@ const STEPS: [Step; 10] = [
     Step { name: "doc", run: doc },
     Step { name: "test", run: test },
     Step { name: "python", run: python },
+    Step { name: "report", run: report },
     Step { name: "scripts", run: scripts },
     Step { name: "fuzz", run: fuzz },
 ];
@@ -252,6 +254,65 @@ fn python(_: Extent) -> Fallible<Pass> {
         done(test.args(["-m", "pytest", "--quiet", "-rs"]))?;
     }
     Ok(Pass::Done)
+}
+
+/// Builds the script and style of reports and compares them with the committed ones, then tests
+/// sample reports in a browser.
+fn report(_: Extent) -> Fallible<Pass> {
+    let folder = workspace::root().join("crates/report");
+    let bundle = compare_bundle(&folder.join("web"))?;
+    if let Pass::Skipped(reason) = &bundle {
+        println!("skipped: {reason}");
+    }
+    let tests = folder.join("tests/browser");
+    let python = setup::python()?;
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
+    done(install.arg(tests.join("requirements.txt")))?;
+    let scratch = Scratch::new()?;
+    let example = ["run", "--quiet", "--package", "wirestorm-report", "--example", "sample", "--"];
+    done(cargo().args(example).arg(scratch.path()))?;
+    let mut test = Command::new(&python);
+    test.env("WIRESTORM_SAMPLE_REPORTS", scratch.path()).current_dir(&tests);
+    done(test.args(["-m", "pytest", "--quiet", "-rs", "-p", "no:cacheprovider"]))?;
+    Ok(bundle)
+}
+
+/// Builds the bundle from a copy of its sources and compares each file of `dist`.
+fn compare_bundle(web: &Path) -> Fallible<Pass> {
+    if find_tool("npm").is_none() {
+        let reason = "npm is not installed: the bundle of reports is not compared with its sources";
+        return Ok(Pass::Skipped(reason.to_owned()));
+    }
+    let scratch = Scratch::new()?;
+    let copy = scratch.file("web");
+    std::fs::create_dir_all(copy.join("src"))?;
+    for name in [".npmrc", "package.json", "package-lock.json", "build.js"] {
+        std::fs::copy(web.join(name), copy.join(name))?;
+    }
+    for entry in std::fs::read_dir(web.join("src"))? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), copy.join("src").join(entry.file_name()))?;
+    }
+    let npm = |arguments: &[&str]| {
+        let mut npm = Command::new("npm");
+        done(npm.args(arguments).arg("--silent").current_dir(&copy))
+    };
+    npm(&["ci", "--ignore-scripts"])?;
+    npm(&["run", "build"])?;
+    let mut wrong = Vec::new();
+    for entry in std::fs::read_dir(copy.join("dist"))? {
+        let entry = entry?;
+        let committed = std::fs::read(web.join("dist").join(entry.file_name())).ok();
+        if committed.as_deref() != Some(&*std::fs::read(entry.path())?) {
+            wrong.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(Pass::Done);
+    }
+    let files = wrong.join(", ");
+    Err(format!("crates/report/web/dist differs from its sources: {files}; run npm ci && npm run build there").into())
 }
 
 /// Runs the other two scripts of the README: the demo, and one benchmark in its shortest form.

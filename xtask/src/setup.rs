@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 28] = [
+const PACKAGES: [Package; 29] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -59,6 +59,7 @@ const PACKAGES: [Package; 28] = [
         Purpose::Test,
         "renders a page of an emulated server",
     ),
+    package("chromium", "chromium", Purpose::Test, "shows reports, driven by Playwright"),
     package("nghttp2-client", "nghttp", Purpose::Test, "sends HTTP/2 requests to emulated servers"),
     package("openssl", "openssl", Purpose::Test, "creates certificates, and is a TLS client"),
     package("sip-tester", "sipp", Purpose::Test, "is a SIP client and server"),

@@ -24,6 +24,7 @@ mod replay;
 mod report;
 mod runs;
 mod save;
+mod report_command;
 mod schema;
 mod signals;
 mod suggestions;
@@ -62,6 +63,8 @@ enum Command {
     Impair(Box<impair::ImpairFlags>),
     /// Run a script for the Linux packet generator pktgen
     Pktgen(Box<pktgen::PktgenFlags>),
+    /// Write a report with plots on stored runs, or check limits
+    Report(report_command::ReportFlags),
     /// Print the maximum frame rate of a link speed
     LineRate(traffic::line_rate::LineRateFlags),
     /// Measure a device: RFC 2544, MLRsearch
@@ -126,6 +129,7 @@ fn main() -> ExitCode {
         Command::Emulate(flags) => emulate::run(&flags),
         Command::Impair(flags) => impair::run(&flags),
         Command::Pktgen(flags) => pktgen::run(&flags),
+        Command::Report(flags) => report_command::run(&flags),
         Command::LineRate(flags) => traffic::line_rate::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
         Command::Capture(flags) => capture::run(&flags),

@@ -6,5 +6,6 @@ mod emulate;
 mod ports;
 mod replay;
 mod runs;
+mod report;
 mod schema;
 mod tcpreplay;
