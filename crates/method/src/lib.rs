@@ -17,6 +17,7 @@ pub mod rate;
 pub mod recorded;
 mod repeating;
 pub mod rfc2544;
+pub mod rfc9411;
 pub mod search;
 mod seconds;
 pub mod statistics;
