@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
 use crate::flow_exporter;
+use crate::rfc9411::simulation::simulate;
 use crate::trial::{
     ExportOutput, FlowAmount, OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
 };
@@ -25,7 +26,7 @@ const WIRE_OVERHEAD: f64 = 20.0;
 pub struct DeviceModel {
     /// Largest rate in frames per second; infinite without a limit.
     pub frames_per_second: f64,
-    /// Largest layer-1 rate in bit/s; infinite without a limit.
+    /// Largest layer-1 rate in bit/s, layer 2 for connections; infinite without a limit.
     pub bits_per_second: f64,
     /// Frames that the device queues.
     pub queue: u64,
@@ -49,7 +50,18 @@ pub struct DeviceModel {
     pub delay_ns: u64,
     /// Largest rate of flows that the device exports, in flows per second; infinite without a limit.
     pub flows_per_second: f64,
-    /// Largest load that the generator reaches, in frames per second; infinite without a limit.
+    /// Largest rate of new connections per second; infinite without a limit.
+    pub connections_per_second: f64,
+    /// Largest rate of transactions per second; infinite without a limit.
+    pub transactions_per_second: f64,
+    /// Largest number of concurrent connections; infinite without a limit.
+    pub concurrent_connections: f64,
+    /// Part of the connections that the device resets, 0 to 1.
+    pub reset_ratio: f64,
+    /// Variation of the forwarding rate of connections from second to second, 0 to 1.
+    pub rate_variation: f64,
+    /// Largest load that the generator reaches, in frames or connections per second; infinite without
+    /// a limit.
     pub generator_max: f64,
     /// Seed of the noise.
     pub seed: u64,
@@ -71,6 +83,11 @@ impl Default for DeviceModel {
             reset_s: 0.0,
             delay_ns: 10_000,
             flows_per_second: f64::INFINITY,
+            connections_per_second: f64::INFINITY,
+            transactions_per_second: f64::INFINITY,
+            concurrent_connections: f64::INFINITY,
+            reset_ratio: 0.0,
+            rate_variation: 0.0,
             generator_max: f64::INFINITY,
             seed: 1,
         }
@@ -224,6 +241,10 @@ struct StepResult {
 impl Trial for SimulatedDevice {
     fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
         let started_s = self.now_s;
+        if let Some(connections) = &input.connections {
+            self.now_s += input.duration().as_secs_f64() + self.model.pause_s;
+            return Ok(simulate(&self.model, input, connections));
+        }
         let mut offers = Vec::new();
         let mut exported = None;
         for offer in &input.offers {

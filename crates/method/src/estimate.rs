@@ -3,9 +3,11 @@
 //! The method runs on the recorded trials, then on a model of the device. The model's capacity
 //! follows from the recorded loss; without any, it is half of the largest load.
 
+use crate::connections::LoadUnit;
 use crate::device::{DeviceModel, SimulatedDevice};
 use crate::method::Method;
 use crate::recorded::Recorded;
+use crate::rfc9411::Targets;
 use crate::trial::{Trial, TrialError, TrialInput, TrialOutput};
 
 /// Largest number of trials that an estimate follows. A method with more is longer than a year.
@@ -19,7 +21,11 @@ pub fn remaining(
     records: &[(TrialInput, TrialOutput)],
     capacity: f64,
 ) -> Vec<TrialInput> {
-    let model = Model { records, capacity, planned: Vec::new(), load_max: 0 };
+    let targets = match method {
+        Method::Rfc9411(method) => method.targets,
+        _ => Targets::default(),
+    };
+    let model = Model { records, capacity, targets, planned: Vec::new(), load_max: 0 };
     let mut trial = Recorded::new(records.iter().cloned(), model);
     // A record of other parameters ends the estimate; the run itself reports it.
     let (_, _outcome) = method.run(&mut trial);
@@ -30,6 +36,8 @@ pub fn remaining(
 struct Model<'a> {
     records: &'a [(TrialInput, TrialOutput)],
     capacity: f64,
+    /// Largest loads of connections, which a method does not offer first.
+    targets: Targets,
     planned: Vec<TrialInput>,
     load_max: u64,
 }
@@ -54,10 +62,46 @@ impl Model<'_> {
     }
 }
 
+impl Model<'_> {
+    /// Returns the device that is assumed for a trial of connections. It limits only the unit of the
+    /// load.
+    fn device(&self, input: &TrialInput, unit: LoadUnit) -> DeviceModel {
+        let traffic = |input: &TrialInput| input.offers.first().map(|it| it.traffic.clone());
+        let forwarded = |(recorded, output): &(TrialInput, TrialOutput)| {
+            let is_same = recorded.test == input.test && traffic(recorded) == traffic(input);
+            let load = recorded.offers.first()?.steps.first()?.load;
+            let ratio = output.offers.first()?.total().loss_ratio();
+            (is_same && ratio > 0.0).then_some(load as f64 * (1.0 - ratio))
+        };
+        let recorded = self.records.iter().rev().find_map(forwarded);
+        let limit = |target: Option<u64>| {
+            recorded.or(target.map(|target| target as f64 * self.capacity)).unwrap_or(f64::INFINITY)
+        };
+        let Targets { connections_per_s, throughput_bps, concurrent } = self.targets;
+        let model = DeviceModel::default();
+        match unit {
+            LoadUnit::ConnectionsPerSecond => {
+                DeviceModel { connections_per_second: limit(connections_per_s), ..model }
+            }
+            LoadUnit::BitsPerSecond => {
+                DeviceModel { bits_per_second: limit(throughput_bps), ..model }
+            }
+            LoadUnit::ConcurrentConnections => {
+                DeviceModel { concurrent_connections: limit(concurrent), ..model }
+            }
+        }
+    }
+}
+
 impl Trial for Model<'_> {
     fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
         if self.planned.len() >= TRIALS_MAX {
             return Err(TrialError::Stopped);
+        }
+        if let Some(connections) = &input.connections {
+            let device = self.device(input, connections.unit);
+            self.planned.push(input.clone());
+            return SimulatedDevice::new(device).run(input);
         }
         let is_first_of_size = self.planned.last().is_none_or(|last| {
             let size = |input: &TrialInput| input.offers.first().and_then(|it| it.frame_size);

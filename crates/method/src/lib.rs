@@ -6,6 +6,7 @@
 //! ([`recorded`]) and shows its plan without sending ([`estimate`]).
 #![forbid(unsafe_code)]
 
+pub mod connections;
 pub mod device;
 pub mod distribution;
 pub mod estimate;
@@ -16,6 +17,7 @@ pub mod rate;
 pub mod recorded;
 mod repeating;
 pub mod rfc2544;
+pub mod rfc9411;
 pub mod search;
 mod seconds;
 pub mod statistics;

@@ -7,6 +7,7 @@ use crate::flow_exporter::{FlowExporter, FlowExporterFindings};
 use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
 use crate::repeating::Repeating;
 use crate::rfc2544::{Rfc2544, Rfc2544Findings};
+use crate::rfc9411::{Rfc9411, Rfc9411Findings};
 use crate::trial::{Trial, TrialError};
 
 /// Parameters of a method. Together with the outputs of trials they determine the findings.
@@ -19,6 +20,8 @@ pub enum Method {
     Mlrsearch(Mlrsearch),
     /// Test of a flow exporter (RFC 6645).
     FlowExporter(FlowExporter),
+    /// Connections, transactions and throughput of network security devices (RFC 9411).
+    Rfc9411(Rfc9411),
 }
 
 /// Findings of a method.
@@ -31,6 +34,8 @@ pub enum Findings {
     Mlrsearch(MlrsearchFindings),
     /// Test of a flow exporter (RFC 6645).
     FlowExporter(FlowExporterFindings),
+    /// Connections, transactions and throughput of network security devices (RFC 9411).
+    Rfc9411(Rfc9411Findings),
 }
 
 impl Method {
@@ -40,6 +45,7 @@ impl Method {
             Self::Rfc2544(_) => "rfc2544",
             Self::Mlrsearch(_) => "mlrsearch",
             Self::FlowExporter(_) => "flow-exporter",
+            Self::Rfc9411(_) => "rfc9411",
         }
     }
 
@@ -63,6 +69,11 @@ impl Method {
                 let outcome = method.run(trial, &mut findings);
                 (Findings::FlowExporter(findings), outcome)
             }
+            Self::Rfc9411(method) => {
+                let mut findings = Rfc9411Findings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::Rfc9411(findings), outcome)
+            }
         }
     }
 
@@ -73,6 +84,7 @@ impl Method {
             Self::Rfc2544(method) => method.deviations(),
             Self::Mlrsearch(method) => method.deviations(),
             Self::FlowExporter(method) => method.deviations(),
+            Self::Rfc9411(method) => method.deviations(),
         }
     }
 }
@@ -84,6 +96,16 @@ impl Findings {
             Self::Rfc2544(findings) => findings.warnings(),
             Self::Mlrsearch(findings) => findings.warnings(),
             Self::FlowExporter(findings) => findings.warnings(),
+            Self::Rfc9411(findings) => findings.warnings(),
+        }
+    }
+
+    /// Returns the criteria of the method that the device did not meet, one sentence each. Empty for
+    /// methods without criteria.
+    pub fn shortfalls(&self) -> Vec<String> {
+        match self {
+            Self::Rfc9411(findings) => findings.shortfalls(),
+            Self::Rfc2544(_) | Self::Mlrsearch(_) | Self::FlowExporter(_) => Vec::new(),
         }
     }
 }

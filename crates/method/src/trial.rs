@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_base::time::Duration;
 
+use crate::connections::{ConnectionsInput, ConnectionsOutput};
 use crate::distribution::Distribution;
 use crate::seconds;
 
@@ -49,6 +50,9 @@ pub struct TrialInput {
     /// Time after the start at which the device is reset; null without a reset.
     #[serde(default)]
     pub reset_after_s: Option<f64>,
+    /// What clients and servers do; null for a trial of frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsInput>,
 }
 
 /// Traffic of one kind.
@@ -98,6 +102,9 @@ pub struct TrialOutput {
     /// What a flow exporter reported; null unless the trial tests one.
     #[serde(default)]
     pub export: Option<ExportOutput>,
+    /// What clients and servers counted; null for a trial of frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsOutput>,
     /// Frames that the receiver of the tester dropped. They are also lost in the results above.
     #[serde(default)]
     pub receiver_dropped: u64,
@@ -225,7 +232,7 @@ impl TrialInput {
     pub fn steps(test: &str, traffic: &Traffic, steps: Vec<Step>) -> Self {
         let Traffic { name, frame_size } = traffic.clone();
         let offer = Offer { traffic: name, frame_size, steps };
-        Self { test: test.to_owned(), offers: vec![offer], reset_after_s: None }
+        Self { test: test.to_owned(), offers: vec![offer], reset_after_s: None, connections: None }
     }
 
     /// Returns the time that the steps of the longest offer take.

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use wirestorm_control::result::{HistogramReport, Kind, PortReport, RunResult};
+use wirestorm_method::connections::LoadUnit;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::method::Findings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
 use wirestorm_method::rfc2544::Rfc2544Findings;
+use wirestorm_method::rfc9411::Rfc9411Findings;
 
 /// A number of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +190,7 @@ pub fn of_findings(findings: &Findings) -> Vec<Figure> {
         Findings::Rfc2544(findings) => rfc2544(&mut figures, findings),
         Findings::Mlrsearch(findings) => mlrsearch(&mut figures, findings),
         Findings::FlowExporter(findings) => flow_exporter(&mut figures, findings),
+        Findings::Rfc9411(findings) => rfc9411(&mut figures, findings),
     }
     figures.0
 }
@@ -248,5 +251,25 @@ fn flow_exporter(figures: &mut Figures, findings: &FlowExporterFindings) {
         let name = |what| format!("{what} at {}/s", point.load);
         figures.add(name("captured"), Unit::FlowsPerSecond, point.captured_per_s);
         figures.add(name("flow loss"), Unit::Percent, point.flow_loss_percent);
+    }
+}
+
+fn rfc9411(figures: &mut Figures, findings: &Rfc9411Findings) {
+    for row in &findings.rows {
+        let subject = format!("{} {} x{}", row.section, row.traffic, row.transactions);
+        let unit = match row.unit {
+            LoadUnit::ConnectionsPerSecond => Unit::ConnectionsPerSecond,
+            LoadUnit::ConcurrentConnections => Unit::Count,
+            LoadUnit::BitsPerSecond => Unit::BitsPerSecond,
+        };
+        figures.add(format!("result {subject}"), unit, row.load.map(|load| load as f64));
+        let Some(kpis) = &row.kpis else { continue };
+        figures.add(format!("throughput {subject}"), Unit::BitsPerSecond, kpis.throughput_bps.mean);
+        for (name, times) in
+            [("first byte", kpis.time_to_first_byte), ("last byte", kpis.time_to_last_byte)]
+        {
+            let mean = times.map(|times| times.mean_ns);
+            figures.add(format!("{name} {subject} mean"), Unit::Nanoseconds, mean);
+        }
     }
 }

@@ -85,7 +85,8 @@ pub(super) struct BedFlags {
     ///
     /// Keys: frames_per_second, bits_per_second, queue, drops_each, noise, noise_frames,
     /// overload_capacity, overload_s, has_hysteresis, pause_s, reset_s, delay_ns, generator_max,
-    /// seed.
+    /// seed; for connections connections_per_second, transactions_per_second,
+    /// concurrent_connections, reset_ratio, rate_variation.
     #[arg(long, value_name = "LIMITS", conflicts_with_all = ["tx", "rx", "address"])]
     simulate: Option<String>,
 }
@@ -112,6 +113,14 @@ impl BedFlags {
             return Ok(0.0);
         }
         Ok(self.waits()?.total().as_secs_f64())
+    }
+
+    /// Returns the time between two trials in seconds that send no learning frames.
+    pub(super) fn settle_s(&self) -> Result<f64, String> {
+        if self.is_simulated() {
+            return Ok(0.0);
+        }
+        Ok(self.waits()?.settle.as_secs_f64())
     }
 
     fn waits(&self) -> Result<Waits, String> {

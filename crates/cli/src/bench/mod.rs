@@ -4,6 +4,7 @@ mod bed;
 mod flow_exporter;
 mod parameters;
 mod progress;
+mod rfc9411;
 mod summary;
 mod table;
 
@@ -13,7 +14,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
 use wirestorm_control::bench::{
-    CompletedTrial, FlowExporterTrial, FullTrial, LocalTrial, StopSignal, TrialLog, run_method,
+    CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial, StopSignal, TrialLog,
+    run_method,
 };
 use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
@@ -32,6 +34,7 @@ use bed::{BedFlags, read_model};
 use flow_exporter::FlowExporterFlags;
 use parameters::{MlrsearchFlags, Rfc2544Flags};
 use progress::{BarObserver, Progress};
+use rfc9411::Rfc9411Flags;
 pub(crate) use table::Table;
 
 /// Measure a device with a benchmark method
@@ -49,6 +52,8 @@ enum MethodFlags {
     Mlrsearch(Box<MlrsearchFlags>),
     /// Flows sent against flows captured by an exporter (RFC 6645)
     FlowExporter(Box<FlowExporterFlags>),
+    /// Connections, transactions and throughput of security devices (RFC 9411)
+    Rfc9411(Box<Rfc9411Flags>),
     /// Continue a method that was interrupted
     Resume(ResumeFlags),
 }
@@ -111,6 +116,8 @@ enum Source<'a> {
     Frames(&'a BedFlags),
     /// Flows to an exporter.
     Flows(&'a FlowExporterFlags),
+    /// Connections between emulated clients and servers.
+    Connections(&'a Rfc9411Flags),
 }
 
 /// Runs the command.
@@ -162,6 +169,11 @@ fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
         MethodFlags::FlowExporter(flags) => {
             Bench { method: flags.method()?, source: Source::Flows(flags), output: &flags.output }
         }
+        MethodFlags::Rfc9411(flags) => Bench {
+            method: flags.method()?,
+            source: Source::Connections(flags),
+            output: &flags.output,
+        },
     })
 }
 
@@ -171,6 +183,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) => bed.interfaces(),
             Self::Flows(flags) => flags.interfaces(),
+            Self::Connections(flags) => flags.bed.interfaces(),
         }
     }
 
@@ -179,6 +192,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) => bed.waits_s(),
             Self::Flows(flags) => flags.waits_s(),
+            Self::Connections(flags) => flags.bed.settle_s(),
         }
     }
 
@@ -187,6 +201,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) => bed.simulated(),
             Self::Flows(flags) => flags.simulate().map(read_model).transpose(),
+            Self::Connections(flags) => flags.bed.simulated(),
         }
     }
 
@@ -214,6 +229,10 @@ impl Source<'_> {
                 let trial = trial.map_err(|error| error.to_string())?;
                 eprintln!("wirestorm: collecting records at {}", trial.collector());
                 Ok(Box::new(trial))
+            }
+            Self::Connections(flags) => {
+                let (bed, addresses) = (flags.bed.test_bed()?, flags.addresses());
+                Ok(Box::new(EmulationTrial::new(bed, addresses, host, stop, view)?))
             }
         }
     }
@@ -279,9 +298,9 @@ impl Bench<'_> {
             version: env!("CARGO_PKG_VERSION").into(),
             parameters: method.clone(),
             warnings: outcome.findings.warnings(),
-            findings: outcome.findings,
             deviations: method.deviations(),
-            verdict: verdict(outcome.error.as_ref()),
+            verdict: verdict(outcome.error.as_ref(), outcome.findings.shortfalls()),
+            findings: outcome.findings,
             trials: outcome.trials,
             trials_s: outcome.trials_s,
             elapsed_s: outcome.elapsed_s,
@@ -346,7 +365,11 @@ impl TrialLog for SavingProgress {
     }
 }
 
-fn verdict(error: Option<&TrialError>) -> Verdict {
+/// Returns the verdict on a method that met no criterion in `shortfalls`.
+fn verdict(error: Option<&TrialError>, shortfalls: Vec<String>) -> Verdict {
+    if error.is_none() && !shortfalls.is_empty() {
+        return Verdict { outcome: Outcome::FellShort, reasons: shortfalls };
+    }
     let outcome = match error {
         None => Outcome::Met,
         Some(TrialError::Stopped) => Outcome::Interrupted,

@@ -277,7 +277,12 @@ fn read_tests(names: &[String]) -> Result<Vec<Test>, String> {
 }
 
 /// Checks a percentage and returns it as a fraction.
-fn read_percent(option: &str, percent: f64, least: f64, most: f64) -> Result<f64, String> {
+pub(super) fn read_percent(
+    option: &str,
+    percent: f64,
+    least: f64,
+    most: f64,
+) -> Result<f64, String> {
     if (least..=most).contains(&percent) {
         return Ok(percent / 100.0);
     }

@@ -10,6 +10,7 @@ use wirestorm_control::method::flow_exporter;
 use wirestorm_control::method::trial::{Length, TrialInput, TrialOutput};
 use wirestorm_control::{RunHandle, Snapshot};
 
+use super::rfc9411;
 use super::summary::duration;
 use crate::number::{grouped, scaled, seconds};
 use crate::signals::Signals;
@@ -114,8 +115,12 @@ fn described(input: &TrialInput) -> String {
             Length::Time(_) => format!("{} s", seconds(input.duration().as_secs_f64())),
             Length::Units(units) => format!("{} frames", grouped(units)),
         };
-        let unit = if is_flows(input) { "flows/s" } else { "pps" };
-        let _ = write!(text, ", {}{unit}, {length}", scaled(step.load as f64));
+        let load = match &input.connections {
+            Some(connections) => rfc9411::load_text(connections.unit, step.load),
+            None if is_flows(input) => format!("{}flows/s", scaled(step.load as f64)),
+            None => format!("{}pps", scaled(step.load as f64)),
+        };
+        let _ = write!(text, ", {load}, {length}");
     }
     text
 }
@@ -127,6 +132,9 @@ fn is_flows(input: &TrialInput) -> bool {
 /// Returns the line of a completed trial, at most 80 columns wide.
 fn line(trial: &CompletedTrial) -> String {
     let CompletedTrial { number, input, output, .. } = trial;
+    if let Some(connections) = &input.connections {
+        return rfc9411::line(*number, input, connections, output);
+    }
     let offer = input.offers.first();
     let (traffic, size) = offer.map_or(("", None), |it| (&*it.traffic, it.frame_size));
     let size = size.map_or_else(String::new, |size| format!("{size} B"));

@@ -6,6 +6,7 @@ use wirestorm_control::method::estimate::remaining;
 use wirestorm_control::method::method::Method;
 use wirestorm_control::method::trial::TrialInput;
 
+use super::rfc9411::load_text;
 use crate::number::grouped;
 use crate::wrap::wrapped;
 
@@ -35,9 +36,13 @@ pub(super) fn of_plan(method: &Method, waits_s: f64) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{test:<14} {traffic:<7} {size:>7} {:>8} {:>11}/s {:>12}",
+            "{test:<14} {:<15} {:>8} {:>13} {:>12}",
+            format!("{traffic:<7} {size:>7}").trim_end(),
             grouped(group.len() as u64),
-            grouped(load),
+            match &group[0].connections {
+                Some(connections) => load_text(connections.unit, load),
+                None => format!("{}/s", grouped(load)),
+            },
             duration(length(group))
         );
     }

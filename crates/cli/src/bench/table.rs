@@ -30,6 +30,7 @@ impl Display for Table<'_> {
             Findings::Rfc2544(findings) => rfc2544(f, findings)?,
             Findings::Mlrsearch(findings) => mlrsearch(f, findings)?,
             Findings::FlowExporter(findings) => flow_exporter(f, findings)?,
+            Findings::Rfc9411(findings) => super::rfc9411::tables(f, findings)?,
         }
         writeln!(f)?;
         if result.is_simulated {

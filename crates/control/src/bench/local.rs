@@ -16,7 +16,7 @@ use super::session::FullTrial;
 use super::stop::StopSignal;
 use super::test_bed::{TestBed, TestBedError};
 use crate::host::Host;
-use crate::lifecycle::{Delivery, RunErrorKind, RunHandle, Snapshot, StartAt};
+use crate::lifecycle::{Delivery, RunErrorKind, RunHandle, RunOutcome, Snapshot, StartAt};
 use crate::result::{DistributionReport, RunResult};
 use crate::run::{Options, Plan, Run};
 use crate::traffic::StreamOptions;
@@ -184,6 +184,11 @@ pub(super) fn run_plan(
     }
     let outcome = handle.wait();
     started?;
+    completed(outcome)
+}
+
+/// Returns the result of a run that was completed.
+pub(super) fn completed(outcome: RunOutcome) -> Result<Arc<RunResult>, TrialError> {
     let result = outcome.map_err(|error| match error.kind() {
         RunErrorKind::Abandoned => TrialError::Stopped,
         RunErrorKind::Input | RunErrorKind::Defect => TrialError::Failed(error.to_string()),
@@ -270,7 +275,7 @@ fn read(input: &TrialInput, steps: &[(usize, usize)], result: &RunResult) -> Tri
             "{dropped} frames were lost in the receiver of the tester, not in the device"
         ));
     }
-    TrialOutput { offers, export: None, receiver_dropped: dropped, notes, elapsed_s: 0.0 }
+    TrialOutput { offers, receiver_dropped: dropped, notes, ..TrialOutput::default() }
 }
 
 fn latest(a: Option<f64>, b: Option<f64>) -> Option<f64> {

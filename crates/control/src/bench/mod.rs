@@ -8,6 +8,7 @@
 //!
 //! The phases are those of RFC 2544 section 23.
 
+mod emulation;
 mod flow_exporter;
 mod local;
 mod plan;
@@ -15,6 +16,7 @@ mod session;
 mod stop;
 mod test_bed;
 
+pub use emulation::{ConnectionAddresses, EmulationTrial};
 pub use flow_exporter::{FlowExporterBed, FlowExporterError, FlowExporterTrial};
 pub use local::{LocalTrial, Observer, Phase, Reset};
 pub use session::{CompletedTrial, FullTrial, SessionOutcome, TrialLog, run_method};

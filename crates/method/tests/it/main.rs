@@ -5,6 +5,7 @@ mod flow_exporter;
 mod mlrsearch;
 mod recorded;
 mod rfc2544;
+mod rfc9411;
 
 use wirestorm_method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_method::trial::{Trial, TrialError, TrialInput, TrialOutput};

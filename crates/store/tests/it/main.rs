@@ -122,6 +122,7 @@ fn trial(number: u32) -> TrialRecord {
                 steps: vec![Step { load, length }],
             }],
             reset_after_s: None,
+            connections: None,
         },
         output: TrialOutput {
             offers: vec![OfferOutput { steps: vec![step], ..OfferOutput::default() }],

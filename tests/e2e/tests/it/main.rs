@@ -5,5 +5,6 @@ mod emulation;
 mod links;
 mod metrics;
 mod replay;
+mod rfc9411;
 mod runs;
 mod streams;
