@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow_exporter::{FlowExporter, FlowExporterFindings};
 use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
+use crate::ndr::{Ndr, NdrFindings};
 use crate::repeating::Repeating;
 use crate::rfc2544::{Rfc2544, Rfc2544Findings};
 use crate::trial::{Trial, TrialError};
+use crate::y1564::{Y1564, Y1564Findings};
 
 /// Parameters of a method. Together with the outputs of trials they determine the findings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +21,10 @@ pub enum Method {
     Mlrsearch(Mlrsearch),
     /// Test of a flow exporter (RFC 6645).
     FlowExporter(FlowExporter),
+    /// Non-drop rate, as by TRex.
+    Ndr(Ndr),
+    /// Ethernet service activation (ITU-T Y.1564).
+    Y1564(Y1564),
 }
 
 /// Findings of a method.
@@ -31,6 +37,10 @@ pub enum Findings {
     Mlrsearch(MlrsearchFindings),
     /// Test of a flow exporter (RFC 6645).
     FlowExporter(FlowExporterFindings),
+    /// Non-drop rate, as by TRex.
+    Ndr(NdrFindings),
+    /// Ethernet service activation (ITU-T Y.1564).
+    Y1564(Y1564Findings),
 }
 
 impl Method {
@@ -40,6 +50,8 @@ impl Method {
             Self::Rfc2544(_) => "rfc2544",
             Self::Mlrsearch(_) => "mlrsearch",
             Self::FlowExporter(_) => "flow-exporter",
+            Self::Ndr(_) => "ndr",
+            Self::Y1564(_) => "y1564",
         }
     }
 
@@ -63,6 +75,16 @@ impl Method {
                 let outcome = method.run(trial, &mut findings);
                 (Findings::FlowExporter(findings), outcome)
             }
+            Self::Ndr(method) => {
+                let mut findings = NdrFindings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::Ndr(findings), outcome)
+            }
+            Self::Y1564(method) => {
+                let mut findings = Y1564Findings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::Y1564(findings), outcome)
+            }
         }
     }
 
@@ -73,6 +95,8 @@ impl Method {
             Self::Rfc2544(method) => method.deviations(),
             Self::Mlrsearch(method) => method.deviations(),
             Self::FlowExporter(method) => method.deviations(),
+            Self::Ndr(method) => method.deviations(),
+            Self::Y1564(method) => method.deviations(),
         }
     }
 }
@@ -84,6 +108,19 @@ impl Findings {
             Self::Rfc2544(findings) => findings.warnings(),
             Self::Mlrsearch(findings) => findings.warnings(),
             Self::FlowExporter(findings) => findings.warnings(),
+            Self::Ndr(findings) => findings.warnings(),
+            Self::Y1564(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the acceptance criteria that the device failed, one sentence each; empty for methods
+    /// that only measure.
+    pub fn shortfalls(&self) -> Vec<String> {
+        match self {
+            Self::Y1564(findings) => findings.shortfalls(),
+            Self::Rfc2544(_) | Self::Mlrsearch(_) | Self::FlowExporter(_) | Self::Ndr(_) => {
+                Vec::new()
+            }
         }
     }
 }
