@@ -11,12 +11,15 @@
 mod flow_exporter;
 mod local;
 mod plan;
+mod replayed;
 mod session;
 mod stop;
 mod test_bed;
+mod traffic;
 
 pub use flow_exporter::{FlowExporterBed, FlowExporterError, FlowExporterTrial};
 pub use local::{LocalTrial, Observer, Phase, Reset};
 pub use session::{CompletedTrial, FullTrial, SessionOutcome, TrialLog, run_method};
 pub use stop::StopSignal;
 pub use test_bed::{InterfaceAddress, PortPair, TestBed, TestBedError, Waits};
+pub use traffic::{Headers, NamedTraffic, PlanTraffic, TrafficDefinition};
