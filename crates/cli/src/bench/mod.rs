@@ -2,10 +2,12 @@
 
 mod bed;
 mod flow_exporter;
+mod ndr;
 mod parameters;
 mod progress;
 mod summary;
 mod table;
+mod y1564;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +15,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
 use wirestorm_control::bench::{
-    CompletedTrial, FlowExporterTrial, FullTrial, LocalTrial, StopSignal, TrialLog, run_method,
+    CompletedTrial, FlowExporterTrial, FullTrial, LocalTrial, NamedTraffic, StopSignal, TrialLog,
+    run_method,
 };
 use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
@@ -30,9 +33,11 @@ use crate::signals::Signals;
 use crate::traffic::usage;
 use bed::{BedFlags, read_model};
 use flow_exporter::FlowExporterFlags;
+use ndr::NdrFlags;
 use parameters::{MlrsearchFlags, Rfc2544Flags};
 use progress::{BarObserver, Progress};
 pub(crate) use table::Table;
+use y1564::Y1564Flags;
 
 /// Measure a device with a benchmark method
 #[derive(Args, Debug)]
@@ -49,6 +54,10 @@ enum MethodFlags {
     Mlrsearch(Box<MlrsearchFlags>),
     /// Flows sent against flows captured by an exporter (RFC 6645)
     FlowExporter(Box<FlowExporterFlags>),
+    /// Non-drop rate of frames, plans or captures, as by TRex
+    Ndr(Box<NdrFlags>),
+    /// Services against their bandwidth profiles (ITU-T Y.1564)
+    Y1564(Box<Y1564Flags>),
     /// Continue a method that was interrupted
     Resume(ResumeFlags),
 }
@@ -109,6 +118,8 @@ struct Bench<'a> {
 enum Source<'a> {
     /// Frames between interfaces.
     Frames(&'a BedFlags),
+    /// Frames of traffic with names.
+    Named(&'a BedFlags, NamedTraffic),
     /// Flows to an exporter.
     Flows(&'a FlowExporterFlags),
 }
@@ -162,6 +173,16 @@ fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
         MethodFlags::FlowExporter(flags) => {
             Bench { method: flags.method()?, source: Source::Flows(flags), output: &flags.output }
         }
+        MethodFlags::Ndr(flags) => Bench {
+            method: flags.method()?,
+            source: Source::Named(&flags.bed, flags.named_traffic()?),
+            output: &flags.output,
+        },
+        MethodFlags::Y1564(flags) => {
+            let method = flags.method()?;
+            let traffic = y1564::named_traffic(&method);
+            Bench { method, source: Source::Named(&flags.bed, traffic), output: &flags.output }
+        }
     })
 }
 
@@ -169,7 +190,7 @@ impl Source<'_> {
     /// Returns the interfaces.
     fn interfaces(&self) -> Vec<String> {
         match self {
-            Self::Frames(bed) => bed.interfaces(),
+            Self::Frames(bed) | Self::Named(bed, _) => bed.interfaces(),
             Self::Flows(flags) => flags.interfaces(),
         }
     }
@@ -177,7 +198,7 @@ impl Source<'_> {
     /// Returns the time between two trials in seconds.
     fn waits_s(&self) -> Result<f64, String> {
         match self {
-            Self::Frames(bed) => bed.waits_s(),
+            Self::Frames(bed) | Self::Named(bed, _) => bed.waits_s(),
             Self::Flows(flags) => flags.waits_s(),
         }
     }
@@ -185,7 +206,7 @@ impl Source<'_> {
     /// Returns the model of a simulated device; `None` without simulation.
     fn simulated(&self) -> Result<Option<DeviceModel>, String> {
         match self {
-            Self::Frames(bed) => bed.simulated(),
+            Self::Frames(bed) | Self::Named(bed, _) => bed.simulated(),
             Self::Flows(flags) => flags.simulate().map(read_model).transpose(),
         }
     }
@@ -208,6 +229,11 @@ impl Source<'_> {
                     Some(reset) => trial.with_reset(reset),
                     None => trial,
                 }))
+            }
+            Self::Named(bed, traffic) => {
+                let trial = LocalTrial::new(bed.test_bed()?, host, stop, view);
+                let trial = trial.map_err(|error| error.to_string())?;
+                Ok(Box::new(trial.with_traffic(traffic.clone())))
             }
             Self::Flows(flags) => {
                 let trial = FlowExporterTrial::new(flags.test_bed()?, host, stop, view);
@@ -274,6 +300,7 @@ impl Bench<'_> {
         };
         let outcome = run_method(method, records, waits_s, &mut *trial, &mut log);
         log.progress.finish();
+        let verdict = verdict(outcome.error.as_ref(), outcome.findings.shortfalls());
         let result = BenchResult {
             schema: BENCH_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -281,7 +308,7 @@ impl Bench<'_> {
             warnings: outcome.findings.warnings(),
             findings: outcome.findings,
             deviations: method.deviations(),
-            verdict: verdict(outcome.error.as_ref()),
+            verdict,
             trials: outcome.trials,
             trials_s: outcome.trials_s,
             elapsed_s: outcome.elapsed_s,
@@ -353,9 +380,11 @@ impl TrialLog for SavingProgress {
     }
 }
 
-fn verdict(error: Option<&TrialError>) -> Verdict {
+/// Returns the verdict. `shortfalls` are the criteria that the device failed.
+fn verdict(error: Option<&TrialError>, shortfalls: Vec<String>) -> Verdict {
     let outcome = match error {
-        None => Outcome::Met,
+        None if shortfalls.is_empty() => Outcome::Met,
+        None => return Verdict { outcome: Outcome::FellShort, reasons: shortfalls },
         Some(TrialError::Stopped) => Outcome::Interrupted,
         Some(TrialError::Failed(_)) => Outcome::Failed,
     };
