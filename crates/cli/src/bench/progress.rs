@@ -150,7 +150,7 @@ fn traffic_name(input: &TrialInput) -> String {
     match input.offers.as_slice() {
         [] => String::new(),
         [offer] => shortened(&offer.traffic, 7),
-        offers => format!("{} at once", offers.len()),
+        offers => format!("all {}", offers.len()),
     }
 }
 
