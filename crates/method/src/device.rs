@@ -14,7 +14,8 @@ use crate::distribution::Distribution;
 use crate::flow_exporter;
 use crate::rfc9411::simulation::simulate;
 use crate::trial::{
-    ExportOutput, FlowAmount, OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
+    ExportOutput, FlowAmount, Offer, OfferOutput, StepOutput, Trial, TrialError, TrialInput,
+    TrialOutput,
 };
 
 /// Bytes of preamble, start delimiter and inter-packet gap.
@@ -28,6 +29,9 @@ pub struct DeviceModel {
     pub frames_per_second: f64,
     /// Largest layer-1 rate in bit/s, layer 2 for connections; infinite without a limit.
     pub bits_per_second: f64,
+    /// Largest layer-2 rate of each traffic in bit/s: a policer without burst; infinite without a
+    /// limit.
+    pub police_bps: f64,
     /// Frames that the device queues.
     pub queue: u64,
     /// The device drops each Nth frame; 0: none.
@@ -72,6 +76,7 @@ impl Default for DeviceModel {
         Self {
             frames_per_second: f64::INFINITY,
             bits_per_second: f64::INFINITY,
+            police_bps: f64::INFINITY,
             queue: 0,
             drops_each: 0,
             noise: 0.0,
@@ -97,9 +102,16 @@ impl Default for DeviceModel {
 impl DeviceModel {
     /// Returns the largest load without loss, in frames per second.
     pub fn capacity(&self, frame_size: Option<u32>) -> f64 {
-        let Some(size) = frame_size else { return self.frames_per_second };
+        self.capacity_of_share(frame_size, 1.0)
+    }
+
+    /// Returns the largest load without loss of a traffic that has a share of the device. The
+    /// policer limits each traffic on its own.
+    fn capacity_of_share(&self, frame_size: Option<u32>, share: f64) -> f64 {
+        let Some(size) = frame_size else { return self.frames_per_second * share };
         let bits = (f64::from(size) + WIRE_OVERHEAD) * 8.0;
-        self.frames_per_second.min(self.bits_per_second / bits)
+        let shared = self.frames_per_second.min(self.bits_per_second / bits) * share;
+        shared.min(self.police_bps / (f64::from(size) * 8.0))
     }
 }
 
@@ -115,13 +127,23 @@ pub struct SimulatedDevice {
     random: u64,
     /// Frames since the start, for `drops_each`.
     frames: u64,
+    /// Part of the device that the current traffic has, by its part of the load.
+    share: f64,
 }
 
 impl SimulatedDevice {
     /// Creates a device.
     pub fn new(model: DeviceModel) -> Self {
         let random = model.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self { model, now_s: 0.0, reduced_until_s: 0.0, is_reduced: false, random, frames: 0 }
+        Self {
+            model,
+            now_s: 0.0,
+            reduced_until_s: 0.0,
+            is_reduced: false,
+            random,
+            frames: 0,
+            share: 1.0,
+        }
     }
 
     /// Returns the virtual time in seconds: the sum of all trials.
@@ -139,7 +161,7 @@ impl SimulatedDevice {
 
     /// Returns the capacity at this time for a load, in frames per second.
     fn capacity(&self, frame_size: Option<u32>, load: f64) -> f64 {
-        let full = self.model.capacity(frame_size);
+        let full = self.model.capacity_of_share(frame_size, self.share);
         let reduced = full * self.model.overload_capacity;
         let is_reduced = self.now_s < self.reduced_until_s || (self.is_reduced && load > reduced);
         if is_reduced { reduced } else { full }
@@ -202,6 +224,16 @@ impl SimulatedDevice {
     }
 }
 
+/// Returns the received units of each second, spread evenly.
+fn by_second(total: &StepOutput) -> Vec<u64> {
+    let seconds = total.seconds.ceil().max(1.0) as u64;
+    let until = |second: u64| {
+        let part = (second as f64 / total.seconds.max(f64::MIN_POSITIVE)).min(1.0);
+        (total.received as f64 * part).round() as u64
+    };
+    (0..seconds).map(|second| until(second + 1) - until(second)).collect()
+}
+
 /// Returns what a flow exporter with a capacity reports of flows of one packet.
 fn export(offer: &OfferOutput, frame_size: Option<u32>, flows_per_second: f64) -> ExportOutput {
     let total = offer.total();
@@ -247,8 +279,14 @@ impl Trial for SimulatedDevice {
         }
         let mut offers = Vec::new();
         let mut exported = None;
+        let bits = |offer: &Offer| {
+            let load = offer.steps.first().map_or(0.0, |step| step.load as f64);
+            load * (f64::from(offer.frame_size.unwrap_or(0)) + WIRE_OVERHEAD)
+        };
+        let all_bits: f64 = input.offers.iter().map(bits).sum();
         for offer in &input.offers {
             self.now_s = started_s;
+            self.share = bits(offer) / all_bits.max(f64::MIN_POSITIVE);
             let mut queued = 0.0;
             let mut output = OfferOutput::default();
             for step in &offer.steps {
@@ -277,6 +315,9 @@ impl Trial for SimulatedDevice {
                     delay: Some(Distribution::of(delay_ns as i64, received)),
                 });
             }
+            if input.counts_seconds {
+                output.seconds.push(by_second(&output.total()));
+            }
             if flow_exporter::is_traffic(&offer.traffic) {
                 let rate = self.model.flows_per_second;
                 exported = Some(export(&output, offer.frame_size, rate));
@@ -294,7 +335,7 @@ mod tests {
     use wirestorm_base::time::Duration;
 
     use super::*;
-    use crate::trial::{Length, Traffic};
+    use crate::trial::{Length, Step, Traffic};
 
     fn trial(device: &mut SimulatedDevice, load: u64, length: Length) -> StepOutput {
         let traffic = Traffic { name: "ipv4".into(), frame_size: Some(64) };
@@ -329,6 +370,26 @@ mod tests {
         let model = DeviceModel { bits_per_second: 1e9, ..DeviceModel::default() };
         assert_eq!(model.capacity(Some(64)).floor(), 1_488_095.0);
         assert_eq!(model.capacity(Some(1518)).floor(), 81_274.0);
+    }
+
+    #[test]
+    fn policer_limits_each_traffic_and_the_capacity_is_shared() {
+        let offers = |loads: [u64; 2]| {
+            let offer = |load| Offer {
+                traffic: "ipv4".into(),
+                frame_size: Some(125),
+                steps: vec![Step { load, length: seconds(10) }],
+            };
+            TrialInput::of_offers("test", loads.map(offer).to_vec())
+        };
+        let lost = |model: DeviceModel, loads| {
+            let output = SimulatedDevice::new(model).run(&offers(loads)).unwrap();
+            output.offers.iter().map(|offer| offer.total().lost()).collect::<Vec<_>>()
+        };
+        let policer = DeviceModel { police_bps: 1e6, ..DeviceModel::default() };
+        assert_eq!(lost(policer, [1_000, 1_500]), [0, 5_000]);
+        let shared = DeviceModel { frames_per_second: 2_000.0, ..DeviceModel::default() };
+        assert_eq!(lost(shared, [1_000, 3_000]), [5_000, 15_000]);
     }
 
     #[test]

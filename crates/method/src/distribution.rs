@@ -45,6 +45,15 @@ impl Distribution {
         bucket.map(|(start, _)| (*start).clamp(self.min_ns, self.max_ns))
     }
 
+    /// Returns the fraction of values above a limit, by the lower bounds of the buckets; 0 if empty.
+    pub fn fraction_above(&self, limit_ns: i64) -> f64 {
+        if self.max_ns <= limit_ns {
+            return 0.0;
+        }
+        let above = self.buckets.iter().filter(|(start, _)| *start > limit_ns);
+        above.map(|(_, count)| count).sum::<u64>() as f64 / self.count.max(1) as f64
+    }
+
     /// Adds another distribution.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
@@ -97,5 +106,16 @@ mod tests {
         assert_eq!(values.quantile(0.99), Some(30));
         assert_eq!(values.quantile(1.0), Some(70));
         assert_eq!(Distribution::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn fraction_above_a_limit_counts_later_values() {
+        let mut values = Distribution::of(10, 98);
+        values.merge(&Distribution::of(30, 2));
+        assert_eq!((values.fraction_above(9), values.fraction_above(10)), (1.0, 0.02));
+        assert_eq!(
+            (values.fraction_above(30), Distribution::default().fraction_above(0)),
+            (0.0, 0.0)
+        );
     }
 }

@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow_exporter::{FlowExporter, FlowExporterFindings};
 use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
+use crate::ndr::{Ndr, NdrFindings};
 use crate::repeating::Repeating;
 use crate::rfc2544::{Rfc2544, Rfc2544Findings};
 use crate::rfc9411::{Rfc9411, Rfc9411Findings};
 use crate::trial::{Trial, TrialError};
+use crate::y1564::{Y1564, Y1564Findings};
 
 /// Parameters of a method. Together with the outputs of trials they determine the findings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +24,10 @@ pub enum Method {
     FlowExporter(FlowExporter),
     /// Connections, transactions and throughput of network security devices (RFC 9411).
     Rfc9411(Rfc9411),
+    /// Non-drop rate, as by TRex.
+    Ndr(Ndr),
+    /// Ethernet service activation (ITU-T Y.1564).
+    Y1564(Y1564),
 }
 
 /// Findings of a method.
@@ -36,6 +42,10 @@ pub enum Findings {
     FlowExporter(FlowExporterFindings),
     /// Connections, transactions and throughput of network security devices (RFC 9411).
     Rfc9411(Rfc9411Findings),
+    /// Non-drop rate, as by TRex.
+    Ndr(NdrFindings),
+    /// Ethernet service activation (ITU-T Y.1564).
+    Y1564(Y1564Findings),
 }
 
 impl Method {
@@ -46,6 +56,8 @@ impl Method {
             Self::Mlrsearch(_) => "mlrsearch",
             Self::FlowExporter(_) => "flow-exporter",
             Self::Rfc9411(_) => "rfc9411",
+            Self::Ndr(_) => "ndr",
+            Self::Y1564(_) => "y1564",
         }
     }
 
@@ -74,6 +86,16 @@ impl Method {
                 let outcome = method.run(trial, &mut findings);
                 (Findings::Rfc9411(findings), outcome)
             }
+            Self::Ndr(method) => {
+                let mut findings = NdrFindings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::Ndr(findings), outcome)
+            }
+            Self::Y1564(method) => {
+                let mut findings = Y1564Findings::default();
+                let outcome = method.run(trial, &mut findings);
+                (Findings::Y1564(findings), outcome)
+            }
         }
     }
 
@@ -85,6 +107,8 @@ impl Method {
             Self::Mlrsearch(method) => method.deviations(),
             Self::FlowExporter(method) => method.deviations(),
             Self::Rfc9411(method) => method.deviations(),
+            Self::Ndr(method) => method.deviations(),
+            Self::Y1564(method) => method.deviations(),
         }
     }
 }
@@ -97,15 +121,20 @@ impl Findings {
             Self::Mlrsearch(findings) => findings.warnings(),
             Self::FlowExporter(findings) => findings.warnings(),
             Self::Rfc9411(findings) => findings.warnings(),
+            Self::Ndr(findings) => findings.warnings(),
+            Self::Y1564(_) => Vec::new(),
         }
     }
 
-    /// Returns the criteria of the method that the device did not meet, one sentence each. Empty for
-    /// methods without criteria.
+    /// Returns the acceptance criteria that the device failed, one sentence each; empty for methods
+    /// that only measure.
     pub fn shortfalls(&self) -> Vec<String> {
         match self {
             Self::Rfc9411(findings) => findings.shortfalls(),
-            Self::Rfc2544(_) | Self::Mlrsearch(_) | Self::FlowExporter(_) => Vec::new(),
+            Self::Y1564(findings) => findings.shortfalls(),
+            Self::Rfc2544(_) | Self::Mlrsearch(_) | Self::FlowExporter(_) | Self::Ndr(_) => {
+                Vec::new()
+            }
         }
     }
 }

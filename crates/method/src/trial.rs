@@ -53,6 +53,9 @@ pub struct TrialInput {
     /// What clients and servers do; null for a trial of frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionsInput>,
+    /// Whether the output counts the received units of each second.
+    #[serde(default)]
+    pub counts_seconds: bool,
 }
 
 /// Traffic of one kind.
@@ -130,6 +133,10 @@ pub struct OfferOutput {
     /// Longest time between two arrivals, in seconds; null if arrivals were not timed.
     #[serde(default)]
     pub outage_s: Option<f64>,
+    /// Units received in each second from the start of the run, with duplicates, for each sending
+    /// interface; empty unless the input counts seconds.
+    #[serde(default)]
+    pub seconds: Vec<Vec<u64>>,
 }
 
 /// Results of one step.
@@ -232,7 +239,13 @@ impl TrialInput {
     pub fn steps(test: &str, traffic: &Traffic, steps: Vec<Step>) -> Self {
         let Traffic { name, frame_size } = traffic.clone();
         let offer = Offer { traffic: name, frame_size, steps };
-        Self { test: test.to_owned(), offers: vec![offer], reset_after_s: None, connections: None }
+        Self::of_offers(test, vec![offer])
+    }
+
+    /// Creates the input of a trial that offers several traffics at the same time.
+    pub fn of_offers(test: &str, offers: Vec<Offer>) -> Self {
+        let (test, reset_after_s) = (test.to_owned(), None);
+        Self { test, offers, reset_after_s, connections: None, counts_seconds: false }
     }
 
     /// Returns the time that the steps of the longest offer take.

@@ -13,6 +13,7 @@ pub mod load;
 mod multiplier;
 pub mod pktgen;
 pub mod replay;
+pub mod services;
 pub mod sides;
 pub mod traffic;
 pub mod trex;

@@ -12,7 +12,7 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::{Port, RequestedRate, TrafficPlan, parse_rate};
 use wirestorm_control::run::Plan;
-use wirestorm_control::traffic::StreamOptions;
+use wirestorm_control::traffic::{SeriesOptions, StreamOptions};
 use wirestorm_control::{Command, FlowCommand, MeasuredSnapshot, Snapshot, Subscription};
 
 use crate::background::{Background, to_json};
@@ -74,6 +74,7 @@ impl SendOptions {
             is_visible: self.is_visible,
             per_vlan: self.per_vlan,
             tolerance_ppm: tolerance * 1e4,
+            series: SeriesOptions::default(),
         })
     }
 }

@@ -5,7 +5,9 @@ use wirestorm_control::result::{DistributionReport, HistogramReport, RunResult, 
 use wirestorm_method::distribution::Distribution;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
+use wirestorm_method::ndr::{Limit, NdrFindings};
 use wirestorm_method::rfc2544::Rfc2544Findings;
+use wirestorm_method::y1564::Y1564Findings;
 
 use crate::document::{Unit, grouped, scaled};
 use crate::run::{Run, RunOutput};
@@ -202,6 +204,10 @@ impl Figures {
             Findings::Rfc2544(findings) => self.rfc2544(findings),
             Findings::Mlrsearch(findings) => self.mlrsearch(findings),
             Findings::FlowExporter(findings) => self.flow_exporter(findings),
+            Findings::Ndr(findings) => self.ndr(findings),
+            Findings::Y1564(findings) => self.y1564(findings),
+            // Its figures are rates of connections and transactions, which no metric has yet.
+            Findings::Rfc9411(_) => {}
         }
     }
 
@@ -273,6 +279,33 @@ impl Figures {
                 let percent = load * 100.0 / row.line_rate.max(1) as f64;
                 self.add(&place, &THROUGHPUT_PERCENT, percent);
             }
+        }
+    }
+
+    fn ndr(&mut self, findings: &NdrFindings) {
+        for row in &findings.rows {
+            let size = row.frame_size.map_or_else(|| "own".to_owned(), |size| size.to_string());
+            let labels = [&*row.traffic, &*size];
+            let note = (row.limit == Some(Limit::Tester)).then_some("limited by the tester");
+            let text = format!("{size} bytes, {}", row.traffic);
+            let place = Place { note, ..Place::new(text, &labels) };
+            self.add(&place, &THROUGHPUT, row.best.map_or(0.0, |best| best.load as f64));
+            self.add_some(&place, &LOSS, row.best.map(|best| best.drop_percent));
+            self.add_some(&place, &MEAN_DELAY, row.best.and_then(|best| best.latency_mean_ns));
+        }
+    }
+
+    fn y1564(&mut self, findings: &Y1564Findings) {
+        for row in &findings.rows {
+            let (test, size) = (row.test.name(), row.frame_size.to_string());
+            let step = format!("{:.0}", row.load_percent);
+            let labels = [&*row.service, test, &*step, &*size];
+            let text = format!("{}, {test} at {step} %, {size} bytes", row.service);
+            let place = Place::new(text, &labels);
+            self.add(&place, &LOSS, row.flr * 100.0);
+            self.add_some(&place, &MEAN_DELAY, row.ftd_mean_ns);
+            self.add_some(&place, &MAX_DELAY, row.ftd_max_ns.map(|ns| ns as f64));
+            self.add_some(&place, &PDV, row.fdv_ns.map(|ns| ns as f64));
         }
     }
 

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use wirestorm_base::time::Duration;
 use wirestorm_control::result::{Outcome, Verdict};
 use wirestorm_method::method::Findings;
+use wirestorm_method::ndr::Limit;
 use wirestorm_store::record::BenchResult;
 
 use crate::limit::Judged;
@@ -159,6 +160,40 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
                     }
                 };
                 cases.push(TestCase { name: format!("{} flows/s", point.load), seconds, case });
+            }
+        }
+        Findings::Ndr(findings) => {
+            for row in &findings.rows {
+                let case = match (row.limit, row.best) {
+                    (Some(Limit::Tester), _) => limited(),
+                    (_, Some(_)) => Case::Passed,
+                    (_, None) => Case::Failed("no rate", "no load passed".to_owned()),
+                };
+                let size = row.frame_size.map_or_else(String::new, |size| format!(" {size} bytes"));
+                let name = format!("ndr {}{size}", row.traffic);
+                cases.push(TestCase { name, seconds: 0.0, case });
+            }
+        }
+        Findings::Y1564(findings) => {
+            for row in &findings.rows {
+                let case = match row.is_passed() {
+                    true => Case::Passed,
+                    false => Case::Failed("criteria", row.failures.join("; ")),
+                };
+                let (test, service, load) = (row.test.name(), &row.service, row.load_percent);
+                let name = format!("{test} {service} {load:.0} % {} bytes", row.frame_size);
+                cases.push(TestCase { name, seconds: 0.0, case });
+            }
+        }
+        Findings::Rfc9411(findings) => {
+            for row in &findings.rows {
+                let unmet = row.criteria.iter().filter(|value| !value.is_met);
+                let unmet: Vec<_> = unmet.map(|value| value.criterion.name()).collect();
+                let case = match row.is_valid() {
+                    true => Case::Passed,
+                    false => Case::Failed("criteria", unmet.join("; ")),
+                };
+                cases.push(TestCase { name: row.subject(), seconds: 0.0, case });
             }
         }
         Findings::Mlrsearch(findings) => {

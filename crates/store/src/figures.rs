@@ -6,8 +6,10 @@ use wirestorm_method::connections::LoadUnit;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::method::Findings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
+use wirestorm_method::ndr::NdrFindings;
 use wirestorm_method::rfc2544::Rfc2544Findings;
 use wirestorm_method::rfc9411::Rfc9411Findings;
+use wirestorm_method::y1564::Y1564Findings;
 
 /// A number of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -191,6 +193,8 @@ pub fn of_findings(findings: &Findings) -> Vec<Figure> {
         Findings::Mlrsearch(findings) => mlrsearch(&mut figures, findings),
         Findings::FlowExporter(findings) => flow_exporter(&mut figures, findings),
         Findings::Rfc9411(findings) => rfc9411(&mut figures, findings),
+        Findings::Ndr(findings) => ndr(&mut figures, findings),
+        Findings::Y1564(findings) => y1564(&mut figures, findings),
     }
     figures.0
 }
@@ -240,6 +244,33 @@ fn mlrsearch(figures: &mut Figures, findings: &MlrsearchFindings) {
             figures.add(name("lower bound"), Unit::FramesPerSecond, load(result.lower));
             figures.add(name("upper bound"), Unit::FramesPerSecond, load(result.upper));
         }
+    }
+}
+
+fn ndr(figures: &mut Figures, findings: &NdrFindings) {
+    for row in &findings.rows {
+        let size = row.frame_size.map_or_else(String::new, |size| format!(" {size}"));
+        let name = |what: &str| format!("{what} {}{size}", row.traffic);
+        let load = row.best.map_or(0.0, |best| best.load as f64);
+        figures.add(name("ndr"), Unit::FramesPerSecond, load);
+        figures.add(name("drops"), Unit::Percent, row.best.map(|best| best.drop_percent));
+        let latency = row.best.and_then(|best| best.latency_mean_ns);
+        figures.add(name("latency mean"), Unit::Nanoseconds, latency);
+    }
+}
+
+fn y1564(figures: &mut Figures, findings: &Y1564Findings) {
+    let failed = findings.rows.iter().filter(|row| !row.is_passed()).count();
+    figures.count("failed steps", failed as u64);
+    for row in &findings.rows {
+        let step = format!("{} {} {:.0} %", row.test.name(), row.service, row.load_percent);
+        let name = |what: &str| format!("{what} {step} {}", row.frame_size);
+        figures.add(name("ir"), Unit::BitsPerSecond, row.ir_bps);
+        figures.add(name("flr"), Unit::Percent, row.flr * 100.0);
+        figures.add(name("ftd mean"), Unit::Nanoseconds, row.ftd_mean_ns);
+        figures.add(name("fdv"), Unit::Nanoseconds, row.fdv_ns.map(|ns| ns as f64));
+        let availability = row.availability.map(|part| part * 100.0);
+        figures.add(name("availability"), Unit::Percent, availability);
     }
 }
 

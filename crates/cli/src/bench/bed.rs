@@ -83,7 +83,7 @@ pub(super) struct BedFlags {
 
     /// Simulate a device: frames_per_second=1e6,queue=1000
     ///
-    /// Keys: frames_per_second, bits_per_second, queue, drops_each, noise, noise_frames,
+    /// Keys: frames_per_second, bits_per_second, police_bps, queue, drops_each, noise, noise_frames,
     /// overload_capacity, overload_s, has_hysteresis, pause_s, reset_s, delay_ns, generator_max,
     /// seed; for connections connections_per_second, transactions_per_second,
     /// concurrent_connections, reset_ratio, rate_variation.

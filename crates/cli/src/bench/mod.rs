@@ -2,11 +2,13 @@
 
 mod bed;
 mod flow_exporter;
+mod ndr;
 mod parameters;
 mod progress;
 mod rfc9411;
 mod summary;
 mod table;
+mod y1564;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,8 +16,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
 use wirestorm_control::bench::{
-    CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial, StopSignal, TrialLog,
-    run_method,
+    CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial, NamedTraffic,
+    StopSignal, TrialLog, run_method,
 };
 use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
@@ -32,10 +34,12 @@ use crate::signals::Signals;
 use crate::traffic::usage;
 use bed::{BedFlags, read_model};
 use flow_exporter::FlowExporterFlags;
+use ndr::NdrFlags;
 use parameters::{MlrsearchFlags, Rfc2544Flags};
 use progress::{BarObserver, Progress};
 use rfc9411::Rfc9411Flags;
 pub(crate) use table::Table;
+use y1564::Y1564Flags;
 
 /// Measure a device with a benchmark method
 #[derive(Args, Debug)]
@@ -54,6 +58,10 @@ enum MethodFlags {
     FlowExporter(Box<FlowExporterFlags>),
     /// Connections, transactions and throughput of security devices (RFC 9411)
     Rfc9411(Box<Rfc9411Flags>),
+    /// Non-drop rate of frames, plans or captures, as by TRex
+    Ndr(Box<NdrFlags>),
+    /// Services against their bandwidth profiles (ITU-T Y.1564)
+    Y1564(Box<Y1564Flags>),
     /// Continue a method that was interrupted
     Resume(ResumeFlags),
 }
@@ -114,6 +122,8 @@ struct Bench<'a> {
 enum Source<'a> {
     /// Frames between interfaces.
     Frames(&'a BedFlags),
+    /// Frames of traffic with names.
+    Named(&'a BedFlags, NamedTraffic),
     /// Flows to an exporter.
     Flows(&'a FlowExporterFlags),
     /// Connections between emulated clients and servers.
@@ -174,6 +184,16 @@ fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
             source: Source::Connections(flags),
             output: &flags.output,
         },
+        MethodFlags::Ndr(flags) => Bench {
+            method: flags.method()?,
+            source: Source::Named(&flags.bed, flags.named_traffic()?),
+            output: &flags.output,
+        },
+        MethodFlags::Y1564(flags) => {
+            let method = flags.method()?;
+            let traffic = y1564::named_traffic(&method);
+            Bench { method, source: Source::Named(&flags.bed, traffic), output: &flags.output }
+        }
     })
 }
 
@@ -181,7 +201,7 @@ impl Source<'_> {
     /// Returns the interfaces.
     fn interfaces(&self) -> Vec<String> {
         match self {
-            Self::Frames(bed) => bed.interfaces(),
+            Self::Frames(bed) | Self::Named(bed, _) => bed.interfaces(),
             Self::Flows(flags) => flags.interfaces(),
             Self::Connections(flags) => flags.bed.interfaces(),
         }
@@ -190,7 +210,7 @@ impl Source<'_> {
     /// Returns the time between two trials in seconds.
     fn waits_s(&self) -> Result<f64, String> {
         match self {
-            Self::Frames(bed) => bed.waits_s(),
+            Self::Frames(bed) | Self::Named(bed, _) => bed.waits_s(),
             Self::Flows(flags) => flags.waits_s(),
             Self::Connections(flags) => flags.bed.settle_s(),
         }
@@ -199,7 +219,7 @@ impl Source<'_> {
     /// Returns the model of a simulated device; `None` without simulation.
     fn simulated(&self) -> Result<Option<DeviceModel>, String> {
         match self {
-            Self::Frames(bed) => bed.simulated(),
+            Self::Frames(bed) | Self::Named(bed, _) => bed.simulated(),
             Self::Flows(flags) => flags.simulate().map(read_model).transpose(),
             Self::Connections(flags) => flags.bed.simulated(),
         }
@@ -223,6 +243,11 @@ impl Source<'_> {
                     Some(reset) => trial.with_reset(reset),
                     None => trial,
                 }))
+            }
+            Self::Named(bed, traffic) => {
+                let trial = LocalTrial::new(bed.test_bed()?, host, stop, view);
+                let trial = trial.map_err(|error| error.to_string())?;
+                Ok(Box::new(trial.with_traffic(traffic.clone())))
             }
             Self::Flows(flags) => {
                 let trial = FlowExporterTrial::new(flags.test_bed()?, host, stop, view);
@@ -293,14 +318,15 @@ impl Bench<'_> {
         };
         let outcome = run_method(method, records, waits_s, &mut *trial, &mut log);
         log.progress.finish();
+        let verdict = verdict(outcome.error.as_ref(), outcome.findings.shortfalls());
         let result = BenchResult {
             schema: BENCH_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             parameters: method.clone(),
             warnings: outcome.findings.warnings(),
-            deviations: method.deviations(),
-            verdict: verdict(outcome.error.as_ref(), outcome.findings.shortfalls()),
             findings: outcome.findings,
+            deviations: method.deviations(),
+            verdict,
             trials: outcome.trials,
             trials_s: outcome.trials_s,
             elapsed_s: outcome.elapsed_s,
@@ -365,13 +391,11 @@ impl TrialLog for SavingProgress {
     }
 }
 
-/// Returns the verdict on a method that met no criterion in `shortfalls`.
+/// Returns the verdict. `shortfalls` are the criteria that the device failed.
 fn verdict(error: Option<&TrialError>, shortfalls: Vec<String>) -> Verdict {
-    if error.is_none() && !shortfalls.is_empty() {
-        return Verdict { outcome: Outcome::FellShort, reasons: shortfalls };
-    }
     let outcome = match error {
-        None => Outcome::Met,
+        None if shortfalls.is_empty() => Outcome::Met,
+        None => return Verdict { outcome: Outcome::FellShort, reasons: shortfalls },
         Some(TrialError::Stopped) => Outcome::Interrupted,
         Some(TrialError::Failed(_)) => Outcome::Failed,
     };

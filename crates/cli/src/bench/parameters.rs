@@ -42,7 +42,7 @@ struct TrafficFlags {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Protocol {
+pub(super) enum Protocol {
     /// UDP over IPv4
     Ipv4,
     /// UDP over IPv6; frames have at least 84 bytes
@@ -51,12 +51,17 @@ enum Protocol {
 
 impl TrafficFlags {
     fn names(&self) -> Vec<String> {
-        let name = |protocol: &Protocol| match protocol {
-            Protocol::Ipv4 => "ipv4".to_owned(),
-            Protocol::Ipv6 => "ipv6".to_owned(),
-        };
-        self.traffic.iter().map(name).collect()
+        protocol_names(&self.traffic)
     }
+}
+
+/// Returns the names of the traffic of protocols.
+pub(super) fn protocol_names(protocols: &[Protocol]) -> Vec<String> {
+    let name = |protocol: &Protocol| match protocol {
+        Protocol::Ipv4 => "ipv4".to_owned(),
+        Protocol::Ipv6 => "ipv6".to_owned(),
+    };
+    protocols.iter().map(name).collect()
 }
 
 /// Measure throughput, latency, frame loss rate and more (RFC 2544)

@@ -14,6 +14,7 @@ use super::rfc9411;
 use super::summary::duration;
 use crate::number::{grouped, scaled, seconds};
 use crate::signals::Signals;
+use crate::traffic::shortened;
 
 /// Progress of a method.
 pub(super) struct Progress {
@@ -105,7 +106,7 @@ impl Observer for BarObserver {
 /// Returns test, traffic and load of a trial.
 fn described(input: &TrialInput) -> String {
     let Some(offer) = input.offers.first() else { return input.test.clone() };
-    let mut text = format!("{} {}", input.test, offer.traffic);
+    let mut text = format!("{} {}", input.test, traffic_name(input));
     if let Some(size) = offer.frame_size {
         // Writing to a string does not fail.
         let _ = write!(text, " {size} B");
@@ -136,7 +137,7 @@ fn line(trial: &CompletedTrial) -> String {
         return rfc9411::line(*number, input, connections, output);
     }
     let offer = input.offers.first();
-    let (traffic, size) = offer.map_or(("", None), |it| (&*it.traffic, it.frame_size));
+    let (traffic, size) = (traffic_name(input), offer.and_then(|it| it.frame_size));
     let size = size.map_or_else(String::new, |size| format!("{size} B"));
     let step = offer.and_then(|offer| offer.steps.first());
     let load = step.map_or(0, |step| step.load);
@@ -150,6 +151,15 @@ fn line(trial: &CompletedTrial) -> String {
         grouped(load),
         loss(output)
     )
+}
+
+/// Returns the name of the traffic in seven columns, or that there are several.
+fn traffic_name(input: &TrialInput) -> String {
+    match input.offers.as_slice() {
+        [] => String::new(),
+        [offer] => shortened(&offer.traffic, 7),
+        offers => format!("all {}", offers.len()),
+    }
 }
 
 /// Returns the loss of a trial, and what the tester did not send.

@@ -5,7 +5,9 @@ use std::fmt::{self, Display, Formatter};
 use wirestorm_control::method::flow_exporter::FlowExporterFindings;
 use wirestorm_control::method::method::Findings;
 use wirestorm_control::method::mlrsearch::{MlrsearchFindings, MlrsearchRow};
+use wirestorm_control::method::ndr::{Limit, NdrFindings};
 use wirestorm_control::method::rfc2544::{Repeated, Rfc2544Findings};
+use wirestorm_control::method::y1564::Y1564Findings;
 use wirestorm_control::result::Outcome;
 use wirestorm_store::record::BenchResult;
 
@@ -31,6 +33,8 @@ impl Display for Table<'_> {
             Findings::Mlrsearch(findings) => mlrsearch(f, findings)?,
             Findings::FlowExporter(findings) => flow_exporter(f, findings)?,
             Findings::Rfc9411(findings) => super::rfc9411::tables(f, findings)?,
+            Findings::Ndr(findings) => ndr(f, findings)?,
+            Findings::Y1564(findings) => y1564(f, findings)?,
         }
         writeln!(f)?;
         if result.is_simulated {
@@ -42,8 +46,10 @@ impl Display for Table<'_> {
         for deviation in &result.deviations {
             writeln!(f, "{}", wrapped("deviation  ", deviation))?;
         }
+        let is_short = result.verdict.outcome == Outcome::FellShort;
+        let reason_head = if is_short { "failed     " } else { "error      " };
         for reason in &result.verdict.reasons {
-            writeln!(f, "{}", wrapped("error      ", reason))?;
+            writeln!(f, "{}", wrapped(reason_head, reason))?;
         }
         Ok(())
     }
@@ -243,6 +249,72 @@ fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt:
         (None, _) => "loss at all rates".into(),
     };
     writeln!(f, "\n{}", wrapped("result     ", &text))
+}
+
+fn ndr(f: &mut Formatter<'_>, findings: &NdrFindings) -> fmt::Result {
+    if !findings.rows.is_empty() {
+        writeln!(
+            f,
+            "\n{:<20} {:>13} {:>9} {:>8} {:>9} {:>9} {:>6}",
+            "non-drop rate", "frames/s", "of max", "drops", "latency", "max", "limit"
+        )?;
+    }
+    for row in &findings.rows {
+        let name = match row.frame_size {
+            Some(size) => subject(&row.traffic, size),
+            None => row.traffic.clone(),
+        };
+        let limit = row.limit.map_or("–", Limit::name);
+        for (number, point) in row.best.iter().chain(&row.points).enumerate() {
+            let nanoseconds =
+                |value: Option<i64>| value.map_or_else(|| "–".into(), signed_nanoseconds);
+            writeln!(
+                f,
+                "{:<20} {:>13} {:>7.2} % {:>6.3} % {:>9} {:>9} {:>6}",
+                if number == 0 { &*name } else { "" },
+                grouped(point.load),
+                point.load as f64 * 100.0 / row.rate_max.max(1) as f64,
+                point.drop_percent,
+                nanoseconds(point.latency_mean_ns.map(|mean| mean as i64)),
+                nanoseconds(point.latency_max_ns),
+                if number == 0 { limit } else { "" }
+            )?;
+        }
+        if row.best.is_none() {
+            writeln!(f, "{name:<20} {:>13} {:>47}", "none", limit)?;
+        }
+    }
+    Ok(())
+}
+
+fn y1564(f: &mut Formatter<'_>, findings: &Y1564Findings) -> fmt::Result {
+    if !findings.rows.is_empty() {
+        writeln!(
+            f,
+            "\n{:<12} {:<11} {:>5} {:>6} {:>9} {:>9} {:>8} {:>8} {:>4}",
+            "service", "test", "size", "load", "IR b/s", "FLR", "FTD", "FDV", ""
+        )?;
+    }
+    for row in &findings.rows {
+        let nanoseconds = |value: Option<i64>| value.map_or_else(|| "–".into(), signed_nanoseconds);
+        writeln!(
+            f,
+            "{:<12} {:<11} {:>5} {:>4.0} % {:>9} {:>7.3} % {:>8} {:>8} {:>4}",
+            crate::traffic::shortened(&row.service, 12),
+            row.test.name(),
+            row.frame_size,
+            row.load_percent,
+            scaled(row.ir_bps),
+            row.flr * 100.0,
+            nanoseconds(row.ftd_mean_ns.map(|mean| mean as i64)),
+            nanoseconds(row.fdv_ns),
+            if row.is_passed() { "pass" } else { "FAIL" }
+        )?;
+        if let Some(availability) = row.availability {
+            writeln!(f, "{:<12} availability {:.4} %", "", availability * 100.0)?;
+        }
+    }
+    Ok(())
 }
 
 fn subject(traffic: &str, frame_size: u32) -> String {

@@ -13,7 +13,9 @@ use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::port::OpenError;
 use wirestorm_control::run::Plan;
-use wirestorm_control::traffic::{StreamOptions, TrafficError, TrexPort, plan_of_trex};
+use wirestorm_control::traffic::{
+    SeriesOptions, StreamOptions, TrafficError, TrexPort, plan_of_trex,
+};
 use wirestorm_store::record::RecordKind;
 
 use super::live::Live;
@@ -294,5 +296,6 @@ fn options(
         is_visible: false,
         per_vlan: how.per_vlan,
         tolerance_ppm: how.tolerance * 1e4,
+        series: SeriesOptions::default(),
     })
 }

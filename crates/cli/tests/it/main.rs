@@ -5,7 +5,7 @@ mod documents;
 mod emulate;
 mod ports;
 mod replay;
-mod runs;
 mod report;
+mod runs;
 mod schema;
 mod tcpreplay;

@@ -10,16 +10,20 @@ use wirestorm_method::trial::{
     OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
 };
 use wirestorm_plan::Multiplier;
+use wirestorm_plan::traffic::TrafficPlan;
 
 use super::plan::{Frames, PlanOfTrial};
+use super::replayed;
 use super::session::FullTrial;
 use super::stop::StopSignal;
 use super::test_bed::{TestBed, TestBedError};
+use super::traffic::{NamedTraffic, PlanTraffic, TrafficDefinition};
+use crate::files::HostFiles;
 use crate::host::Host;
 use crate::lifecycle::{Delivery, RunErrorKind, RunHandle, RunOutcome, Snapshot, StartAt};
-use crate::result::{DistributionReport, RunResult};
+use crate::result::{DistributionReport, FlowReport, RunResult};
 use crate::run::{Options, Plan, Run};
-use crate::traffic::StreamOptions;
+use crate::traffic::{SeriesOptions, StreamOptions};
 
 /// Phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +57,7 @@ pub struct LocalTrial<O> {
     host: Host,
     stop: StopSignal,
     reset: Option<Arc<Reset>>,
+    traffic: NamedTraffic,
     observer: O,
     /// Result of the last trial.
     result: Option<Arc<RunResult>>,
@@ -70,7 +75,14 @@ impl<O: Observer> LocalTrial<O> {
         observer: O,
     ) -> Result<Self, TestBedError> {
         let macs = bed.macs()?;
-        Ok(Self { bed, macs, host, stop, reset: None, observer, result: None })
+        let traffic = NamedTraffic::new();
+        Ok(Self { bed, macs, host, stop, reset: None, traffic, observer, result: None })
+    }
+
+    /// Sets traffic that trials may name.
+    #[must_use]
+    pub fn with_traffic(self, traffic: NamedTraffic) -> Self {
+        Self { traffic, ..self }
     }
 
     /// Sets the function that resets the device.
@@ -84,27 +96,32 @@ impl<O: Observer> LocalTrial<O> {
         &mut self.observer
     }
 
-    /// Runs a plan of streams to its end.
-    fn send(
-        &mut self,
-        plan: PlanOfTrial,
-        phase: Phase,
-        reset_after_s: Option<f64>,
-    ) -> Result<Arc<RunResult>, TrialError> {
+    /// Returns a run of a plan of streams.
+    fn streams(&self, plan: TrafficPlan, multiplier: Multiplier, series: SeriesOptions) -> Plan {
         let options = StreamOptions {
-            interfaces: vec![None; plan.plan.ports.len()],
+            interfaces: vec![None; plan.ports.len()],
             backend: self.bed.backend,
             workers: self.bed.workers,
             policy: self.bed.policy,
             duration: Duration::MAX,
-            multiplier: Multiplier::ONE,
+            multiplier,
             force_interface: self.bed.force_interface,
             is_visible: false,
             per_vlan: false,
             // The method judges the load.
             tolerance_ppm: f64::MAX,
+            series,
         };
-        let plan = Plan::Streams { plan: Arc::new(plan.plan), options };
+        Plan::Streams { plan: Arc::new(plan), options }
+    }
+
+    /// Runs a plan to its end.
+    fn send(
+        &mut self,
+        plan: Plan,
+        phase: Phase,
+        reset_after_s: Option<f64>,
+    ) -> Result<Arc<RunResult>, TrialError> {
         let mut resetting = None;
         let reset = self.reset.clone();
         let on_start = |handle: &RunHandle| {
@@ -134,23 +151,74 @@ impl<O: Observer> LocalTrial<O> {
 impl<O: Observer> Trial for LocalTrial<O> {
     fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
         let started = std::time::Instant::now();
-        let waits = self.bed.waits;
         self.result = None;
-        let frames = Frames { bed: &self.bed, macs: &self.macs };
+        let only = input.offers.first().filter(|_| input.offers.len() == 1);
+        let definition = only.and_then(|offer| self.traffic.get(&offer.traffic)).cloned();
+        let (result, mut output) = match definition {
+            Some(TrafficDefinition::Plan(traffic)) => self.plan(input, &traffic)?,
+            Some(TrafficDefinition::Capture(path)) => {
+                let plan = replayed::plan(&self.bed, input, &path).map_err(TrialError::Failed)?;
+                let result = self.send(plan, Phase::Traffic, input.reset_after_s)?;
+                let output = replayed::read(input, &result);
+                (result, output)
+            }
+            Some(TrafficDefinition::Headers(_)) | None => self.frames(input)?,
+        };
+        self.result = Some(result);
+        self.wait(Phase::Settling, self.bed.waits.settle)?;
+        output.elapsed_s = started.elapsed().as_secs_f64();
+        Ok(output)
+    }
+}
+
+impl<O: Observer> LocalTrial<O> {
+    /// Executes a trial of frames with headers, after learning frames.
+    fn frames(&mut self, input: &TrialInput) -> Result<(Arc<RunResult>, TrialOutput), TrialError> {
+        let waits = self.bed.waits;
+        let frames = Frames { bed: &self.bed, macs: &self.macs, traffic: &self.traffic };
         let learning = waits.sends_learning_frames.then(|| frames.learning(input)).transpose();
         let learning = learning.map_err(TrialError::Failed)?;
-        let trial = frames.trial(input).map_err(TrialError::Failed)?;
-        if let Some(learning) = learning {
+        let PlanOfTrial { plan, steps } = frames.trial(input).map_err(TrialError::Failed)?;
+        if let Some(PlanOfTrial { plan, .. }) = learning {
+            let learning = self.streams(plan, Multiplier::ONE, SeriesOptions::default());
             self.send(learning, Phase::Learning, None)?;
             self.wait(Phase::Learning, waits.learning)?;
         }
-        let steps = trial.steps.clone();
-        let result = self.send(trial, Phase::Traffic, input.reset_after_s)?;
+        let series = if input.counts_seconds { series_of(input.duration()) } else { None };
+        let plan = self.streams(plan, Multiplier::ONE, series.unwrap_or_default());
+        let result = self.send(plan, Phase::Traffic, input.reset_after_s)?;
         let mut output = read(input, &steps, &result);
-        self.result = Some(result);
-        self.wait(Phase::Settling, waits.settle)?;
-        output.elapsed_s = started.elapsed().as_secs_f64();
-        Ok(output)
+        if input.counts_seconds {
+            for (flow, (offer, _)) in result.flows.iter().zip(&steps) {
+                output.offers[*offer].seconds.push(by_second(flow));
+            }
+        }
+        Ok((result, output))
+    }
+
+    /// Executes a trial of the flows of a user's plan, scaled to the load.
+    fn plan(
+        &mut self,
+        input: &TrialInput,
+        traffic: &PlanTraffic,
+    ) -> Result<(Arc<RunResult>, TrialOutput), TrialError> {
+        let (interfaces, ports) = (self.bed.interfaces(), traffic.ports());
+        if ports > interfaces.len() {
+            return Err(TrialError::Failed(format!(
+                "the plan has {ports} ports, but --tx and --rx name {} interfaces",
+                interfaces.len()
+            )));
+        }
+        let step = replayed::only_step(input).map_err(TrialError::Failed)?;
+        let seconds = step.duration().as_secs_f64();
+        let plan = traffic.plan(seconds, &interfaces, &HostFiles).map_err(TrialError::Failed)?;
+        let load = Multiplier::Frames(step.load as f64);
+        let plan = self.streams(plan, load, SeriesOptions::default());
+        let result = self.send(plan, Phase::Traffic, input.reset_after_s)?;
+        let mut output = read(input, &vec![(0, 0); result.flows.len()], &result);
+        // The load is the sum over the flows of a port.
+        output.offers[0].steps[0].intended = step.units() * traffic.senders() as u64;
+        Ok((result, output))
     }
 }
 
@@ -276,6 +344,36 @@ fn read(input: &TrialInput, steps: &[(usize, usize)], result: &RunResult) -> Tri
         ));
     }
     TrialOutput { offers, receiver_dropped: dropped, notes, ..TrialOutput::default() }
+}
+
+/// Returns intervals that divide a second and cover a duration; `None` for the default intervals.
+fn series_of(duration: Duration) -> Option<SeriesOptions> {
+    /// Longest trial with intervals of 100 ms: 4 MB for each flow.
+    const FINE_MAX: Duration = Duration::from_secs(7_200);
+    /// Time around the traffic that the intervals cover too.
+    const AROUND: Duration = Duration::from_secs(60);
+    let millis = if duration <= FINE_MAX { 100 } else { 1_000 };
+    let interval = Duration::from_millis(millis);
+    let covered = duration.saturating_add(AROUND);
+    let intervals_max = usize::try_from(covered.as_nanos() / interval.as_nanos()).ok()?;
+    Some(SeriesOptions { interval, intervals_max })
+}
+
+/// Returns the frames of a flow that arrived in each second from its first arrival.
+fn by_second(flow: &FlowReport) -> Vec<u64> {
+    let mut seconds = Vec::new();
+    for series in flow.measured.iter().filter_map(|measured| measured.series.as_ref()) {
+        let first = series.packets.iter().position(|packets| *packets > 0);
+        let intervals = series.packets.get(first.unwrap_or(0)..).unwrap_or_default();
+        let each = (1.0 / series.interval_s.max(1e-3)).round().max(1.0) as usize;
+        for (second, packets) in intervals.chunks(each).enumerate() {
+            if seconds.len() <= second {
+                seconds.push(0);
+            }
+            seconds[second] += packets.iter().sum::<u64>();
+        }
+    }
+    seconds
 }
 
 fn latest(a: Option<f64>, b: Option<f64>) -> Option<f64> {

@@ -12,9 +12,11 @@ mod emulation;
 mod flow_exporter;
 mod local;
 mod plan;
+mod replayed;
 mod session;
 mod stop;
 mod test_bed;
+mod traffic;
 
 pub use emulation::{ConnectionAddresses, EmulationTrial};
 pub use flow_exporter::{FlowExporterBed, FlowExporterError, FlowExporterTrial};
@@ -22,3 +24,4 @@ pub use local::{LocalTrial, Observer, Phase, Reset};
 pub use session::{CompletedTrial, FullTrial, SessionOutcome, TrialLog, run_method};
 pub use stop::StopSignal;
 pub use test_bed::{InterfaceAddress, PortPair, TestBed, TestBedError, Waits};
+pub use traffic::{Headers, NamedTraffic, PlanTraffic, TrafficDefinition};

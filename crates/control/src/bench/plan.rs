@@ -7,6 +7,7 @@ use wirestorm_method::trial::{Length, Offer, TrialInput};
 use wirestorm_plan::traffic::TrafficPlan;
 
 use super::test_bed::{PortPair, TestBed};
+use super::traffic::{Headers, NamedTraffic, TrafficDefinition};
 
 /// First UDP source port of the test frames: the one of RFC 2544 appendix C.2.6.4 and more.
 const SOURCE_PORT: u32 = 0xc020;
@@ -30,6 +31,8 @@ pub(super) struct Frames<'a> {
     pub(super) bed: &'a TestBed,
     /// MAC address of each interface.
     pub(super) macs: &'a [(String, [u8; 6])],
+    /// Traffic by name, besides the built-in.
+    pub(super) traffic: &'a NamedTraffic,
 }
 
 /// One direction: an interface that sends to another.
@@ -47,7 +50,7 @@ impl Frames<'_> {
     /// Builds the plan of a trial.
     ///
     /// # Errors
-    /// Fails if the frames do not fit, or a name of traffic is unknown.
+    /// Fails if the frames do not fit, or a name of traffic is unknown or has no headers.
     pub(super) fn trial(&self, input: &TrialInput) -> Result<PlanOfTrial, String> {
         let mut flows = Vec::new();
         let mut steps = Vec::new();
@@ -91,6 +94,7 @@ impl Frames<'_> {
         steps: Vec<(usize, usize)>,
         input: &TrialInput,
     ) -> Result<PlanOfTrial, String> {
+        let is_ipv6 = |offer: &Offer| self.headers(offer).is_ok_and(|headers| headers.is_ipv6);
         let is_ipv6 = input.offers.iter().any(is_ipv6);
         let ports: Vec<_> =
             self.bed.interfaces().into_iter().map(|name| self.port(name, is_ipv6)).collect();
@@ -160,11 +164,7 @@ impl Frames<'_> {
 
     /// Returns the headers of the frames of one direction.
     fn packet(&self, offer: &Offer, direction: Direction) -> Result<Value, String> {
-        if !["ipv4", "ipv6"].contains(&&*offer.traffic) {
-            let name = &offer.traffic;
-            return Err(format!("found traffic {name:?}, expected \"ipv4\" or \"ipv6\""));
-        }
-        let is_ipv6 = is_ipv6(offer);
+        let Headers { is_ipv6, vlan, pcp, dscp } = self.headers(offer)?;
         let address = |interface: &str, is_second: bool| {
             let own = self.bed.address(interface, is_ipv6).map(|address| address.address);
             own.unwrap_or_else(|| benchmark_address(is_ipv6, is_second, direction.pair))
@@ -180,11 +180,30 @@ impl Frames<'_> {
             flows => json!({"increment": {"start": SOURCE_PORT, "count": flows}}),
         };
         let ip = if is_ipv6 { "ipv6" } else { "ipv4" };
-        Ok(json!([
-            {"ethernet": ethernet},
-            {ip: {"src": source.to_string(), "dst": destination.to_string()}},
-            {"udp": {"src_port": source_port, "dst_port": DESTINATION_PORT}},
-        ]))
+        let mut ip_fields = json!({"src": source.to_string(), "dst": destination.to_string()});
+        if dscp > 0 {
+            ip_fields["dscp"] = json!(dscp);
+        }
+        let mut packet = vec![json!({"ethernet": ethernet})];
+        packet.extend(vlan.map(|id| json!({"vlan": {"id": id, "priority": pcp}})));
+        packet.push(json!({ip: ip_fields}));
+        packet.push(json!({"udp": {"src_port": source_port, "dst_port": DESTINATION_PORT}}));
+        Ok(packet.into())
+    }
+
+    /// Returns the headers of the traffic of an offer.
+    fn headers(&self, offer: &Offer) -> Result<Headers, String> {
+        let name = &*offer.traffic;
+        match (self.traffic.get(name), name) {
+            (Some(TrafficDefinition::Headers(headers)), _) => Ok(*headers),
+            (None, "ipv4") => Ok(Headers::default()),
+            (None, "ipv6") => Ok(Headers { is_ipv6: true, ..Headers::default() }),
+            _ => {
+                let known: Vec<_> = self.traffic.keys().map(String::as_str).collect();
+                let known = [&["ipv4", "ipv6"], &*known].concat().join(", ");
+                Err(format!("found traffic {name:?}, expected one of {known}"))
+            }
+        }
     }
 
     fn mac(&self, interface: &str) -> String {
@@ -192,10 +211,6 @@ impl Frames<'_> {
         let [a, b, c, d, e, f] = mac.unwrap_or_default();
         format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
     }
-}
-
-fn is_ipv6(offer: &Offer) -> bool {
-    offer.traffic == "ipv6"
 }
 
 /// Returns an address of the networks for benchmarks: 198.18.0.0/15 (RFC 2544 appendix C.2.2), or
@@ -208,4 +223,57 @@ fn benchmark_address(is_ipv6: bool, is_second: bool, pair: usize) -> IpAddr {
     }
     let side = if is_second { 19 } else { 18 };
     Ipv4Addr::new(198, side, pair as u8, 2).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestorm_base::departure::DeparturePolicy;
+    use wirestorm_base::time::Duration;
+    use wirestorm_method::trial::Traffic;
+    use wirestorm_plan::Multiplier;
+
+    use super::super::test_bed::Waits;
+    use super::*;
+    use crate::backend::Backend;
+
+    fn bed() -> TestBed {
+        TestBed {
+            pairs: vec![PortPair { tx: "eth1".into(), rx: "eth2".into() }],
+            is_bidirectional: false,
+            addresses: Vec::new(),
+            flows: 1,
+            backend: Backend::Auto,
+            workers: 1,
+            policy: DeparturePolicy::default(),
+            waits: Waits::default(),
+            force_interface: false,
+        }
+    }
+
+    fn frame(traffic: &NamedTraffic, name: &str) -> Result<Vec<u8>, String> {
+        let macs =
+            ["eth1", "eth2"].map(|name| (name.to_owned(), [2, 0, 0, 0, 0, name.as_bytes()[3]]));
+        let frames = Frames { bed: &bed(), macs: &macs, traffic };
+        let subject = Traffic { name: name.into(), frame_size: Some(128) };
+        let length = Length::Time(Duration::from_secs(1));
+        let plan = frames.trial(&TrialInput::constant("test", &subject, 10, length))?.plan;
+        let streams = plan.streams(0, None, Multiplier::ONE).unwrap();
+        Ok(streams[0].1.template.to_vec())
+    }
+
+    #[test]
+    fn named_traffic_has_its_tag_priority_and_dscp() {
+        let headers = Headers { is_ipv6: false, vlan: Some(100), pcp: 5, dscp: 46 };
+        let mut traffic = NamedTraffic::new();
+        traffic.insert("voice".into(), TrafficDefinition::Headers(headers));
+        let voice = frame(&traffic, "voice").unwrap();
+        assert_eq!(voice.len(), 124);
+        assert_eq!(voice[12..18], [0x81, 0, 0xa0, 100, 8, 0]);
+        assert_eq!(voice[19], 46 << 2);
+        let plain = frame(&traffic, "ipv4").unwrap();
+        assert_eq!((plain[12..14].to_vec(), plain[15]), (vec![8, 0], 0));
+        assert_eq!(frame(&traffic, "ipv6").unwrap()[12..14], [0x86, 0xdd]);
+        let error = frame(&traffic, "video").unwrap_err();
+        assert!(error.contains("ipv4, ipv6, voice"), "{error}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use wirestorm_base::time::{Duration, Instant};
+use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::{
     MeasureOptions, MeasuredStream, PayloadCheck, Receiver, Sequence, SequenceCounters,
     StreamRecord, StreamSummary, Tallies, Tally, VlanTags,
@@ -12,6 +12,7 @@ use wirestorm_engine::stream::Share;
 use wirestorm_plan::traffic::{Flow, TrafficPlan};
 
 use super::error::TrafficError;
+use super::options::StreamOptions;
 use super::workload::PortWorkload;
 use crate::lifecycle::MeasuredSnapshot;
 use crate::result::{MeasuredReport, SeriesReport, TagReport};
@@ -62,14 +63,13 @@ impl ExpectedFlows {
         (!flows.is_empty()).then_some(Self { port, name, flows, workers })
     }
 
-    /// Creates the receiver that measures the flows from `started` on. `per_vlan`: also count by
-    /// VLAN tags.
+    /// Creates the receiver that measures the flows from `started` on.
     pub(super) fn receiver(
         &self,
         plan: &TrafficPlan,
         workloads: &[PortWorkload],
         started: Instant,
-        per_vlan: bool,
+        options: &StreamOptions,
     ) -> Result<Receiver, TrafficError> {
         let mut streams = Vec::new();
         let mut marked = Vec::new();
@@ -94,16 +94,16 @@ impl ExpectedFlows {
             }
         }
         let records = streams.len();
-        let options = MeasureOptions {
+        let measure = MeasureOptions {
             window: (WINDOWS_FRAMES / records.max(1))
                 .clamp(*Sequence::WINDOWS.start(), WINDOW_FRAMES_MAX),
-            intervals_max: if records < RECORDS_MANY { 256 } else { 32 },
-            interval: Duration::from_millis(10),
+            intervals_max: if records < RECORDS_MANY { options.series.intervals_max } else { 32 },
+            interval: options.series.interval,
             started,
             same_clock: true,
-            per_vlan,
+            per_vlan: options.per_vlan,
         };
-        let mut receiver = Receiver::new(streams, &options);
+        let mut receiver = Receiver::new(streams, &measure);
         for (id, flow) in marked {
             if !receiver.count_by_mark(id) {
                 return Err(TrafficError::NoMark(plan.flows[flow].stream.name.clone()));

@@ -22,7 +22,7 @@ mod trex;
 mod workload;
 
 pub use error::TrafficError;
-pub use options::StreamOptions;
+pub use options::{SeriesOptions, StreamOptions};
 pub use preview::{Preview, preview};
 pub(crate) use run::run;
 pub(crate) use simulate::with_port_name;

@@ -30,6 +30,23 @@ pub struct StreamOptions {
     pub per_vlan: bool,
     /// Maximum relative rate error in parts per million.
     pub tolerance_ppm: f64,
+    /// Time series of measured flows.
+    pub series: SeriesOptions,
+}
+
+/// Intervals of the time series of a measured flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesOptions {
+    /// Length of an interval; it doubles when the intervals run out.
+    pub interval: Duration,
+    /// Maximum number of intervals; with many flows, each has fewer.
+    pub intervals_max: usize,
+}
+
+impl Default for SeriesOptions {
+    fn default() -> Self {
+        Self { interval: Duration::from_millis(10), intervals_max: 256 }
+    }
 }
 
 impl StreamOptions {

@@ -91,7 +91,7 @@ pub(crate) fn run(
     let mut measuring = Vec::new();
     for (port, arrivals) in &mut arrivals {
         if let Some(streams) = ExpectedFlows::at(*port, plan, &workloads, workers) {
-            let receiver = streams.receiver(plan, &workloads, clock::now(), options.per_vlan)?;
+            let receiver = streams.receiver(plan, &workloads, clock::now(), options)?;
             arrivals.measure(receiver).map_err(TrafficError::Receive)?;
             let streams = Arc::new(streams);
             measuring.extend(arrivals.measuring().map(|it| (Arc::clone(&streams), it)));

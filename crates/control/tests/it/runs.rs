@@ -22,7 +22,7 @@ use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::replay::Callbacks;
 use wirestorm_control::result::{Outcome, RunResult};
 use wirestorm_control::run::{Options, Plan, Prepared, Run};
-use wirestorm_control::traffic::StreamOptions;
+use wirestorm_control::traffic::{SeriesOptions, StreamOptions};
 use wirestorm_control::{Command, FlowCommand, Host, LoadFactor, RunHandle, RunState, StartAt};
 use wirestorm_model::impairment::Impairment;
 use wirestorm_model::stream::Speed;
@@ -117,6 +117,7 @@ fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
         is_visible: false,
         per_vlan: false,
         tolerance_ppm: 200_000.0,
+        series: SeriesOptions::default(),
     };
     Plan::Streams { plan: Arc::new(plan), options }
 }

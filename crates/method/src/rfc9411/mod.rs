@@ -261,7 +261,8 @@ impl Rfc9411Row {
         self.load.is_some()
     }
 
-    fn subject(&self) -> String {
+    /// Returns test and traffic, for messages.
+    pub fn subject(&self) -> String {
         format!("section {} {}, {}", self.section, self.test.name(), self.traffic)
     }
 }

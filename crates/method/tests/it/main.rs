@@ -3,9 +3,11 @@
 mod estimate;
 mod flow_exporter;
 mod mlrsearch;
+mod ndr;
 mod recorded;
 mod rfc2544;
 mod rfc9411;
+mod y1564;
 
 use wirestorm_method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_method::trial::{Trial, TrialError, TrialInput, TrialOutput};

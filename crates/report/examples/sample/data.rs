@@ -24,8 +24,8 @@ use wirestorm_method::search::classification::Goal;
 use wirestorm_method::trial::{Trial, TrialError, TrialInput, TrialOutput};
 use wirestorm_report::run::{Run, RunOutput};
 use wirestorm_store::record::{
-    BENCH_SCHEMA, BenchResult, DeviceRecord, InterfaceRecord, RUN_SCHEMA, RecordKind, RunRecord,
-    State, TrialRecord,
+    BENCH_SCHEMA, BenchResult, DeviceRecord, InterfaceRecord, RecordKind, RunRecord, State,
+    TrialRecord,
 };
 
 /// Text that breaks out of markup, scripts and tables if it is not escaped.
@@ -146,39 +146,31 @@ pub(crate) fn bench(id: &str, device: &str, method: Method, model: &DeviceModel)
 }
 
 fn record(id: &str, kind: RecordKind) -> RunRecord {
-    RunRecord {
-        schema: RUN_SCHEMA.to_owned(),
-        id: id.to_owned(),
-        name: None,
-        kind,
-        state: State::Finished,
-        process: 1,
-        command: Vec::new(),
-        version: "0.1.0".to_owned(),
-        host: HostFacts {
-            name: "lab-7".to_owned(),
-            kernel: "6.18.2".to_owned(),
-            architecture: "x86_64".to_owned(),
-            cpus: 8,
-        },
-        interfaces: ["enp1s0f0", "enp1s0f1"]
-            .map(|interface| InterfaceRecord {
-                interface: interface.to_owned(),
-                kind: "physical".to_owned(),
-                driver: "ice".to_owned(),
-                mtu: 1500,
-                speed_bps: Some(10_000_000_000),
-                transmit_queues: 4,
-                receive_queues: 4,
-            })
-            .to_vec(),
-        device: DeviceRecord::default(),
-        method: None,
-        started_unix_ns: START,
-        ended_unix_ns: None,
-        error: None,
-        files: BTreeMap::new(),
-    }
+    let mut record = RunRecord::new(kind, Vec::new());
+    record.id = id.to_owned();
+    record.state = State::Finished;
+    record.version = "0.1.0".to_owned();
+    record.host = HostFacts {
+        name: "lab-7".to_owned(),
+        kernel: "6.18.2".to_owned(),
+        architecture: "x86_64".to_owned(),
+        cpus: 8,
+    };
+    record.machine = Default::default();
+    record.interfaces = ["enp1s0f0", "enp1s0f1"]
+        .map(|interface| InterfaceRecord {
+            interface: interface.to_owned(),
+            kind: "physical".to_owned(),
+            driver: "ice".to_owned(),
+            mtu: 1500,
+            speed_bps: Some(10_000_000_000),
+            transmit_queues: 4,
+            receive_queues: 4,
+            ..InterfaceRecord::default()
+        })
+        .to_vec();
+    record.started_unix_ns = START;
+    record
 }
 
 /// RFC 2544 on a router, with few repetitions.

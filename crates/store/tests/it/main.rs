@@ -122,6 +122,7 @@ fn trial(number: u32) -> TrialRecord {
                 steps: vec![Step { load, length }],
             }],
             reset_after_s: None,
+            counts_seconds: false,
             connections: None,
         },
         output: TrialOutput {

@@ -251,7 +251,7 @@ impl State {
         let mut sums = self.sums;
         let before = sums.records;
         let received = self.collector.receive(sender, datagram, now, |record| {
-            table.add(&record.flow);
+            table.add(record.flow);
             let factor = u64::from(record.flow.sampling_interval.max(1));
             sums.records += 1;
             sums.packets += record.flow.packets.saturating_mul(factor);

@@ -30,7 +30,7 @@ use crate::files::{Files, HostFiles};
 use crate::replay::Callbacks;
 use crate::result::RunResult;
 use crate::run::Plan;
-use crate::traffic::StreamOptions;
+use crate::traffic::{SeriesOptions, StreamOptions};
 
 /// UDP ports of generated flows (RFC 2544 appendix C.2.6.4).
 const PORTS: (u16, u16) = (0xc020, 7);
@@ -226,6 +226,7 @@ fn streams_plan(
         per_vlan: false,
         // The method judges the load.
         tolerance_ppm: f64::MAX,
+        series: SeriesOptions::default(),
     };
     Ok(Plan::Streams { plan: Arc::new(plan), options })
 }
