@@ -624,6 +624,12 @@ class MeasuredReport:
     """Frames before the last received one that have not arrived."""
     gaps: int
     """Loss periods (RFC 3357)."""
+    gap_max_s: Optional[float]
+    """Longest time between two arrivals with missing frames between them, in seconds; null without
+    gaps."""
+    last_gap_s: Optional[float]
+    """Time from the first arrival to the arrival after the last gap, in seconds; null without
+    gaps."""
     duplicated: int
     """Duplicates (RFC 5560)."""
     reordered: int
