@@ -87,7 +87,9 @@ impl Run {
     /// # Errors
     /// Names the file and the position in it.
     pub fn read_directory(path: &Path) -> Result<Self, ReadError> {
-        let record = read_json(&path.join("run.json"), RUN_SCHEMA)?;
+        let mut record: RunRecord = read_json(&path.join("run.json"), RUN_SCHEMA)?;
+        // The file of a run whose process died still says that it is running.
+        record.state = record.observed_state();
         let result = path.join("result.json");
         let result = if result.exists() { Some(RunOutput::read(&result)?) } else { None };
         Ok(Self { record, trials: read_trials(&path.join("trials"))?, result })

@@ -23,9 +23,10 @@ use wirestorm_method::rfc2544::{BackToBackOptions, Rfc2544, Test};
 use wirestorm_method::search::classification::Goal;
 use wirestorm_method::trial::{Trial, TrialError, TrialInput, TrialOutput};
 use wirestorm_report::run::{Run, RunOutput};
+use wirestorm_store::process::ProcessRecord;
 use wirestorm_store::record::{
-    BENCH_SCHEMA, BenchResult, DeviceRecord, InterfaceRecord, RecordKind, RunRecord, State,
-    TrialRecord,
+    BENCH_SCHEMA, BenchResult, DeviceRecord, InterfaceRecord, MachineRecord, RecordKind, RunRecord,
+    State, TrialRecord,
 };
 
 /// Text that breaks out of markup, scripts and tables if it is not escaped.
@@ -156,12 +157,23 @@ fn record(id: &str, kind: RecordKind) -> RunRecord {
         architecture: "x86_64".to_owned(),
         cpus: 8,
     };
-    record.machine = Default::default();
+    record.process = ProcessRecord::default();
+    record.machine = MachineRecord {
+        cpu_model: "AMD EPYC 9354P".to_owned(),
+        cpus_isolated: "2-7".to_owned(),
+        cpu_governor: "performance".to_owned(),
+        clock_source: "tsc".to_owned(),
+        memory_bytes: 64 << 30,
+        operating_system: "Debian GNU/Linux 13".to_owned(),
+        ..MachineRecord::default()
+    };
     record.interfaces = ["enp1s0f0", "enp1s0f1"]
         .map(|interface| InterfaceRecord {
             interface: interface.to_owned(),
             kind: "physical".to_owned(),
             driver: "ice".to_owned(),
+            driver_version: "6.18.2".to_owned(),
+            firmware: "4.60".to_owned(),
             mtu: 1500,
             speed_bps: Some(10_000_000_000),
             transmit_queues: 4,

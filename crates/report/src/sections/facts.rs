@@ -108,6 +108,19 @@ fn machine_table(context: &Context<'_>) -> Table {
         0 => String::new(),
         cpus => cpus.to_string(),
     });
+    let machine = |run: usize| &record(run).machine;
+    facts.add("CPU", &[], |run| machine(run).cpu_model.clone());
+    facts.add("Isolated CPUs", &[], |run| machine(run).cpus_isolated.clone());
+    facts.add("CPU governor", &[], |run| machine(run).cpu_governor.clone());
+    facts.add("Clock source", &[], |run| machine(run).clock_source.clone());
+    facts.add("Memory", &[], |run| match machine(run).memory_bytes {
+        0 => String::new(),
+        bytes => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    });
+    facts.add("Hardware", &[], |run| machine(run).product.clone());
+    facts.add("Hypervisor", &[], |run| machine(run).hypervisor.clone().unwrap_or_default());
+    facts.add("Operating system", &[], |run| machine(run).operating_system.clone());
+    facts.add("Kernel command line", &[], |run| machine(run).kernel_command_line.clone());
     facts.table()
 }
 
@@ -127,6 +140,8 @@ fn interfaces(context: &Context<'_>) -> Table {
         Column::text("Interface"),
         Column::text("Kind"),
         Column::text("Driver"),
+        Column::text("Version"),
+        Column::text("Firmware"),
         Column::number("MTU", Unit::Bytes),
         Column::text("Speed"),
         Column::number("Transmit queues", Unit::None),
@@ -144,6 +159,8 @@ fn interfaces(context: &Context<'_>) -> Table {
                 Cell::text(interface.interface.clone()),
                 Cell::text(interface.kind.clone()),
                 Cell::text(interface.driver.clone()),
+                Cell::text(interface.driver_version.clone()),
+                Cell::text(interface.firmware.clone()),
                 Cell::count(interface.mtu.into()),
                 Cell::text(speed.unwrap_or_default()),
                 Cell::count(interface.transmit_queues.into()),
