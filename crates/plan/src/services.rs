@@ -187,7 +187,8 @@ fn read_part(place: &ValueAt<'_>) -> Result<f64, PlanError> {
         Some(number) => (number.trim(), 100.0),
         None => (text.trim(), 1.0),
     };
-    let part = number.parse::<f64>().ok().map(|number| number / scale);
+    // Rounding makes 99.9% the same number as 0.999, so that a measured 0.999 meets it.
+    let part = number.parse::<f64>().ok().map(|number| (number / scale * 1e12).round() / 1e12);
     part.filter(|part| (0.0..=1.0).contains(part)).ok_or_else(|| place.unexpected(EXPECTED))
 }
 
