@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use wirestorm_e2e::{can_run, run_command, wirestorm};
+use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{LabOptions, RouterLab};
 
 /// Most connections that the firewall tracks; it answers further SYNs with RST.
@@ -33,8 +34,10 @@ fn concurrent_connections_are_those_that_a_firewall_admits() {
     let output = nft.args(["-c", &script]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 
+    let history = Scratch::new().unwrap();
     let mut command = Command::new(wirestorm());
-    command.args(["bench", "rfc9411", "--json", "-", "--quiet", "--tests", "concurrent"]);
+    command.arg("bench").arg("rfc9411").arg("--runs-dir").arg(history.path());
+    command.args(["--json", "-", "--quiet", "--tests", "concurrent"]);
     command.args(["--target", "connections=1200,concurrent=400", "--resolution", "15"]);
     command.args(["--init", "0s", "--settle", "0s", "--sustain", "2s"]);
     // A busy machine does not forward at a constant rate. The default route of `a` leads to the
