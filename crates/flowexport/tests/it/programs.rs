@@ -1,10 +1,11 @@
 //! Programs that export or collect flows.
 
-use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use wirestorm_flowexport::FlowRecord;
@@ -18,22 +19,41 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A program that ends with its test.
-pub(crate) struct Program(Child);
+pub(crate) struct Program {
+    /// Process number, which is also that of its group.
+    id: u32,
+    /// Gets a message at its end.
+    ended: mpsc::Receiver<()>,
+    has_ended: bool,
+}
 
 impl Drop for Program {
     fn drop(&mut self) {
         if !self.has_ended() {
             // Its plugins are in its process group.
-            let group = format!("-{}", self.0.id());
+            let group = format!("-{}", self.id);
             drop(Command::new("kill").args(["-KILL", "--", &group]).status());
-            drop(self.0.wait());
+            let _ = self.ended.recv_timeout(PATIENCE);
         }
     }
 }
 
 pub(crate) fn start(command: &mut Command) -> Program {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    Program(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+    spawned(command.stderr(Stdio::null())).0
+}
+
+/// Starts a program. Returns it with its standard error, if that is a pipe.
+fn spawned(command: &mut Command) -> (Program, Option<ChildStderr>) {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (id, errors) = (child.id(), child.stderr.take());
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        // The test may have ended before the program.
+        drop(child.wait());
+        let _ = end.send(());
+    });
+    (Program { id, ended, has_ended: false }, errors)
 }
 
 /// Returns a command that also finds programs for administrators.
@@ -43,21 +63,21 @@ pub(crate) fn command(tool: &str) -> Command {
 
 impl Program {
     fn has_ended(&mut self) -> bool {
-        self.0.try_wait().expect("a child").is_some()
+        self.has_ended |= self.ended.try_recv().is_ok();
+        self.has_ended
     }
 
     /// Sends SIGINT to the program.
     fn interrupt(&self) {
-        let pid = self.0.id().to_string();
+        let pid = self.id.to_string();
         let status = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
         assert!(status.success());
     }
 
     fn wait(mut self) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.has_ended() {
-            assert!(Instant::now() < deadline, "the program does not end");
-            std::thread::sleep(Duration::from_millis(5));
+        if !self.has_ended() {
+            self.ended.recv_timeout(PATIENCE).expect("the program ends");
+            self.has_ended = true;
         }
     }
 }
@@ -131,16 +151,20 @@ impl Nfcapd {
         drop(free);
         std::fs::create_dir(folder).expect("a folder");
         // One file for all: it rotates at the end only.
-        let program = start(
-            command("nfcapd")
-                .args(["-b", "127.0.0.1", "-t", "86400", "-p", &port.to_string(), "-w"])
-                .arg(folder),
-        );
-        let deadline = Instant::now() + PATIENCE;
-        while queued(port).is_none() {
-            assert!(Instant::now() < deadline, "nfcapd does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let mut nfcapd = command("nfcapd");
+        nfcapd.args(["-b", "127.0.0.1", "-t", "86400", "-p", &port.to_string(), "-w"]).arg(folder);
+        let (program, errors) = spawned(nfcapd.stderr(Stdio::piped()));
+        let (started, starts) = mpsc::channel();
+        let errors = BufReader::new(errors.expect("a pipe"));
+        std::thread::spawn(move || {
+            // Reads to the end, so that nfcapd never waits for space in the pipe.
+            for line in errors.lines().map_while(Result::ok) {
+                if line.starts_with("Startup") {
+                    let _ = started.send(());
+                }
+            }
+        });
+        starts.recv_timeout(PATIENCE).expect("nfcapd starts");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         Self { program, folder: folder.to_owned(), socket, port }
     }

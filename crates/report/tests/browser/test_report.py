@@ -18,8 +18,6 @@ CHROMIUM = shutil.which("chromium")
 SAMPLES = Path(os.environ.get("WIRESTORM_SAMPLE_REPORTS", "."))
 NAMES = sorted(path.stem for path in SAMPLES.glob("*.html"))
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
 # Number of plots of each report.
 PLOTS = {
     "emulation": 7,

@@ -70,19 +70,6 @@ fn get(server: &MetricsServer, path: &str) -> String {
     response
 }
 
-/// Waits until the metrics contain a line.
-fn wait_for(server: &MetricsServer, line: &str) -> String {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let response = get(server, "/metrics");
-        if response.lines().any(|found| found.starts_with(line)) {
-            return response;
-        }
-        assert!(Instant::now() < deadline, "{line} is not in\n{response}");
-        std::thread::sleep(StdDuration::from_millis(10));
-    }
-}
-
 #[test]
 fn several_runs_have_metrics_also_after_their_end() {
     let (scratch, host) = (Scratch::new().unwrap(), Host::new());
@@ -96,15 +83,21 @@ fn several_runs_have_metrics_also_after_their_end() {
     let labels = |run: &RunHandle| format!("{{run=\"{}\",kind=\"replay\"", run.id());
     let state =
         |run: &RunHandle, name| format!("wirestorm_run_state{},state=\"{name}\"}} 1", labels(run));
-    wait_for(&server, &state(&going_on, "running"));
-    let text = wait_for(&server, &state(&ended, "finished"));
+    assert!(going_on.wait_running(Some(PATIENCE)) && ended.wait_over(Some(PATIENCE)));
+    let text = get(&server, "/metrics");
+    let has = |text: &str, line: &str| text.lines().any(|found| found.starts_with(line));
+    for line in [state(&going_on, "running"), state(&ended, "finished")] {
+        assert!(has(&text, &line), "{line} is not in\n{text}");
+    }
     let sent = format!("wirestorm_port_sent_frames_total{}", labels(&ended));
     let sent = text.lines().find(|line| line.starts_with(&sent)).unwrap();
     assert!(sent.ends_with(" 100"), "{sent}");
     let elapsed = format!("wirestorm_run_elapsed_seconds{}", labels(&going_on));
     assert_eq!(text.matches(&elapsed).count(), 1, "a run that is watched twice appears once");
     going_on.stop();
-    wait_for(&server, &state(&going_on, "interrupted"));
+    assert!(going_on.wait_over(Some(PATIENCE)));
+    let text = get(&server, "/metrics");
+    assert!(has(&text, &state(&going_on, "interrupted")), "{text}");
 }
 
 #[test]
