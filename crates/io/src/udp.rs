@@ -43,13 +43,20 @@ pub enum UdpError {
 }
 
 impl UdpPort {
-    /// Binds a socket in a namespace. Port 0 chooses a free port.
+    /// Binds a socket in a namespace. Port 0 chooses a free port. [`Self::receive`] waits for at most
+    /// `patience`, from 1 us.
     ///
     /// # Errors
     /// See [`UdpError`].
-    pub fn bind(namespace: &Namespace, address: SocketAddr) -> Result<Self, UdpError> {
+    pub fn bind(
+        namespace: &Namespace,
+        address: SocketAddr,
+        patience: Duration,
+    ) -> Result<Self, UdpError> {
         let bind = |error| UdpError::Bind { address, error };
         let socket = namespace.enter(|| UdpSocket::bind(address))?.map_err(bind)?;
+        let patience = StdDuration::from_nanos(patience.as_nanos().max(1_000));
+        socket.set_read_timeout(Some(patience)).map_err(bind)?;
         let options = socket.try_clone().map_err(bind)?;
         let options = Socket::from(OwnedFd::from(options));
         let forced = options.set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER);
@@ -67,18 +74,12 @@ impl UdpPort {
         self.socket.local_addr()
     }
 
-    /// Receives a datagram, at most `patience` later; `None` if there is none. A datagram that is
-    /// longer than the buffer is cut off.
+    /// Receives a datagram; `None` if none arrives in time. A datagram that is longer than the
+    /// buffer is cut off.
     ///
     /// # Errors
     /// Returns the error of the system call.
-    pub fn receive(
-        &self,
-        buffer: &mut [u8],
-        patience: Duration,
-    ) -> io::Result<Option<(usize, SocketAddr)>> {
-        let patience = StdDuration::from_nanos(patience.as_nanos().max(1_000));
-        self.socket.set_read_timeout(Some(patience))?;
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         match self.socket.recv_from(buffer) {
             Ok((length, sender)) => Ok(Some((length, sender))),
             Err(error)
@@ -120,16 +121,24 @@ const SO_MEMINFO: i32 = 55;
 mod tests {
     use super::*;
 
+    fn bound(address: SocketAddr, patience: Duration) -> Result<UdpPort, UdpError> {
+        UdpPort::bind(&Namespace::Current, address, patience)
+    }
+
+    fn any() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
+
     #[test]
     fn datagrams_arrive_and_drops_are_counted() {
-        let any = "127.0.0.1:0".parse().unwrap();
-        let receiver = UdpPort::bind(&Namespace::Current, any).unwrap();
-        let sender = UdpPort::bind(&Namespace::Current, any).unwrap();
-        let mut buffer = [0; 2048];
         let patience = Duration::from_millis(1);
-        assert!(receiver.receive(&mut buffer, patience).unwrap().is_none());
+        let receiver = bound(any(), patience).unwrap();
+        let sender = bound(any(), patience).unwrap();
+        let mut buffer = [0; 2048];
+        assert!(receiver.receive(&mut buffer).unwrap().is_none());
+        // Loopback delivers before the call returns.
         sender.send(b"flow", receiver.address().unwrap()).unwrap();
-        let received = receiver.receive(&mut buffer, Duration::from_secs(10)).unwrap();
+        let received = receiver.receive(&mut buffer).unwrap();
         assert_eq!(received, Some((4, sender.address().unwrap())));
         assert_eq!(receiver.dropped(), 0);
         let small = 1_024_i32;
@@ -138,7 +147,7 @@ mod tests {
             sender.send(&[0; 1_024], receiver.address().unwrap()).unwrap();
         }
         let mut received = 0;
-        while receiver.receive(&mut buffer, patience).unwrap().is_some() {
+        while receiver.receive(&mut buffer).unwrap().is_some() {
             received += 1;
         }
         assert!(received < 1_000);
@@ -147,10 +156,9 @@ mod tests {
 
     #[test]
     fn taken_port_is_named() {
-        let any = "127.0.0.1:0".parse().unwrap();
-        let first = UdpPort::bind(&Namespace::Current, any).unwrap();
+        let first = bound(any(), Duration::ZERO).unwrap();
         let taken = first.address().unwrap();
-        let error = UdpPort::bind(&Namespace::Current, taken).unwrap_err().to_string();
+        let error = bound(taken, Duration::ZERO).unwrap_err().to_string();
         assert!(error.contains(&taken.to_string()) && error.contains("free UDP port"), "{error}");
     }
 }

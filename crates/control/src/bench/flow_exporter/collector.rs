@@ -101,7 +101,7 @@ impl CollectorThread {
         namespace: &Namespace,
         address: SocketAddr,
     ) -> Result<Self, FlowExporterError> {
-        let port = UdpPort::bind(namespace, address)?;
+        let port = UdpPort::bind(namespace, address, PATIENCE)?;
         let address = port.address().unwrap_or(address);
         let now = clock::now();
         let state = State {
@@ -168,6 +168,11 @@ impl CollectorThread {
         clock::now().saturating_since(self.shared.lock().last)
     }
 
+    /// Returns the error that stopped the collector; `None` while it receives.
+    pub(super) fn error(&self) -> Option<String> {
+        self.shared.lock().error.clone()
+    }
+
     /// Ends a trial and returns what was received.
     pub(super) fn end(&self) -> Trialled {
         let mut state = self.shared.lock();
@@ -231,7 +236,7 @@ impl Shared {
         // The largest UDP datagram.
         let mut buffer = vec![0; 65_536];
         while !self.is_stopped.load(Ordering::Relaxed) {
-            match port.receive(&mut buffer, PATIENCE) {
+            match port.receive(&mut buffer) {
                 Ok(Some((length, sender))) => {
                     self.lock().note(sender, &buffer[..length], clock::now());
                 }

@@ -138,6 +138,9 @@ impl<O: Observer> FlowExporterTrial<O> {
         /// complete.
         const LOOK_INTERVAL: Duration = Duration::from_millis(20);
         loop {
+            if let Some(error) = self.collector.error() {
+                return Err(TrialError::Failed(format!("the collector failed: {error}")));
+            }
             if self.collector.has_all(sent) || self.collector.quiet_time() > self.bed.quiet {
                 return Ok(());
             }

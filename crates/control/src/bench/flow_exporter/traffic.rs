@@ -122,12 +122,15 @@ impl Traffic {
     pub(super) fn intended(&self, step: &Step, seconds: f64) -> u64 {
         match self {
             Self::Flows => step.units(),
-            // A pass is sent as a whole: a generator that is too slow takes longer. The last pass
-            // has one gap less than packets.
-            Self::Capture { .. } => (step.load as f64 * seconds * 0.999) as u64,
+            // A pass is sent as a whole: a generator that is too slow takes longer.
+            Self::Capture { .. } => (step.load as f64 * seconds * (1.0 - RATE_TOLERANCE)) as u64,
         }
     }
 }
+
+/// Part of the rate that a replay may miss. The passes of a trial end with the last packet, whose
+/// departure varies by a few milliseconds.
+const RATE_TOLERANCE: f64 = 0.001;
 
 /// Addresses change in each pass.
 const UNIQUE: Unique = Unique { what: UniqueFields::Addresses, passes_milli: 1_000 };
