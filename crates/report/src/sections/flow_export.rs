@@ -14,27 +14,16 @@ use crate::document::{
 const FLOWS_PER_MBIT: f64 = 5.0;
 
 /// Findings of a run and their parameters.
-pub(crate) struct Bench<'a> {
-    pub(crate) run: usize,
-    parameters: &'a FlowExporter,
-    pub(crate) findings: &'a FlowExporterFindings,
-    /// Speed of the fastest interface in bit/s.
-    link_bps: Option<u64>,
-}
+type Bench<'a> = super::Bench<'a, FlowExporter, FlowExporterFindings>;
 
 /// Returns the runs with findings of a flow exporter.
 pub(crate) fn benches<'a>(context: &Context<'a>) -> Vec<Bench<'a>> {
-    let found = context.runs.iter().enumerate().filter_map(|(run, it)| {
-        let result = it.bench_result()?;
-        let link_bps = it.record.interfaces.iter().filter_map(|it| it.speed_bps).max();
-        match (&result.parameters, &result.findings) {
-            (Method::FlowExporter(parameters), Findings::FlowExporter(findings)) => {
-                Some(Bench { run, parameters, findings, link_bps })
-            }
-            _ => None,
+    context.benches(|method, findings| match (method, findings) {
+        (Method::FlowExporter(parameters), Findings::FlowExporter(findings)) => {
+            Some((parameters, findings))
         }
-    });
-    found.collect()
+        _ => None,
+    })
 }
 
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
@@ -49,7 +38,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
          the lowest rate at which the device lost a flow or a packet. Hollow marks are rates at \
          which the tester failed.",
     );
-    section.plot(plot(context, &benches));
+    section.plot(plot(context, &benches, &links(context, &benches)));
     section.table(summary(context, &benches));
     section.table(points(context, &benches));
     section.table(records(context, &benches));
@@ -59,7 +48,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
 
 /// The graph of flows/s sent against flows/s captured, with the point where loss begins and the rate
 /// that a link needs.
-fn plot(context: &Context<'_>, benches: &[Bench<'_>]) -> Plot {
+fn plot(context: &Context<'_>, benches: &[Bench<'_>], links: &BTreeSet<u64>) -> Plot {
     let mut plot = Plot::new(
         "Flows sent against flows captured",
         Axis::linear("Flows sent", Unit::PerSecond),
@@ -99,13 +88,22 @@ fn plot(context: &Context<'_>, benches: &[Bench<'_>]) -> Plot {
             plot.marks.push(Mark { x, label, run: Some(bench.run) });
         }
     }
-    for link in benches.iter().filter_map(|bench| bench.link_bps).collect::<BTreeSet<_>>() {
+    for &link in links {
         let x = link as f64 / 1e6 * FLOWS_PER_MBIT;
         let (speed, unit) = scaled(link as f64, Unit::BitsPerSecond);
         let label = format!("{FLOWS_PER_MBIT} flows/s per Mbit/s at {speed} {unit}");
         plot.marks.push(Mark { x, label, run: None });
     }
     plot
+}
+
+/// Returns the speed of the fastest interface of each run, in bit/s.
+fn links(context: &Context<'_>, benches: &[Bench<'_>]) -> BTreeSet<u64> {
+    let fastest = |bench: &Bench<'_>| {
+        let interfaces = &context.runs[bench.run].record.interfaces;
+        interfaces.iter().filter_map(|interface| interface.speed_bps).max()
+    };
+    benches.iter().filter_map(fastest).collect()
 }
 
 /// Returns a rate with its unit.
@@ -275,9 +273,8 @@ mod tests {
             active_timeout_s: None,
             cache_size: None,
         };
-        let link_bps = Some(10_000_000_000);
-        let bench = Bench { run: 0, parameters: &parameters, findings: &findings, link_bps };
-        let plot = plot(&Context::new(&[]), &[bench]);
+        let bench = Bench { run: 0, parameters: &parameters, findings: &findings };
+        let plot = plot(&Context::new(&[]), &[bench], &BTreeSet::from([10_000_000_000]));
         let marks: Vec<_> = plot.marks.iter().map(|it| (it.x, &*it.label)).collect();
         let need = "5 flows/s per Mbit/s at 10 Gbit/s";
         assert_eq!(marks, [(60_000.0, "loss begins: 60 k flows/s"), (50_000.0, need)]);

@@ -10,24 +10,16 @@ use super::Context;
 use crate::document::{Axis, Cell, Column, Plot, Point, Section, Series, Style, Table, Unit};
 
 /// Findings of a run and their parameters.
-pub(crate) struct Bench<'a> {
-    pub(crate) run: usize,
-    pub(crate) parameters: &'a Mlrsearch,
-    pub(crate) findings: &'a MlrsearchFindings,
-}
+type Bench<'a> = super::Bench<'a, Mlrsearch, MlrsearchFindings>;
 
 /// Returns the runs with findings of MLRsearch.
 pub(crate) fn benches<'a>(context: &Context<'a>) -> Vec<Bench<'a>> {
-    let found = context.runs.iter().enumerate().filter_map(|(run, it)| {
-        let result = it.bench_result()?;
-        match (&result.parameters, &result.findings) {
-            (Method::Mlrsearch(parameters), Findings::Mlrsearch(findings)) => {
-                Some(Bench { run, parameters, findings })
-            }
-            _ => None,
+    context.benches(|method, findings| match (method, findings) {
+        (Method::Mlrsearch(parameters), Findings::Mlrsearch(findings)) => {
+            Some((parameters, findings))
         }
-    });
-    found.collect()
+        _ => None,
+    })
 }
 
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {

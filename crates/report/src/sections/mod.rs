@@ -16,6 +16,7 @@ mod warnings;
 use std::collections::BTreeSet;
 
 use wirestorm_control::result::Outcome;
+use wirestorm_method::method::{Findings, Method};
 use wirestorm_store::record::{RecordKind, State};
 
 use crate::document::{Document, RunSummary, Section, Table};
@@ -29,7 +30,28 @@ pub(crate) struct Context<'a> {
     labels: Vec<String>,
 }
 
+/// Findings of a run and their parameters.
+pub(crate) struct Bench<'a, P, F> {
+    pub(crate) run: usize,
+    pub(crate) parameters: &'a P,
+    pub(crate) findings: &'a F,
+}
+
 impl<'a> Context<'a> {
+    /// Returns the runs of a method. `select` returns its parameters and findings; `None` for other
+    /// methods.
+    fn benches<P, F>(
+        &self,
+        select: impl Fn(&'a Method, &'a Findings) -> Option<(&'a P, &'a F)>,
+    ) -> Vec<Bench<'a, P, F>> {
+        let found = self.runs.iter().enumerate().filter_map(|(run, it)| {
+            let result = it.bench_result()?;
+            let (parameters, findings) = select(&result.parameters, &result.findings)?;
+            Some(Bench { run, parameters, findings })
+        });
+        found.collect()
+    }
+
     pub(crate) fn new(runs: &'a [Run]) -> Self {
         let mut seen = BTreeSet::new();
         let label = |run: &Run| {

@@ -13,24 +13,14 @@ use super::delays::{self, Times};
 use crate::document::{Axis, Cell, Column, Plot, Point, Section, Series, Style, Table, Unit};
 
 /// Findings of a run and their parameters.
-pub(crate) struct Bench<'a> {
-    pub(crate) run: usize,
-    pub(crate) parameters: &'a Rfc2544,
-    pub(crate) findings: &'a Rfc2544Findings,
-}
+type Bench<'a> = super::Bench<'a, Rfc2544, Rfc2544Findings>;
 
 /// Returns the runs with findings of RFC 2544.
 pub(crate) fn benches<'a>(context: &Context<'a>) -> Vec<Bench<'a>> {
-    let found = context.runs.iter().enumerate().filter_map(|(run, it)| {
-        let result = it.bench_result()?;
-        match (&result.parameters, &result.findings) {
-            (Method::Rfc2544(parameters), Findings::Rfc2544(findings)) => {
-                Some(Bench { run, parameters, findings })
-            }
-            _ => None,
-        }
-    });
-    found.collect()
+    context.benches(|method, findings| match (method, findings) {
+        (Method::Rfc2544(parameters), Findings::Rfc2544(findings)) => Some((parameters, findings)),
+        _ => None,
+    })
 }
 
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
