@@ -75,6 +75,18 @@ impl Foreground {
         Ok(Self { host, metrics })
     }
 
+    /// Returns the host of all runs.
+    pub(crate) const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Adds a run to the metrics, if they are served.
+    pub(crate) fn watch(&self, run: &RunHandle) {
+        if let Some(metrics) = &self.metrics {
+            metrics.watch(run);
+        }
+    }
+
     /// Runs a plan to its end. `with_handle` can pass the handle to another source of commands.
     ///
     /// # Errors
@@ -90,9 +102,7 @@ impl Foreground {
         let options = Options { source, files: CommandLineFiles::shared(), ..Options::default() };
         let (preparing, snapshots) = Run::begin_watched(plan, options, &self.host, Delivery::Every);
         let handle = preparing.handle();
-        if let Some(metrics) = &self.metrics {
-            metrics.watch(&handle);
-        }
+        self.watch(&handle);
         signals.command(&handle);
         with_handle(&handle);
         // The command line has no other run to synchronise with, so the run starts at once.

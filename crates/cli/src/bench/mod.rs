@@ -12,6 +12,7 @@ mod y1564;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
@@ -28,6 +29,8 @@ use wirestorm_store::record::{
 };
 use wirestorm_store::{RunWriter, StoreError};
 
+use crate::foreground::Foreground;
+use crate::metrics::MetricsFlags;
 use crate::report::Output;
 use crate::save::{DirectoryFlags, interface_record, not_saved};
 use crate::signals::Signals;
@@ -96,6 +99,9 @@ struct OutputFlags {
 
     #[command(flatten)]
     directory: DirectoryFlags,
+
+    #[command(flatten)]
+    metrics: MetricsFlags,
 }
 
 /// Continue a method that was interrupted
@@ -354,7 +360,9 @@ impl Bench<'_> {
         let stop = StopSignal::default();
         let signals = Signals::catch();
         signals.on_stop(&stop);
-        let trial = self.source.open(Host::new(), stop, progress.observer(&signals))?;
+        let foreground = Rc::new(Foreground::open(self.output.metrics)?);
+        let host = foreground.host().clone();
+        let trial = self.source.open(host, stop, progress.observer(&signals, foreground))?;
         Ok((output, waits_s, trial))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,6 +13,7 @@ use wirestorm_control::{RunHandle, Snapshot};
 
 use super::rfc9411;
 use super::summary::duration;
+use crate::foreground::Foreground;
 use crate::number::{grouped, scaled, seconds};
 use crate::signals::Signals;
 use crate::traffic::shortened;
@@ -36,11 +38,12 @@ impl Progress {
     }
 
     /// Returns the observer of trials on interfaces.
-    pub(super) fn observer(&self, signals: &Signals) -> BarObserver {
+    pub(super) fn observer(&self, signals: &Signals, foreground: Rc<Foreground>) -> BarObserver {
         BarObserver {
             bar: self.bar.clone(),
             text: Arc::clone(&self.text),
             signals: signals.clone(),
+            foreground,
         }
     }
 
@@ -74,12 +77,14 @@ pub(super) struct BarObserver {
     bar: ProgressBar,
     text: Arc<Mutex<String>>,
     signals: Signals,
+    foreground: Rc<Foreground>,
 }
 
 impl Observer for BarObserver {
     fn phase(&mut self, phase: Phase, handle: Option<&RunHandle>) {
         if let Some(handle) = handle {
             self.signals.command(handle);
+            self.foreground.watch(handle);
         }
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let text = match phase {

@@ -50,12 +50,12 @@ pub(super) fn of_plan(method: &Method, waits_s: f64) -> String {
     let (least, most) = durations.iter().fold((f64::MAX, 0.0_f64), |(least, most), &duration| {
         (least.min(duration), most.max(duration))
     });
-    let _ = writeln!(
-        text,
-        "\n{} trials, about {}, for a device that forwards half of the largest load.",
+    let sum = format!(
+        "{} trials, about {}, for a device that forwards half of the largest load.",
         grouped(middle.len() as u64),
         duration(length(middle))
     );
+    let _ = writeln!(text, "\n{}", wrapped("", &sum));
     let range = format!(
         "A device that forwards 10 % or all of it needs {} to {}. Each trial includes {waits_s} s of \
          waits (--settle, --learning-wait).",

@@ -10,6 +10,7 @@ use wirestorm_report::limit::{Limit, metric_list};
 use wirestorm_report::run::Run;
 use wirestorm_report::{Options, Report};
 
+use crate::save::DirectoryFlags;
 use crate::status;
 
 const EXAMPLES: &str = "\
@@ -31,7 +32,7 @@ Limits: METRIC[SELECTOR,...] OPERATOR VALUE UNIT
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportFlags {
-    /// Run directories, or files that `--json` wrote
+    /// Runs: IDs or names in the run history, `latest`, run directories, or files of `--json`
     #[arg(value_name = "RUN", required_unless_present = "lists_metrics")]
     runs: Vec<PathBuf>,
 
@@ -54,6 +55,21 @@ pub(crate) struct ReportFlags {
     /// Print the metrics of --fail-if with their units
     #[arg(long = "list-metrics")]
     lists_metrics: bool,
+
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+impl ReportFlags {
+    /// Reads a run from a path, or else from the run history.
+    fn read(&self, run: &Path) -> Result<Run, String> {
+        if run.exists() {
+            return Run::read(run).map_err(|error| error.to_string());
+        }
+        let store = self.directory.open()?;
+        let entry = store.find(&run.to_string_lossy()).map_err(|error| error.to_string())?;
+        Run::read(&store.directory().join(entry.id)).map_err(|error| error.to_string())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -120,7 +136,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode, Failure> {
             )));
         }
     };
-    let runs = flags.runs.iter().map(|path| Run::read(path).map_err(|it| usage(it.to_string())));
+    let runs = flags.runs.iter().map(|run| flags.read(run).map_err(usage));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let report = Report::new(&runs, &Options { title: flags.title.clone(), limits });
     let text = match format {
