@@ -21,11 +21,14 @@ const FUZZ_SECONDS_LONG: u32 = 60;
 const BINARY: &str = workspace::BINARY;
 /// Environment variable that `--long` sets, so that tests do more.
 const LONG: &str = "WIRESTORM_LONG";
-/// Tests that need the Python package for TRex profiles.
-const WITH_PYTHON: [&str; 2] = [
+/// Tests that need the Python package for TRex profiles, or [`PYARROW`].
+const WITH_PYTHON: [&str; 3] = [
+    "runs::exported_trials_are_read_by_pyarrow",
     "streams::trex_profiles_are_simulated_as_they_are",
     "documents::all_commands_with_a_trex_profile_run",
 ];
+/// The package that reads exported trials.
+const PYARROW: &str = "pyarrow>=17";
 /// Highest number of skip reasons that are printed.
 const SKIPPED_LINES_MAX: usize = 40;
 
@@ -238,7 +241,7 @@ fn python(_: Extent) -> Fallible<Pass> {
         install.env("MATURIN_PEP517_ARGS", "--profile=dev").env("PATH", &path).args(what);
         done(&mut install)
     };
-    install(&["maturin>=1.8,<2"])?;
+    install(&["maturin>=1.8,<2", PYARROW])?;
     let with_tests = |name: &str| format!("{}[test]", package(name).display());
     install(&["--no-build-isolation", &with_tests("wirestorm")])?;
     install(&["--editable", &with_tests("trex")])?;

@@ -203,7 +203,10 @@ fn pmacct_against_its_capture() {
         let [domain] = collector.domains() else { panic!("one stream") };
         assert_eq!(domain.sequence(), SequenceCounters::default(), "{version}");
         assert_eq!(domain.sequence_convention(), SequenceConvention::default());
-        assert_eq!((domain.counters().other_samples, domain.counters().other_bytes), (0, 0));
+        // A slow run of sfprobe has counter samples of an interface too, of 108 bytes each.
+        let counters = domain.counters();
+        let other = (counters.other_samples, counters.other_bytes);
+        assert_eq!(other, (0, 108 * counters.counter_samples), "{version}");
         let comparison = table.compare(captured.iter().map(|flow| flow.sent), 5);
         let flows = (comparison.missing_flows, comparison.unexpected.flows);
         assert_eq!(flows, (0, 0), "{version}: {comparison:#?}");

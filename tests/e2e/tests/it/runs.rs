@@ -11,7 +11,7 @@ use wirestorm_e2e::{
 };
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
-use wirestorm_testkit::require::{require_tool, skip};
+use wirestorm_testkit::require::skip;
 
 /// Runs `wirestorm runs` on a history.
 fn runs(history: &Path, arguments: &[&str]) -> Outcome {
@@ -121,14 +121,13 @@ fn exports_agree(history: &Path, scratch: &Scratch, result: &Value) {
     assert_eq!(cell("received"), result["ports"][1]["rx"]["packets"].to_string());
     let json = runs(history, &["export", "slow", "--what", "histograms", "--format", "json"]);
     let json = json.expect(0);
-    let path = "ports";
     let buckets = json.result().as_array().expect("rows");
     assert!(!buckets.is_empty(), "{json}");
     let gaps: Vec<_> = buckets
         .iter()
         .filter(|row| {
             let text = row["path"].as_str().unwrap_or_default();
-            text.starts_with(path) && text.ends_with("rx/gaps")
+            text.starts_with("ports") && text.ends_with("rx/gaps")
         })
         .map(|row| serde_json::json!([row["lower_ns"], row["count"]]))
         .collect();
@@ -140,17 +139,29 @@ fn exports_agree(history: &Path, scratch: &Scratch, result: &Value) {
     runs(history, &["export", "slow", "-o", file]).expect(0);
     let bytes = std::fs::read(&parquet).expect("a file");
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-    if !require_tool("python3") {
+}
+
+#[test]
+fn exported_trials_are_read_by_pyarrow() {
+    if !can_run(&[]) {
         return;
     }
+    let Some(python) = std::env::var_os("WIRESTORM_PYTHON") else {
+        skip("WIRESTORM_PYTHON names no Python with the package pyarrow");
+        return;
+    };
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let history = scratch.file("runs");
+    let capture = write_capture(&scratch, "traffic.pcap", &traffic(30, 1));
+    let run = run_command(&mut replay(&lab, &history, &capture, &["--save=slow"])).expect(0);
+    let parquet = scratch.file("trials.parquet");
+    let file = parquet.to_str().expect("UTF-8");
+    runs(&history, &["export", "slow", "-o", file]).expect(0);
     const READ: &str = "import sys, json, pyarrow.parquet as p\n\
                         print(json.dumps(p.read_table(sys.argv[1]).to_pylist()))";
-    let read = run_command(Command::new("python3").args(["-c", READ, file]));
-    if !read.status.success() {
-        skip("Python has no pyarrow");
-        return;
-    }
-    assert_eq!(read.result()[0]["offered"], result["achieved"]["packets"], "{read}");
+    let read = run_command(Command::new(python).args(["-c", READ, file])).expect(0);
+    let offered = &run.result()["achieved"]["packets"];
+    assert_eq!(&read.result()[0]["offered"], offered, "{read}");
     assert_eq!(read.result()[0]["test"], "replay", "{read}");
 }
 
