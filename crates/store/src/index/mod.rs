@@ -240,13 +240,19 @@ impl Index {
 
     /// Reads the directory of a run and replaces what differs in its rows. Returns its damaged
     /// files.
+    ///
+    /// It excludes other writers before it reads the files. Otherwise an older state could replace
+    /// that of the process that executes the run.
     pub(crate) fn update(&mut self, id: &str) -> Result<Vec<Warning>, StoreError> {
+        let failed = self.failed();
         let directory = self.directory.join(id);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(&failed)?;
         // Before the files: a later change gives another fingerprint.
         let mut fingerprint = fingerprint(&directory);
         let run = SavedRun::open(&directory)?;
         let listing = Listing::of(&directory)?;
-        let indexed = self.indexed_trials(id)?;
+        let indexed = rows::trial_numbers(&transaction, id).map_err(&failed)?;
         let (mut trials, mut warnings) = (Vec::new(), run.warnings.clone());
         for (number, path) in &listing.trials {
             if indexed.contains(number) {
@@ -261,33 +267,17 @@ impl Index {
         if !warnings.is_empty() {
             fingerprint.clear();
         }
-        let gone: Vec<u32> =
-            indexed.into_iter().filter(|number| !listing.trials.contains_key(number)).collect();
-        let failed = self.failed();
-        let written = (|| {
-            let transaction =
-                self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            rows::put_run(&transaction, &run, &fingerprint)?;
-            for trial in &trials {
-                rows::put_trial(&transaction, id, trial)?;
-            }
-            for number in gone {
-                let sql = "DELETE FROM trials WHERE run = ?1 AND number = ?2";
-                transaction.execute(sql, params![id, number])?;
-            }
-            transaction.commit()
-        })();
-        written.map_err(failed)?;
+        // Trials refer to their run.
+        rows::put_run(&transaction, &run, &fingerprint).map_err(&failed)?;
+        for trial in &trials {
+            rows::put_trial(&transaction, id, trial).map_err(&failed)?;
+        }
+        for number in indexed.iter().filter(|number| !listing.trials.contains_key(*number)) {
+            let sql = "DELETE FROM trials WHERE run = ?1 AND number = ?2";
+            transaction.execute(sql, params![id, number]).map_err(&failed)?;
+        }
+        transaction.commit().map_err(&failed)?;
         Ok(warnings)
-    }
-
-    fn indexed_trials(&self, id: &str) -> Result<BTreeSet<u32>, StoreError> {
-        let numbers = || -> rusqlite::Result<BTreeSet<u32>> {
-            let sql = "SELECT DISTINCT number FROM trials WHERE run = ?1";
-            let mut numbers = self.connection.prepare(sql)?;
-            numbers.query_map([id], |row| row.get(0))?.collect()
-        };
-        numbers().map_err(self.failed())
     }
 
     /// Adds the rows of a new trial.

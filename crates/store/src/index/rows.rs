@@ -1,5 +1,7 @@
 //! Rows of the tables.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, Row, params};
 use wirestorm_control::result::Outcome;
 
@@ -82,6 +84,12 @@ pub(super) fn put_trial(
         )?;
     }
     Ok(())
+}
+
+/// Returns the numbers of the trials of a run.
+pub(super) fn trial_numbers(connection: &Connection, run: &str) -> rusqlite::Result<BTreeSet<u32>> {
+    let mut numbers = connection.prepare("SELECT DISTINCT number FROM trials WHERE run = ?1")?;
+    numbers.query_map([run], |row| row.get(0))?.collect()
 }
 
 /// Reads all runs, the newest first.
