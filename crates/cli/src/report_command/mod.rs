@@ -67,7 +67,9 @@ impl ReportFlags {
             return Run::read(run).map_err(|error| error.to_string());
         }
         let store = self.directory.open()?;
-        let entry = store.find(&run.to_string_lossy()).map_err(|error| error.to_string())?;
+        let entry = store
+            .find(&run.to_string_lossy())
+            .map_err(|error| format!("{}: no such file, and {error}", run.display()))?;
         Run::read(&store.directory().join(entry.id)).map_err(|error| error.to_string())
     }
 }

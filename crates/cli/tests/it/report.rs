@@ -6,10 +6,11 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use wirestorm_testkit::Scratch;
 
-/// Runs the command in a folder.
+/// Runs the command in a folder, which also has the run history.
 fn wirestorm(scratch: &Scratch, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirestorm"));
-    command.args(arguments).current_dir(scratch.path()).output().expect("the program runs")
+    command.args(arguments).current_dir(scratch.path()).env("WIRESTORM_RUNS", scratch.file("runs"));
+    command.output().expect("the program runs")
 }
 
 /// Returns a folder with `bench.json`, the result of a benchmark of a simulated device.
@@ -88,7 +89,7 @@ fn wrong_files_are_named() {
     let scratch = Scratch::new().expect("a folder");
     fs::write(scratch.file("other.json"), "{\"schema\": \"other/1\"}").expect("a file");
     for (file, message) in
-        [("none.json", "none.json: No such file"), ("other.json", "the format is \"other/1\"")]
+        [("none.json", "none.json: no such file, and"), ("other.json", "the format is \"other/1\"")]
     {
         let output = wirestorm(&scratch, &["report", file]);
         assert_eq!(output.status.code(), Some(2));
