@@ -32,6 +32,7 @@ pub(super) struct CollectorThread {
 }
 
 struct Shared {
+    port: UdpPort,
     is_stopped: AtomicBool,
     state: Mutex<State>,
 }
@@ -49,7 +50,6 @@ struct State {
     /// Records in each interval since the start.
     intervals: Vec<u32>,
     records_at_stop: u64,
-    dropped: u64,
     protocol: &'static str,
     error: Option<String>,
 }
@@ -114,14 +114,14 @@ impl CollectorThread {
             sums: Sums::default(),
             intervals: Vec::new(),
             records_at_stop: 0,
-            dropped: 0,
             protocol: "",
             error: None,
         };
-        let shared = Arc::new(Shared { is_stopped: AtomicBool::new(false), state: state.into() });
+        let is_stopped = AtomicBool::new(false);
+        let shared = Arc::new(Shared { port, is_stopped, state: state.into() });
         let receiving = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("collector".into());
-        let thread = thread.spawn(move || receiving.receive(&port));
+        let thread = thread.spawn(move || receiving.receive());
         let thread = Some(thread.map_err(FlowExporterError::Thread)?);
         Ok(Self { shared, address, thread })
     }
@@ -136,7 +136,7 @@ impl CollectorThread {
         let mut state = self.shared.lock();
         let options = FlowTableOptions { flows_max, ..FlowTableOptions::default() };
         state.table = Arc::new(Mutex::new(FlowTable::new(options)));
-        state.before = state.totals();
+        state.before = state.totals(self.shared.port.dropped());
         state.started = clock::now();
         state.last = state.started;
         state.stopped = None;
@@ -176,7 +176,7 @@ impl CollectorThread {
     /// Ends a trial and returns what was received.
     pub(super) fn end(&self) -> Trialled {
         let mut state = self.shared.lock();
-        let now = state.totals();
+        let now = state.totals(self.shared.port.dropped());
         let before = state.before;
         let difference = |of: fn(&Totals) -> u64| of(&now).saturating_sub(of(&before));
         let stopped = state.stopped.unwrap_or(state.last);
@@ -217,14 +217,20 @@ impl Trialled {
     /// Returns the Flow Export Rate: the records that arrived after the Idle Timeout and until the
     /// end of the traffic, per second (RFC 6645 section 5.4). `None` if the traffic was too short.
     pub(super) fn export_rate(&self, idle_timeout: Duration) -> Option<f64> {
-        let place = |time: Duration| (time.as_nanos() / INTERVAL.as_nanos()) as usize;
-        // The interval at the idle timeout is incomplete.
-        let (first, end) = (place(idle_timeout) + 1, place(self.traffic));
-        let records = self.intervals.get(first..end.min(self.intervals.len()).max(first))?;
-        let seconds = (end.checked_sub(first)?) as f64 * INTERVAL.as_secs_f64();
-        let records: u64 = records.iter().map(|&records| u64::from(records)).sum();
-        (seconds > 0.0).then(|| records as f64 / seconds)
+        export_rate(&self.intervals, idle_timeout, self.traffic)
     }
+}
+
+/// Returns the records per second of the whole intervals between two times.
+fn export_rate(intervals: &[u32], from: Duration, to: Duration) -> Option<f64> {
+    let place = |time: Duration| (time.as_nanos() / INTERVAL.as_nanos()) as usize;
+    // The interval at the start is incomplete.
+    let (first, end) = (place(from) + 1, place(to));
+    let count = end.checked_sub(first).filter(|&count| count > 0)?;
+    // There are no intervals after the last record.
+    let records = intervals.get(first..end.min(intervals.len())).unwrap_or_default();
+    let records: u64 = records.iter().map(|&records| u64::from(records)).sum();
+    Some(records as f64 * 1e9 / (count as f64 * INTERVAL.as_nanos() as f64))
 }
 
 impl Shared {
@@ -232,15 +238,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn receive(&self, port: &UdpPort) {
+    fn receive(&self) {
         // The largest UDP datagram.
         let mut buffer = vec![0; 65_536];
         while !self.is_stopped.load(Ordering::Relaxed) {
-            match port.receive(&mut buffer) {
+            match self.port.receive(&mut buffer) {
                 Ok(Some((length, sender))) => {
                     self.lock().note(sender, &buffer[..length], clock::now());
                 }
-                Ok(None) => self.lock().dropped = port.dropped(),
+                Ok(None) => {}
                 Err(error) => {
                     self.lock().error = Some(error.to_string());
                     return;
@@ -281,14 +287,15 @@ impl State {
         }
     }
 
-    fn totals(&self) -> Totals {
+    /// Returns the totals; `dropped` is that of the socket.
+    fn totals(&self, dropped: u64) -> Totals {
         let sequences = || self.collector.domains().iter().map(|domain| domain.sequence());
         Totals {
             counters: self.collector.totals(),
             sequence_lost: sequences().map(|sequence| sequence.lost).sum(),
             sequence_restarts: sequences().map(|sequence| sequence.restarts).sum(),
             malformed: self.collector.malformed().map(|(_, count)| count).sum(),
-            dropped: self.dropped,
+            dropped,
         }
     }
 }
@@ -299,5 +306,21 @@ const fn protocol(version: Version) -> &'static str {
         Version::NetflowV9 => "NetFlow v9",
         Version::Ipfix => "IPFIX",
         Version::SflowV5 => "sFlow v5",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn export_rate_is_that_of_whole_intervals_until_the_end_of_the_traffic() {
+        let rate = |intervals: &[u32], from, to| {
+            export_rate(intervals, Duration::from_millis(from), Duration::from_millis(to))
+        };
+        assert_eq!(rate(&[9, 9, 10, 20, 30, 99], 150, 500), Some(200.0));
+        assert_eq!(rate(&[9, 9, 10, 20], 150, 650), Some(75.0), "no record in the last 200 ms");
+        assert_eq!(rate(&[9], 150, 500), Some(0.0), "no record after the idle timeout");
+        assert_eq!(rate(&[9, 9, 9], 150, 299), None, "no whole interval");
     }
 }
