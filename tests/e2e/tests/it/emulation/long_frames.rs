@@ -120,7 +120,7 @@ templates:
         let outcome = stop(server);
         let (frames, segments) = sent(&outcome, 0);
         assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
-        assert_eq!(outcome.number("/ports/0/connections/tcp/sndrexmitpack"), 0, "{outcome}");
+        assert_eq!(super::retransmitted(&outcome, 0), 0, "{outcome}");
     }
 }
 

@@ -281,6 +281,13 @@ fn curl(end: &End, address: &str, times: usize) -> Vec<u8> {
     output.stdout
 }
 
+/// Returns the segments that a port retransmitted, without tail loss probes: those answer a host
+/// that is late, not only a loss.
+fn retransmitted(outcome: &Outcome, port: usize) -> u64 {
+    let count = |name: &str| outcome.number(&format!("/ports/{port}/connections/tcp/{name}"));
+    count("sndrexmitpack").saturating_sub(count("tlpresends"))
+}
+
 #[test]
 fn nginx_serves_emulated_clients() {
     if !can_run(&["nginx", "curl"]) {
