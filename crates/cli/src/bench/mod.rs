@@ -10,7 +10,7 @@ mod summary;
 mod table;
 mod y1564;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -340,6 +340,10 @@ impl Bench<'_> {
         };
         let printed = output.print(&result, Table(&result));
         let saved = save(log.writer, &result).map_err(|error| not_saved(&error));
+        let is_json_only = flags.json.as_deref() == Some(Path::new("-"));
+        if result.verdict.outcome == Outcome::Failed && is_json_only {
+            result.verdict.reasons.iter().for_each(|reason| eprintln!("error: {reason}"));
+        }
         match result.verdict.outcome {
             Outcome::Met | Outcome::FellShort => {
                 eprintln!("saved as {id}; next: wirestorm runs show {id}");

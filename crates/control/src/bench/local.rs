@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
+use wirestorm_base::count::pluralise;
 use wirestorm_base::time::Duration;
 use wirestorm_method::distribution::Distribution;
 use wirestorm_method::trial::{
@@ -21,7 +22,7 @@ use super::traffic::{NamedTraffic, PlanTraffic, TrafficDefinition};
 use crate::files::HostFiles;
 use crate::host::Host;
 use crate::lifecycle::{Delivery, RunErrorKind, RunHandle, RunOutcome, Snapshot, StartAt};
-use crate::result::{DistributionReport, FlowReport, RunResult};
+use crate::result::{DistributionReport, FlowReport, RefusedReport, RunResult};
 use crate::run::{Options, Plan, Run};
 use crate::traffic::{SeriesOptions, StreamOptions};
 
@@ -264,10 +265,37 @@ pub(super) fn completed(outcome: RunOutcome) -> Result<Arc<RunResult>, TrialErro
     if result.interrupted {
         return Err(TrialError::Stopped);
     }
-    match result.errors.first() {
-        Some(error) => Err(TrialError::Failed(error.clone())),
+    match result.errors.first().cloned().or_else(|| refusal(&result)) {
+        Some(error) => Err(TrialError::Failed(error)),
         None => Ok(result),
     }
+}
+
+/// Returns the reason why a port cannot send some frames of a capture. They would count as lost by
+/// the device.
+fn refusal(result: &RunResult) -> Option<String> {
+    result.ports.iter().find_map(|port| {
+        let refused = port.tx.as_ref()?.refused;
+        let count = |count: u64| pluralise(count, "frame is", "frames are");
+        let reason = match refused {
+            RefusedReport { too_long: 1.., .. } => format!(
+                "{} longer than its MTU allows, up to {} bytes: increase the MTU, or use another \
+                 capture",
+                count(refused.too_long),
+                refused.too_long_max
+            ),
+            RefusedReport { too_short: 1.., .. } => format!(
+                "{} shorter than an Ethernet header: use another capture",
+                count(refused.too_short)
+            ),
+            RefusedReport { unconvertible: 1.., .. } => format!(
+                "{} of a link type that has no conversion to Ethernet: use another capture",
+                count(refused.unconvertible)
+            ),
+            _ => return None,
+        };
+        Some(format!("{} cannot send the whole capture: {reason}", port.interface))
+    })
 }
 
 /// Resets the device after a time of the run, on a thread.

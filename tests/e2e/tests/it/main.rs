@@ -3,6 +3,7 @@
 mod bench;
 mod bench_services;
 mod emulation;
+mod flow_exporter;
 mod links;
 mod metrics;
 mod replay;

@@ -85,19 +85,13 @@ impl Traffic {
     ) -> SentFlows {
         match self {
             Self::Flows => {
-                let failed: u64 = result
-                    .ports
-                    .iter()
-                    .filter_map(|port| port.tx.as_ref())
-                    .map(|tx| tx.failed + tx.unsent)
-                    .sum();
                 let packets: u64 = result.flows.iter().map(|flow| flow.packets).sum();
                 SentFlows::Generated {
                     first_source: bed.first_source,
                     destination: bed.destination,
                     ports: PORTS,
                     sources: bed.sources,
-                    packets: packets.saturating_sub(failed),
+                    packets: packets.saturating_sub(failed(result)),
                     // Without Ethernet header and FCS.
                     bytes: u64::from(offer.frame_size.unwrap_or(64)).saturating_sub(18),
                 }
@@ -107,6 +101,15 @@ impl Traffic {
                 unique: UNIQUE,
                 passes: result.achieved.passes.unwrap_or(0),
             },
+        }
+    }
+
+    /// Returns the packets of whole passes that were not sent.
+    pub(super) fn failed(&self, result: &RunResult) -> u64 {
+        match self {
+            // They are no flows that were sent.
+            Self::Flows => 0,
+            Self::Capture { .. } => failed(result),
         }
     }
 
@@ -126,6 +129,12 @@ impl Traffic {
             Self::Capture { .. } => (step.load as f64 * seconds * (1.0 - RATE_TOLERANCE)) as u64,
         }
     }
+}
+
+/// Returns the packets that the interface failed to send.
+fn failed(result: &RunResult) -> u64 {
+    let ports = result.ports.iter().filter_map(|port| port.tx.as_ref());
+    ports.map(|tx| tx.failed + tx.unsent).sum()
 }
 
 /// Part of the rate that a replay may miss. The passes of a trial end with the last packet, whose
