@@ -183,21 +183,26 @@ impl Nfcapd {
     pub(crate) fn finish(self) -> Vec<Stored> {
         self.program.interrupt();
         self.program.wait();
-        let file = std::fs::read_dir(&self.folder)
-            .expect("a folder")
-            .map(|entry| entry.expect("an entry").path())
-            .find(|path| path.extension().is_some_and(|name| name.to_string_lossy().len() == 12))
-            .expect("nfcapd has written a file");
-        let output = Command::new("nfdump")
-            .env("TZ", "UTC")
-            .args(["-q", "-o", "raw", "-r"])
-            .arg(file)
-            .output()
-            .expect("nfdump");
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).expect("UTF-8");
-        text.split("Flow Record:").skip(1).map(Stored::parse).collect()
+        stored(&self.folder)
     }
+}
+
+/// Returns the records of the only file that nfcapd or nfpcapd wrote to a folder.
+pub(crate) fn stored(folder: &Path) -> Vec<Stored> {
+    let file = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| path.extension().is_some_and(|name| name.to_string_lossy().len() == 12))
+        .expect("a file of records");
+    let output = Command::new("nfdump")
+        .env("TZ", "UTC")
+        .args(["-q", "-o", "raw", "-r"])
+        .arg(file)
+        .output()
+        .expect("nfdump");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.split("Flow Record:").skip(1).map(Stored::parse).collect()
 }
 
 /// Returns the bytes that wait in a UDP socket on 127.0.0.1; `None` if there is none.

@@ -1,4 +1,4 @@
-//! What softflowd and pmacct export, against the capture that they read and against nfdump.
+//! What softflowd, pmacct and nfpcapd report, against the capture that they read and against nfdump.
 
 use std::collections::BTreeMap;
 use std::mem::swap;
@@ -16,7 +16,7 @@ use wirestorm_wire::dissect::dissect;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 
-use crate::programs::{Nfcapd, Receiver, Stored, command, start};
+use crate::programs::{Nfcapd, Receiver, Stored, command, start, stored};
 use crate::support::NOW;
 
 /// Bytes that sFlow counts beside the IP packet: Ethernet header and FCS.
@@ -215,4 +215,30 @@ fn pmacct_against_its_capture() {
         assert_eq!(comparison.bytes_differ, comparison.packets_differ, "{version}");
         assert!(comparison.captured.packets >= comparison.sent.packets, "{version}");
     }
+}
+
+#[test]
+fn nfpcapd_stores_the_flows_of_the_capture() {
+    let tools = ["nfpcapd", "nfdump"];
+    if !require::require_root() || !tools.into_iter().all(require::require_tool) {
+        return;
+    }
+    let scratch = Scratch::new().expect("a folder");
+    let (capture, captured) = capture(&scratch, 400, 0.25);
+    let folder = scratch.file("flows");
+    std::fs::create_dir(&folder).expect("a folder");
+    let output = command("nfpcapd").arg("-r").arg(&capture).arg("-w").arg(&folder).output();
+    let output = output.expect("nfpcapd");
+    assert!(output.status.success(), "{output:?}");
+    let mut flows: BTreeMap<FlowKey, (u64, u64)> = BTreeMap::new();
+    for record in stored(&folder) {
+        // It closes a flow with FIN, and begins another one with the last acknowledgement.
+        let sums = flows.entry(record.key).or_default();
+        *sums = (sums.0 + record.packets, sums.1 + record.bytes);
+    }
+    for CapturedFlow { sent, .. } in &captured {
+        let sums = flows.remove(&sent.key);
+        assert_eq!(sums, Some((sent.packets, sent.bytes)), "{sent:?}");
+    }
+    assert!(flows.is_empty(), "{flows:?}");
 }
