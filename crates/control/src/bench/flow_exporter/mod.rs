@@ -200,8 +200,8 @@ impl<O: Observer> FlowExporterTrial<O> {
         let seconds = self.traffic.seconds(step, &result);
         let output = StepOutput {
             intended: self.traffic.intended(step, seconds),
-            // Frames that the interface failed to send are a shortfall of the tester.
-            offered: export.sent.flows.saturating_sub(self.traffic.failed(&result)),
+            // Flows without all packets are a shortfall of the tester.
+            offered: export.sent.flows.saturating_sub(self.traffic.incomplete_flows(&result)),
             received: export.captured.flows,
             seconds,
             ..StepOutput::default()

@@ -104,10 +104,11 @@ impl Traffic {
         }
     }
 
-    /// Returns the packets of whole passes that were not sent.
-    pub(super) fn failed(&self, result: &RunResult) -> u64 {
+    /// Returns an upper limit of the flows that were sent in part: a packet that the interface
+    /// failed to send is missing in one flow.
+    pub(super) fn incomplete_flows(&self, result: &RunResult) -> u64 {
         match self {
-            // They are no flows that were sent.
+            // A flow is one packet, and `sent` leaves out those that failed.
             Self::Flows => 0,
             Self::Capture { .. } => failed(result),
         }
