@@ -23,6 +23,9 @@ use crate::trial::{
 /// Protocols of the exporters: NetFlow v5, NetFlow v9, IPFIX and sFlow v5.
 pub const PROTOCOLS: [&str; 4] = ["v5", "v9", "ipfix", "sflow"];
 
+/// Delay behind the schedule from which a warning names the burst that follows, in seconds.
+const LATE_MAX_S: f64 = 0.02;
+
 /// Returns whether a name of traffic is that of a collector test.
 pub fn is_traffic(name: &str) -> bool {
     PROTOCOLS.contains(&name)
@@ -247,6 +250,14 @@ impl CollectorFindings {
             warnings.push(format!(
                 "the target refused datagrams with {refused} ICMP messages: check that the \
                  collector receives at --target"
+            ));
+        }
+        let late = |point: &&CollectorPoint| point.collector.late_max_s > LATE_MAX_S;
+        if let Some(point) = self.points.iter().find(late) {
+            warnings.push(format!(
+                "the exporters were up to {:.0} ms late at {} records/s, and caught up in a burst",
+                point.collector.late_max_s * 1e3,
+                point.load
             ));
         }
         let surplus = |point: &&CollectorPoint| {

@@ -3,6 +3,7 @@
 use wirestorm_base::time::Duration;
 use wirestorm_method::collector::{Collector, CollectorFindings};
 use wirestorm_method::device::DeviceModel;
+use wirestorm_method::estimate::remaining;
 use wirestorm_method::method::{Findings, Method};
 use wirestorm_method::trial::{
     CollectorOutput, OfferOutput, StepOutput, StreamSent, Trial, TrialError, TrialInput,
@@ -47,6 +48,14 @@ fn search_finds_the_capacity_within_the_resolution() {
     let last = findings.points.last().unwrap();
     assert_eq!((last.sent_per_s, last.collector.stored), (1e6, Some(4_321_000)));
     assert_eq!(last.loss_percent.unwrap().round(), 57.0);
+}
+
+#[test]
+fn estimate_has_the_trials_of_the_search() {
+    let planned = |searches| remaining(&Method::Collector(method(searches)), &[], 0.45).len();
+    assert_eq!(planned(false), 10);
+    // A collector with 450,000 records/s: from 400,000 and 500,000 to 1 %.
+    assert_eq!(planned(true), 15);
 }
 
 #[test]
