@@ -108,6 +108,9 @@ pub struct TrialOutput {
     /// What clients and servers counted; null for a trial of frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionsOutput>,
+    /// What exporters sent to a collector; null unless the trial tests one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collector: Option<CollectorOutput>,
     /// Frames that the receiver of the tester dropped. They are also lost in the results above.
     #[serde(default)]
     pub receiver_dropped: u64,
@@ -223,6 +226,63 @@ pub struct FlowAmount {
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
+}
+
+/// What exporters sent to a collector, and how many records it stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct CollectorOutput {
+    /// Flow records sent; flow samples in sFlow.
+    pub records: u64,
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// Bytes of the datagrams, without UDP and IP.
+    pub bytes: u64,
+    /// ICMP messages that the port of the collector is closed.
+    pub refused: u64,
+    /// Largest delay of a datagram behind its schedule, in seconds.
+    pub late_max_s: f64,
+    /// Records that the collector stored in the trial; null if they are unknown.
+    pub stored: Option<u64>,
+    /// What each stream sent, in the order of exporters and domains.
+    pub streams: Vec<StreamSent>,
+}
+
+/// What one stream of an exporter sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StreamSent {
+    /// Number of the exporter, from 1.
+    pub exporter: u32,
+    /// Source address and port.
+    pub source: String,
+    /// Observation domain, source identifier, engine type and number, or sub-agent.
+    pub domain: u32,
+    /// Flow records; flow samples in sFlow.
+    pub records: u64,
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes of the datagrams, without UDP and IP.
+    pub bytes: u64,
+    /// Datagrams with templates.
+    pub template_datagrams: u64,
+    /// Sequence number of the first datagram; null without datagrams.
+    pub first_sequence: Option<u32>,
+    /// Sequence number of the last datagram; null without datagrams.
+    pub last_sequence: Option<u32>,
+}
+
+impl StreamSent {
+    /// Adds what the stream sent later.
+    pub(crate) fn add(&mut self, later: &Self) {
+        self.source.clone_from(&later.source);
+        self.records += later.records;
+        self.datagrams += later.datagrams;
+        self.bytes += later.bytes;
+        self.template_datagrams += later.template_datagrams;
+        self.first_sequence = self.first_sequence.or(later.first_sequence);
+        self.last_sequence = later.last_sequence.or(self.last_sequence);
+    }
 }
 
 /// Longest part of the intended load that a generator may leave unsent without a report: start and

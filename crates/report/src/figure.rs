@@ -206,8 +206,8 @@ impl Figures {
             Findings::FlowExporter(findings) => self.flow_exporter(findings),
             Findings::Ndr(findings) => self.ndr(findings),
             Findings::Y1564(findings) => self.y1564(findings),
-            // Its figures are rates of connections and transactions, which no metric has yet.
-            Findings::Rfc9411(_) => {}
+            // Their figures are rates of connections and records, which no metric has yet.
+            Findings::Rfc9411(_) | Findings::Collector(_) => {}
         }
     }
 

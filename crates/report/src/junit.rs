@@ -162,6 +162,21 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
                 cases.push(TestCase { name: format!("{} flows/s", point.load), seconds, case });
             }
         }
+        Findings::Collector(findings) => {
+            for point in &findings.points {
+                let case = match (point.is_tester_limited, point.is_lossless) {
+                    (true, _) => limited(),
+                    (false, Some(true)) => Case::Passed,
+                    (false, Some(false)) => {
+                        let percent = point.loss_percent.unwrap_or_default();
+                        Case::Failed("loss", format!("{percent:.4} % of the records lost"))
+                    }
+                    (false, None) => Case::Skipped("nothing counted the stored records".to_owned()),
+                };
+                let name = format!("{} records/s", point.load);
+                cases.push(TestCase { name, seconds: point.seconds, case });
+            }
+        }
         Findings::Ndr(findings) => {
             for row in &findings.rows {
                 let case = match (row.limit, row.best) {

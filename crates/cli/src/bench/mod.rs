@@ -1,6 +1,7 @@
 //! `wirestorm bench`: benchmark methods.
 
 mod bed;
+mod collector;
 mod flow_exporter;
 mod ndr;
 mod parameters;
@@ -17,8 +18,8 @@ use std::rc::Rc;
 use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
 use wirestorm_control::bench::{
-    CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial, NamedTraffic,
-    StopSignal, TrialLog, run_method,
+    CollectorTrial, CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial,
+    NamedTraffic, StopSignal, TrialLog, run_method,
 };
 use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
@@ -36,6 +37,7 @@ use crate::save::{DirectoryFlags, interface_record, not_saved};
 use crate::signals::Signals;
 use crate::traffic::usage;
 use bed::{BedFlags, read_model};
+use collector::CollectorFlags;
 use flow_exporter::FlowExporterFlags;
 use ndr::NdrFlags;
 use parameters::{MlrsearchFlags, Rfc2544Flags};
@@ -59,6 +61,8 @@ enum MethodFlags {
     Mlrsearch(Box<MlrsearchFlags>),
     /// Flows sent against flows captured by an exporter (RFC 6645)
     FlowExporter(Box<FlowExporterFlags>),
+    /// Records of emulated exporters against records that a collector stores
+    Collector(Box<CollectorFlags>),
     /// Connections, transactions and throughput of security devices (RFC 9411)
     Rfc9411(Box<Rfc9411Flags>),
     /// Non-drop rate of frames, plans or captures, as by TRex
@@ -132,6 +136,8 @@ enum Source<'a> {
     Named(&'a BedFlags, NamedTraffic),
     /// Flows to an exporter.
     Flows(&'a FlowExporterFlags),
+    /// Records to a collector.
+    Records(&'a CollectorFlags),
     /// Connections between emulated clients and servers.
     Connections(&'a Rfc9411Flags),
 }
@@ -185,6 +191,9 @@ fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
         MethodFlags::FlowExporter(flags) => {
             Bench { method: flags.method()?, source: Source::Flows(flags), output: &flags.output }
         }
+        MethodFlags::Collector(flags) => {
+            Bench { method: flags.method()?, source: Source::Records(flags), output: &flags.output }
+        }
         MethodFlags::Rfc9411(flags) => Bench {
             method: flags.method()?,
             source: Source::Connections(flags),
@@ -209,6 +218,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) | Self::Named(bed, _) => bed.interfaces(),
             Self::Flows(flags) => flags.interfaces(),
+            Self::Records(_) => Vec::new(),
             Self::Connections(flags) => flags.bed.interfaces(),
         }
     }
@@ -218,6 +228,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) | Self::Named(bed, _) => bed.waits_s(),
             Self::Flows(flags) => flags.waits_s(),
+            Self::Records(flags) => flags.waits_s(),
             Self::Connections(flags) => flags.bed.settle_s(),
         }
     }
@@ -227,6 +238,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) | Self::Named(bed, _) => bed.simulated(),
             Self::Flows(flags) => flags.simulate().map(read_model).transpose(),
+            Self::Records(flags) => flags.simulate().map(read_model).transpose(),
             Self::Connections(flags) => flags.bed.simulated(),
         }
     }
@@ -260,6 +272,11 @@ impl Source<'_> {
                 let trial = trial.map_err(|error| error.to_string())?;
                 eprintln!("wirestorm: collecting records at {}", trial.collector());
                 Ok(Box::new(trial))
+            }
+            Self::Records(flags) => {
+                let (bed, method) = (flags.test_bed()?, flags.parameters()?);
+                let trial = CollectorTrial::new(bed, &method, host, stop, view);
+                Ok(Box::new(trial.map_err(|error| error.to_string())?))
             }
             Self::Connections(flags) => {
                 let (bed, addresses) = (flags.bed.test_bed()?, flags.addresses());

@@ -24,9 +24,10 @@ pub(super) fn table(context: &Context<'_>) -> Table {
                 Some(Method::Rfc2544(method)) => (field.rfc2544)(method, run),
                 Some(Method::Mlrsearch(method)) => (field.mlrsearch)(method, run),
                 Some(Method::FlowExporter(method)) => (field.flow_exporter)(method, run),
-                Some(Method::Ndr(_) | Method::Y1564(_) | Method::Rfc9411(_)) | None => {
-                    String::new()
-                }
+                Some(
+                    Method::Ndr(_) | Method::Y1564(_) | Method::Rfc9411(_) | Method::Collector(_),
+                )
+                | None => String::new(),
             }
         });
     }
