@@ -4,7 +4,7 @@ use wirestorm_method::connections::LoadUnit;
 use wirestorm_method::method::Method;
 use wirestorm_method::ndr::{Limit, NdrFindings};
 use wirestorm_method::rate::line_rate;
-use wirestorm_method::rfc9411::{Kpis, Rfc9411Findings, TimeSummary};
+use wirestorm_method::rfc9411::{Kpis, Rfc9411Findings, Test, TimeSummary};
 use wirestorm_method::y1564::Y1564Findings;
 
 use super::*;
@@ -57,9 +57,11 @@ impl Figures {
 
     pub(super) fn rfc9411(&mut self, findings: &Rfc9411Findings) {
         for row in &findings.rows {
+            let mut labels = vec![&*row.section, row.test.name(), &*row.traffic];
             // The latency test has the same traffic at two loads.
-            let unit = row.unit.name();
-            let labels = [&*row.section, row.test.name(), &*row.traffic, unit];
+            if row.test == Test::Latency {
+                labels.push(row.unit.name());
+            }
             let note = match (row.is_valid(), row.is_tester_limited) {
                 (false, _) => Some("no valid load"),
                 (true, true) => Some("limited by the tester"),

@@ -47,7 +47,8 @@ pub(super) fn table(context: &Context<'_>) -> Table {
             _ => String::new(),
         });
     }
-    facts.table()
+    // Parameters of a method without an RFC have no source.
+    facts.table().without_empty_columns(true)
 }
 
 struct Field {

@@ -111,6 +111,7 @@ fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
         rate("Rate found"),
         rate("Lowest failed load"),
         Column::text("Failed by"),
+        Column::text("Note"),
         rate("Maximum rate"),
         Column::number("Share of it", Unit::Percent),
         rate("Theoretical maximum").detail(),
@@ -119,7 +120,6 @@ fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
         Column::number("Mean latency", Unit::Nanoseconds),
         Column::number("Maximum latency", Unit::Nanoseconds).detail(),
         Column::number("Iterations", Unit::None).detail(),
-        Column::text("Note"),
     ];
     let mut table = Table::new("Rates found, of each interface", columns);
     for bench in benches {
@@ -138,6 +138,7 @@ fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
                 Cell::count(load),
                 Cell::maybe(row.upper.map(|load| load as f64)),
                 Cell::text(row.limit.map(Limit::name).unwrap_or_default()),
+                Cell::problem(note(row)),
                 Cell::count(row.rate_max),
                 Cell::Number(row.rate_percent),
                 Cell::maybe(line_rate),
@@ -146,7 +147,6 @@ fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
                 part(|best| best.latency_mean_ns),
                 part(|best| best.latency_max_ns.map(|ns| ns as f64)),
                 Cell::count(row.iterations.into()),
-                Cell::problem(note(row)),
             ]);
         }
     }
@@ -229,7 +229,8 @@ fn tried<'a>(method: &Ndr, row: &NdrRow, trials: &'a [TrialRecord]) -> Vec<Tried
 }
 
 fn loads(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
-    let load = || Axis::linear("Load", Unit::FramesPerSecond);
+    // Frame sizes with different rates share the axis.
+    let load = || Axis::linear("Load, share of the maximum load", Unit::Percent);
     let mut drops = Plot::new("Drops against load", load(), Axis::linear("Drops", Unit::Percent));
     drops.summary = "Dropped frames in percent of those sent, in each trial".into();
     drops.hollow = "failed";
@@ -275,9 +276,10 @@ fn loads(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
             let mut delay = Series::new(label, Some(bench.run), Style::Line);
             for it in &tried {
                 let is_hollow = !it.is_passed;
-                lost.points.push(Point { is_hollow, ..Point::new(it.load, it.drop_percent) });
+                let x = it.load * 100.0 / row.load_max.max(1) as f64;
+                lost.points.push(Point { is_hollow, ..Point::new(x, it.drop_percent) });
                 if let Some(values) = it.total.delay.as_ref().filter(|values| values.count > 0) {
-                    delay.points.push(Point { is_hollow, ..Point::new(it.load, values.mean_ns) });
+                    delay.points.push(Point { is_hollow, ..Point::new(x, values.mean_ns) });
                 }
             }
             drops.series(lost);

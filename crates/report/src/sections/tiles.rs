@@ -170,8 +170,9 @@ fn of_rfc9411(findings: &Rfc9411Findings) -> Vec<Tile> {
             tiles.push(tile(label, times.mean_ns, Unit::Nanoseconds, note));
             continue;
         }
-        let (value, unit) = rfc9411::shown(row.load.unwrap_or(0), row.unit);
-        let share = row.load.unwrap_or(0) as f64 * 100.0 / row.target.max(1) as f64;
+        let load = row.load.unwrap_or(0) as f64;
+        let (value, unit) = scaled(load, rfc9411::unit(row.unit));
+        let share = load * 100.0 / row.target.max(1) as f64;
         let mut note = format!("{share:.1} % of the target");
         if row.is_tester_limited {
             note += ", limited by the tester";

@@ -25,9 +25,14 @@ PLOTS = {
     "hostile": 6,
     "limited": 6,
     "mlrsearch": 1,
+    "ndr": 5,
+    "ndr-overlay": 5,
     "overlay": 6,
     "rfc2544": 6,
+    "rfc9411": 26,
+    "rfc9411-overlay": 26,
     "streams": 6,
+    "y1564": 4,
 }
 
 # Contrast of all texts to the first background behind them that is not transparent.

@@ -48,6 +48,8 @@ struct Group<'a> {
     rows: Vec<(usize, &'a Rfc9411Row)>,
     /// Traffic, in order of appearance.
     traffic: Vec<&'a str>,
+    /// The same without the protocol, as HTTP and HTTPS share an axis.
+    sizes: Vec<&'a str>,
 }
 
 /// Returns what the results of a test are.
@@ -71,6 +73,11 @@ pub(crate) const fn unit(unit: LoadUnit) -> Unit {
     }
 }
 
+/// Returns the object size of a traffic: `16 KB` for `http 16 KB`.
+fn size(traffic: &str) -> &str {
+    traffic.strip_prefix("http ").or_else(|| traffic.strip_prefix("https ")).unwrap_or(traffic)
+}
+
 /// Returns a load with its unit.
 pub(crate) fn shown(load: u64, of: LoadUnit) -> (String, String) {
     match of {
@@ -89,7 +96,8 @@ impl<'a> Group<'a> {
             benches.iter().flat_map(|bench| bench.findings.rows.iter().map(|row| (bench.run, row)));
         let rows: Vec<_> = all.filter(|(_, row)| row.test == test && row.unit == unit).collect();
         let traffic = super::rfc2544::traffic(rows.iter().map(|(_, row)| &*row.traffic));
-        Self { context, test, unit, rows, traffic }
+        let sizes = super::rfc2544::traffic(traffic.iter().map(|name| size(name)));
+        Self { context, test, unit, rows, traffic, sizes }
     }
 
     fn section(&self) -> Section {
@@ -114,7 +122,7 @@ impl<'a> Group<'a> {
         section.plot(if self.test == Test::Latency { self.latencies() } else { self.results() });
         section.plot(self.loads());
         section.plot(self.over_time());
-        section.plot(self.percentiles());
+        self.percentiles().into_iter().for_each(|plot| section.plot(plot));
         section.table(self.result_table());
         section.table(self.count_table());
         section.table(self.rate_table());
@@ -125,12 +133,12 @@ impl<'a> Group<'a> {
     }
 
     fn axis(&self) -> Axis {
-        let names = self.traffic.iter().map(|name| (*name).to_owned()).collect();
-        Axis::categories("Traffic and object size", names)
+        let names = self.sizes.iter().map(|name| (*name).to_owned()).collect();
+        Axis::categories("Object size", names)
     }
 
     fn place(&self, traffic: &str) -> f64 {
-        self.traffic.iter().position(|name| *name == traffic).unwrap_or(0) as f64
+        self.sizes.iter().position(|name| *name == size(traffic)).unwrap_or(0) as f64
     }
 
     /// Runs of the results, in order.
@@ -154,7 +162,7 @@ impl<'a> Group<'a> {
             let (number, unit) = shown(target, self.unit);
             let label = format!("target {number} {unit}");
             let mut series = Series::new(label.trim(), None, Style::Reference);
-            let last = self.traffic.len().saturating_sub(1) as f64;
+            let last = self.sizes.len().saturating_sub(1) as f64;
             // Beyond the bars at both ends.
             series.points = [-0.5, last + 0.5].map(|x| Point::new(x, target as f64)).to_vec();
             plot.series(series);

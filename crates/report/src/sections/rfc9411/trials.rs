@@ -1,6 +1,7 @@
 //! Trials of a test: their loads, rates over time, percentiles.
 
 use wirestorm_method::connections::{ConnectionsInput, ConnectionsOutput, LoadUnit};
+use wirestorm_method::distribution::Distribution;
 use wirestorm_method::method::Method;
 use wirestorm_method::rfc9411::Test;
 use wirestorm_method::trial::TrialInput;
@@ -133,21 +134,22 @@ impl Group<'_> {
         plot
     }
 
-    /// TTFB and TTLB of the results.
-    pub(super) fn percentiles(&self) -> Plot {
+    /// TTFB of the results; the latency test also has TTLB.
+    pub(super) fn percentiles(&self) -> Vec<Plot> {
+        type Of = fn(&ConnectionsOutput) -> &Distribution;
+        let first: (&str, Of) = ("TTFB", |output| &output.time_to_first_byte);
+        let last: (&str, Of) = ("TTLB", |output| &output.time_to_last_byte);
+        let kinds = if self.test == Test::Latency { vec![first, last] } else { vec![first] };
         let tried = self.tried();
         let best = self.best(&tried);
-        let of_trial = |it: &&Tried<'_>| {
-            let times =
-                [("TTFB", &it.output.time_to_first_byte), ("TTLB", &it.output.time_to_last_byte)];
-            times.map(|(name, values)| {
-                Times::new(it.run, format!("{}, {name}", it.traffic), values.clone())
-            })
+        let plot = |(name, of): (&str, Of)| {
+            let times = |it: &&Tried<'_>| Times::new(it.run, it.traffic, of(it.output).clone());
+            let times: Vec<Times> = best.iter().take(SERIES_MAX).map(times).collect();
+            let title = format!("{name} at the result");
+            let [percentiles, _] = delays::plots(self.context, &title, name, &times);
+            percentiles
         };
-        let times: Vec<Times> = best.iter().flat_map(of_trial).take(SERIES_MAX).collect();
-        let title = format!("{}: times", what(self.test, self.unit));
-        let [percentiles, _] = delays::plots(self.context, &title, "Time", &times);
-        percentiles
+        kinds.into_iter().map(plot).collect()
     }
 
     pub(super) fn trial_table(&self) -> Table {
@@ -158,14 +160,14 @@ impl Group<'_> {
             Column::text("Traffic"),
             Column::number("Load", unit(self.unit)),
             Column::number("Reached", unit(self.unit)),
+            Column::text("Result"),
+            Column::text("Criteria not met"),
             Column::number("Sustain", Unit::Seconds).detail(),
             count("Established"),
             count("Failed"),
             count("Unexpected RST").detail(),
             count("Not started in time").detail(),
             count("Transactions").detail(),
-            Column::text("Result"),
-            Column::text("Criteria not met"),
         ];
         let caption = format!("{}: trials", what(self.test, self.unit));
         let mut table = Table::new(&caption, columns);
@@ -180,14 +182,14 @@ impl Group<'_> {
                 Cell::text(it.traffic),
                 Cell::count(it.load),
                 Cell::Number(it.output.reached(self.unit).round()),
+                result,
+                Cell::text(it.unmet.join(", ")),
                 Cell::Number(it.input.sustain.as_secs_f64()),
                 Cell::count(it.output.established),
                 Cell::count(it.output.failed),
                 Cell::count(it.output.resets),
                 Cell::count(it.output.late),
                 Cell::count(it.output.transactions),
-                result,
-                Cell::text(it.unmet.join(", ")),
             ]);
         }
         self.context.finish(table)
