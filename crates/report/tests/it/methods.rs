@@ -74,7 +74,7 @@ fn services_mark_their_profile_and_failed_steps() {
     let over_time = plot(&report, "Information rate over time");
     assert_eq!(over_time.series.len(), 3);
     let html = report.html();
-    for expected in ["FLR 6.2", "IR 15.00 M is below the CIR", "Least availability (%)"] {
+    for expected in ["FLR 6.2", "IR 14.999 Mbit/s is below the CIR", "Least availability (%)"] {
         assert!(html.contains(expected), "{expected}");
     }
 }
