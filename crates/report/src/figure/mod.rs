@@ -143,18 +143,22 @@ impl Figure {
     /// Returns the value with its unit.
     pub fn shown(&self) -> String {
         let unit = match self.metric.quantity {
-            Quantity::Percent => Unit::Percent,
-            Quantity::Time => Unit::Nanoseconds,
-            Quantity::FrameRate => Unit::FramesPerSecond,
-            Quantity::BitRate => Unit::BitsPerSecond,
-            Quantity::Count if self.value.fract() == 0.0 => {
-                return grouped(self.value.max(0.0) as u64);
-            }
-            Quantity::Count => return format!("{:.1}", self.value),
+            Quantity::Percent => Some(Unit::Percent),
+            Quantity::Time => Some(Unit::Nanoseconds),
+            Quantity::FrameRate => Some(Unit::FramesPerSecond),
+            Quantity::BitRate => Some(Unit::BitsPerSecond),
+            Quantity::Count => None,
         };
-        let (number, unit) = scaled(self.value, unit);
+        let value = match unit {
+            Some(unit) => {
+                let (number, unit) = scaled(self.value, unit);
+                format!("{number} {unit}")
+            }
+            None if self.value.fract() == 0.0 => grouped(self.value.max(0.0) as u64),
+            None => format!("{:.1}", self.value),
+        };
         let note = self.note.map(|note| format!(" ({note})")).unwrap_or_default();
-        format!("{number} {unit}{note}")
+        value + &note
     }
 }
 

@@ -187,6 +187,8 @@ class Plot {
     ctx.clip();
     ctx.strokeStyle = color;
     ctx.lineWidth = 2 * ratio;
+    // The dash of the line is not for the marks.
+    ctx.setLineDash([]);
     it.xs.forEach((value, number) => {
       if (it.ys[number] === null) return;
       this.drawn += 1;
@@ -376,7 +378,8 @@ function scale(axis, [low, high], above) {
   if (axis.scale === 'log') {
     // Less than a decade would have too few labels.
     const [from, to] = high / low < 4 ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
-    return { time: false, distr: 3, log: 10, range: [from, to] };
+    const most = axis.unit === 'percent' && high <= 100 ? 115 : Infinity;
+    return { time: false, distr: 3, log: 10, range: [from, Math.min(to, most)] };
   }
   if (axis.range) return { time: false, range: axis.range };
   const height = high - Math.min(low, 0) || 20;
