@@ -308,8 +308,9 @@ fn loads(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
     section
 }
 
-/// Parameters for the report.
-pub(super) const FIELDS: &[(&str, fn(&Ndr) -> String)] = &[
+/// Parameters for the report: name and value.
+type Field = (&'static str, fn(&Ndr) -> String);
+pub(super) const FIELDS: &[Field] = &[
     ("Traffic", |method| method.traffic.join(", ")),
     ("Frame sizes (bytes with FCS)", |method| match method.frame_sizes.as_slice() {
         [] => "those of the traffic".to_owned(),

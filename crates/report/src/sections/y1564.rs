@@ -288,8 +288,9 @@ fn services(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
     section
 }
 
-/// Parameters for the report.
-pub(super) const FIELDS: &[(&str, fn(&Y1564) -> String)] = &[
+/// Parameters for the report: name and value.
+type Field = (&'static str, fn(&Y1564) -> String);
+pub(super) const FIELDS: &[Field] = &[
     ("Tests", |method| method.tests.iter().map(|test| test.name()).collect::<Vec<_>>().join(", ")),
     ("Steps of the CIR test", |method| {
         let percent = |part: &f64| format!("{} %", (part * 1e8).round() / 1e6);
@@ -299,7 +300,7 @@ pub(super) const FIELDS: &[(&str, fn(&Y1564) -> String)] = &[
     ("Duration of the performance test", |method| {
         let is_tested = method.tests.contains(&Test::Performance);
         let seconds = method.performance.as_secs_f64();
-        is_tested.then(|| format!("{seconds} s")).unwrap_or_default()
+        if is_tested { format!("{seconds} s") } else { String::new() }
     }),
     ("Tolerance of the information rate", |method| {
         format!("{} %", (method.rate_tolerance * 1e8).round() / 1e6)
