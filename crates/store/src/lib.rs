@@ -29,6 +29,6 @@ mod store;
 mod writer;
 
 pub use error::{StoreError, Warning};
-pub use saved::{SavedResult, SavedRun};
+pub use saved::{SavedResult, SavedRun, trials_of};
 pub use store::{LATEST, Store};
 pub use writer::RunWriter;
