@@ -108,6 +108,9 @@ pub struct TrialOutput {
     /// What clients and servers counted; null for a trial of frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionsOutput>,
+    /// TCP segments of the clients and servers of a plan; null for a trial of frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<SegmentsOutput>,
     /// Frames that the receiver of the tester dropped. They are also lost in the results above.
     #[serde(default)]
     pub receiver_dropped: u64,
@@ -225,6 +228,16 @@ pub struct FlowAmount {
     pub bytes: u64,
 }
 
+/// TCP segments that clients and servers sent, without pure ACKs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SegmentsOutput {
+    /// Segments with data, SYN, FIN or RST, retransmissions included.
+    pub sent: u64,
+    /// Segments with data or SYN that were retransmitted.
+    pub retransmitted: u64,
+}
+
 /// Longest part of the intended load that a generator may leave unsent without a report: start and
 /// stop of its workers. The figure is that of FD.io CSIT.
 const UNSENT_MAX: Duration = Duration::from_micros(10);
@@ -333,6 +346,13 @@ impl StepOutput {
         let unsent = self.unsent();
         let units = if unsent > 0 { self.intended } else { self.offered };
         (self.lost() + unsent) as f64 / units.max(1) as f64
+    }
+}
+
+impl SegmentsOutput {
+    /// Returns the retransmitted segments as a fraction of all; 0 without segments.
+    pub fn retransmitted_ratio(&self) -> f64 {
+        self.retransmitted as f64 / self.sent.max(1) as f64
     }
 }
 
