@@ -140,6 +140,19 @@ pub struct OfferOutput {
     /// interface; empty unless the input counts seconds.
     #[serde(default)]
     pub seconds: Vec<Vec<u64>>,
+    /// Results of each sending interface, in the order of `seconds`; empty if only one sends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathOutput>,
+}
+
+/// Results of one sending interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PathOutput {
+    /// Interfaces that send and receive, such as `eth1 > eth2`.
+    pub path: String,
+    /// Sum over all steps, without `last_loss_s`.
+    pub total: StepOutput,
 }
 
 /// Results of one step.
@@ -325,6 +338,18 @@ impl Traffic {
 }
 
 impl StepOutput {
+    /// Adds the units, the time and the delays of a later step. `last_loss_s` becomes unknown.
+    pub fn add(&mut self, step: &Self) {
+        if let Some(delay) = &step.delay {
+            self.delay.get_or_insert_default().merge(delay);
+        }
+        self.intended += step.intended;
+        self.offered += step.offered;
+        self.received += step.received;
+        self.seconds += step.seconds;
+        self.last_loss_s = None;
+    }
+
     /// Returns the units sent that did not arrive.
     pub const fn lost(&self) -> u64 {
         self.offered.saturating_sub(self.received)
@@ -359,19 +384,11 @@ impl SegmentsOutput {
 impl OfferOutput {
     /// Returns the sums of all steps, without `last_loss_s`.
     pub fn total(&self) -> StepOutput {
-        self.steps.iter().fold(StepOutput::default(), |mut sum, step| {
-            if let Some(delay) = &step.delay {
-                sum.delay.get_or_insert_default().merge(delay);
-            }
-            StepOutput {
-                intended: sum.intended + step.intended,
-                offered: sum.offered + step.offered,
-                received: sum.received + step.received,
-                seconds: sum.seconds + step.seconds,
-                last_loss_s: None,
-                delay: sum.delay,
-            }
-        })
+        let mut sum = StepOutput::default();
+        for step in &self.steps {
+            sum.add(step);
+        }
+        sum
     }
 }
 
