@@ -17,7 +17,7 @@ use crate::seconds;
 use crate::trial::{Length, StepOutput, Traffic, Trial, TrialError, TrialInput, TrialOutput};
 
 /// Name of the traffic whose units are connections. Its loads are those of all clients together.
-pub const CONNECTIONS: &str = "connections";
+pub const CONNECTIONS: &str = "clients";
 
 /// Returns whether the units of a traffic are connections.
 pub fn is_connections(traffic: &str) -> bool {
