@@ -1,6 +1,7 @@
 //! Tests of the `wirestorm` command in separate network namespaces.
 
 mod bench;
+mod bench_connections;
 mod bench_services;
 mod emulation;
 mod links;
