@@ -4,9 +4,9 @@
 //! search then halves the range below it until the bounds are close enough. Unlike RFC 2544, the
 //! method tolerates a small loss (`pdr`), which finds a rate quickly on systems with rare loss.
 //!
-//! The units are frames, or the connections of emulated clients ([`CONNECTIONS`]). TRex fails a trial
-//! of connections if an error counter is above zero: failed connections and retransmissions among
-//! others. Here each of these two ratios may reach `pdr`, so that 0 is the limit of TRex.
+//! The units are frames, or the connections of emulated clients ([`CONNECTIONS`]). TRex fails a
+//! trial of connections if an error counter is above zero: failed connections and retransmissions
+//! among others. Here each of these two ratios may reach `pdr`, so that 0 is the limit of TRex.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -60,8 +60,8 @@ impl InputRecord {
         match Self::read(flag, Path::new(path)) {
             Ok(Some(now)) if now.bytes == self.bytes && now.sha256 == self.sha256 => Ok(()),
             Ok(Some(now)) => Err(format!(
-                "{flag} {path}: the file changed since the run began, from {} bytes with SHA-256 {} to \
-                 {} bytes with SHA-256 {}; {advice}",
+                "{flag} {path}: the file changed since the run began, from {} bytes with SHA-256 {} \
+                 to {} bytes with SHA-256 {}; {advice}",
                 self.bytes, self.sha256, now.bytes, now.sha256
             )),
             Ok(None) => Err(format!("{flag} {path}: found no regular file; {advice}")),

@@ -106,9 +106,9 @@ struct NdrTrafficFlags {
 
     /// Plan of streams, or of clients and servers; its ports, in order, are those of --tx and --rx
     ///
-    /// The load is the sum of the frames per second of a port. The flows keep their proportions. With
-    /// clients it is the connections per second of all clients. They need --max-load, such as 50k, or
-    /// 20x for 20 times the rates of the plan.
+    /// The load is the sum of the frames per second of a port. The flows keep their proportions.
+    /// With clients it is the connections per second of all clients. They need --max-load, such as
+    /// 50k, or 20x for 20 times the rates of the plan.
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["capture", "frame_sizes", "traffic", "flows", "address"])]
     plan: Option<PathBuf>,

@@ -52,8 +52,8 @@ pub struct ClientsTraffic {
 impl ClientsTraffic {
     /// Prepares a plan. Files in it are relative to `folder`.
     ///
-    /// The ports of the plan, in their order, are the interfaces of the test bed: the sending and the
-    /// receiving one of each pair. `ramp_up` and `limit` of clients do not apply.
+    /// The ports of the plan, in their order, are the interfaces of the test bed: the sending and
+    /// the receiving one of each pair. `ramp_up` and `limit` of clients do not apply.
     ///
     /// # Errors
     /// Returns the template whose load is no rate of connections.

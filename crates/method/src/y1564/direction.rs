@@ -39,7 +39,8 @@ pub struct Y1564Direction {
 }
 
 impl Y1564Direction {
-    /// Creates the figures of a direction, not yet judged. `load_bps` is its load in bit/s of layer 2.
+    /// Creates the figures of a direction, not yet judged. `load_bps` is its load in bit/s of
+    /// layer 2.
     pub(super) fn new(direction: &str, load_bps: f64, total: &StepOutput) -> Self {
         let delay = total.delay.as_ref().filter(|delay| delay.count > 0);
         let late = delay.and_then(|delay| delay.quantile(FDV_QUANTILE));

@@ -296,8 +296,8 @@ impl Y1564 {
         Ok(row)
     }
 
-    /// Returns the limits of the information rate of a load above the CIR, in bit/s. The criteria apply
-    /// to frames within the CIR only, and nothing marks these.
+    /// Returns the limits of the information rate of a load above the CIR, in bit/s. The criteria
+    /// apply to frames within the CIR only, and nothing marks these.
     fn rate_limits(&self, service: &Service) -> (f64, f64) {
         let committed = service.cir_bps as f64 * (1.0 - service.criteria.flr);
         // A token bucket passes its bursts in addition to its rates.
