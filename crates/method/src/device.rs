@@ -16,7 +16,7 @@ use crate::trial::{
     CollectorOutput, ExportOutput, FlowAmount, Offer, OfferOutput, StepOutput, Trial, TrialError,
     TrialInput, TrialOutput,
 };
-use crate::{collector, flow_exporter};
+use crate::{collector, flow_exporter, ndr};
 
 /// Bytes of preamble, start delimiter and inter-packet gap.
 const WIRE_OVERHEAD: f64 = 20.0;
@@ -130,6 +130,8 @@ pub struct SimulatedDevice {
     frames: u64,
     /// Part of the device that the current traffic has, by its part of the load.
     share: f64,
+    /// Whether the units of the current traffic are connections.
+    is_connections: bool,
 }
 
 impl SimulatedDevice {
@@ -144,6 +146,7 @@ impl SimulatedDevice {
             random,
             frames: 0,
             share: 1.0,
+            is_connections: false,
         }
     }
 
@@ -162,7 +165,10 @@ impl SimulatedDevice {
 
     /// Returns the capacity at this time for a load, in frames per second.
     fn capacity(&self, frame_size: Option<u32>, load: f64) -> f64 {
-        let full = self.model.capacity_of_share(frame_size, self.share);
+        let full = match self.is_connections {
+            true => self.model.connections_per_second,
+            false => self.model.capacity_of_share(frame_size, self.share),
+        };
         let reduced = full * self.model.overload_capacity;
         let is_reduced = self.now_s < self.reduced_until_s || (self.is_reduced && load > reduced);
         if is_reduced { reduced } else { full }
@@ -301,6 +307,7 @@ impl Trial for SimulatedDevice {
         let all_bits: f64 = input.offers.iter().map(bits).sum();
         for offer in &input.offers {
             self.now_s = started_s;
+            self.is_connections = ndr::is_connections(&offer.traffic);
             self.share = bits(offer) / all_bits.max(f64::MIN_POSITIVE);
             let mut queued = 0.0;
             let mut output = OfferOutput::default();
@@ -314,6 +321,9 @@ impl Trial for SimulatedDevice {
                 queued = result.queued;
                 let delay_ns = self.model.delay_ns + (result.queue_delay_s * 1e9) as u64;
                 let mut lost = result.lost + self.other_loss(result.offered);
+                if self.is_connections {
+                    lost += (result.offered as f64 * self.model.reset_ratio) as u64;
+                }
                 let mut last_loss_s = result.last_loss_s;
                 if input.reset_after_s.is_some() && self.model.reset_s > 0.0 {
                     lost += (self.model.reset_s * step.load as f64) as u64;

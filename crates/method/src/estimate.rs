@@ -117,9 +117,13 @@ impl Trial for Model<'_> {
         if is_first_of_size {
             self.load_max = self.load_least;
         }
-        let frames_per_second = self.capacity(input);
+        let units_per_second = self.capacity(input);
         self.planned.push(input.clone());
-        let model = DeviceModel { frames_per_second, ..DeviceModel::default() };
+        let model = DeviceModel {
+            frames_per_second: units_per_second,
+            connections_per_second: units_per_second,
+            ..DeviceModel::default()
+        };
         SimulatedDevice::new(model).run(input)
     }
 }

@@ -20,6 +20,7 @@ pub mod export;
 pub mod figures;
 mod file;
 mod index;
+mod input;
 pub mod process;
 pub mod record;
 pub mod row;

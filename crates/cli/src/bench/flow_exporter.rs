@@ -1,7 +1,7 @@
 //! Flags of `wirestorm bench flow-exporter`.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirestorm_control::backend::Backend;
@@ -165,6 +165,11 @@ struct FlowBedFlags {
 }
 
 impl FlowExporterFlags {
+    /// Returns the path of the capture.
+    pub(super) fn capture(&self) -> Option<&Path> {
+        self.capture.as_deref()
+    }
+
     /// Returns the method that the flags describe.
     pub(super) fn method(&self) -> Result<Method, String> {
         if !(0.01..=50.0).contains(&self.resolution) {

@@ -8,6 +8,7 @@
 //!
 //! The phases are those of RFC 2544 section 23.
 
+mod clients;
 mod collector;
 mod emulation;
 mod flow_exporter;
@@ -19,6 +20,7 @@ mod stop;
 mod test_bed;
 mod traffic;
 
+pub use clients::ClientsTraffic;
 pub use collector::{CollectorBed, CollectorError, CollectorTrial};
 pub use emulation::{ConnectionAddresses, EmulationTrial};
 pub use flow_exporter::{FlowExporterBed, FlowExporterError, FlowExporterTrial};

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_collector;
+mod bench_connections;
 mod bench_services;
 mod emulation;
 mod flow_exporter;
