@@ -11,12 +11,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
-use crate::flow_exporter;
 use crate::rfc9411::simulation::simulate;
 use crate::trial::{
-    ExportOutput, FlowAmount, Offer, OfferOutput, StepOutput, Trial, TrialError, TrialInput,
-    TrialOutput,
+    CollectorOutput, ExportOutput, FlowAmount, Offer, OfferOutput, StepOutput, Trial, TrialError,
+    TrialInput, TrialOutput,
 };
+use crate::{collector, flow_exporter, ndr};
 
 /// Bytes of preamble, start delimiter and inter-packet gap.
 const WIRE_OVERHEAD: f64 = 20.0;
@@ -52,7 +52,8 @@ pub struct DeviceModel {
     pub reset_s: f64,
     /// Delay without a queue, in nanoseconds.
     pub delay_ns: u64,
-    /// Largest rate of flows that the device exports, in flows per second; infinite without a limit.
+    /// Largest rate of flows that the device exports, or of records that it stores, per second;
+    /// infinite without a limit.
     pub flows_per_second: f64,
     /// Largest rate of new connections per second; infinite without a limit.
     pub connections_per_second: f64,
@@ -129,6 +130,8 @@ pub struct SimulatedDevice {
     frames: u64,
     /// Part of the device that the current traffic has, by its part of the load.
     share: f64,
+    /// Whether the units of the current traffic are connections.
+    is_connections: bool,
 }
 
 impl SimulatedDevice {
@@ -143,6 +146,7 @@ impl SimulatedDevice {
             random,
             frames: 0,
             share: 1.0,
+            is_connections: false,
         }
     }
 
@@ -161,7 +165,10 @@ impl SimulatedDevice {
 
     /// Returns the capacity at this time for a load, in frames per second.
     fn capacity(&self, frame_size: Option<u32>, load: f64) -> f64 {
-        let full = self.model.capacity_of_share(frame_size, self.share);
+        let full = match self.is_connections {
+            true => self.model.connections_per_second,
+            false => self.model.capacity_of_share(frame_size, self.share),
+        };
         let reduced = full * self.model.overload_capacity;
         let is_reduced = self.now_s < self.reduced_until_s || (self.is_reduced && load > reduced);
         if is_reduced { reduced } else { full }
@@ -234,6 +241,20 @@ fn by_second(total: &StepOutput) -> Vec<u64> {
     (0..seconds).map(|second| until(second + 1) - until(second)).collect()
 }
 
+/// Limits the received records to those that a collector with a capacity stores; returns what was
+/// sent and stored.
+fn collect(output: &mut OfferOutput, records_per_second: f64) -> CollectorOutput {
+    for step in &mut output.steps {
+        step.received = step.received.min((records_per_second * step.seconds) as u64);
+    }
+    let total = output.total();
+    CollectorOutput {
+        records: total.offered,
+        stored: Some(total.received),
+        ..CollectorOutput::default()
+    }
+}
+
 /// Returns what a flow exporter with a capacity reports of flows of one packet.
 fn export(offer: &OfferOutput, frame_size: Option<u32>, flows_per_second: f64) -> ExportOutput {
     let total = offer.total();
@@ -278,7 +299,7 @@ impl Trial for SimulatedDevice {
             return Ok(simulate(&self.model, input, connections));
         }
         let mut offers = Vec::new();
-        let mut exported = None;
+        let (mut exported, mut collected) = (None, None);
         let bits = |offer: &Offer| {
             let load = offer.steps.first().map_or(0.0, |step| step.load as f64);
             load * (f64::from(offer.frame_size.unwrap_or(0)) + WIRE_OVERHEAD)
@@ -286,6 +307,7 @@ impl Trial for SimulatedDevice {
         let all_bits: f64 = input.offers.iter().map(bits).sum();
         for offer in &input.offers {
             self.now_s = started_s;
+            self.is_connections = ndr::is_connections(&offer.traffic);
             self.share = bits(offer) / all_bits.max(f64::MIN_POSITIVE);
             let mut queued = 0.0;
             let mut output = OfferOutput::default();
@@ -299,6 +321,9 @@ impl Trial for SimulatedDevice {
                 queued = result.queued;
                 let delay_ns = self.model.delay_ns + (result.queue_delay_s * 1e9) as u64;
                 let mut lost = result.lost + self.other_loss(result.offered);
+                if self.is_connections {
+                    lost += (result.offered as f64 * self.model.reset_ratio) as u64;
+                }
                 let mut last_loss_s = result.last_loss_s;
                 if input.reset_after_s.is_some() && self.model.reset_s > 0.0 {
                     lost += (self.model.reset_s * step.load as f64) as u64;
@@ -322,11 +347,20 @@ impl Trial for SimulatedDevice {
                 let rate = self.model.flows_per_second;
                 exported = Some(export(&output, offer.frame_size, rate));
             }
+            if collector::is_traffic(&offer.traffic) {
+                collected = Some(collect(&mut output, self.model.flows_per_second));
+            }
             offers.push(output);
         }
         let elapsed_s = input.duration().as_secs_f64();
         self.now_s = started_s + elapsed_s + self.model.pause_s;
-        Ok(TrialOutput { offers, export: exported, elapsed_s, ..TrialOutput::default() })
+        Ok(TrialOutput {
+            offers,
+            export: exported,
+            collector: collected,
+            elapsed_s,
+            ..TrialOutput::default()
+        })
     }
 }
 

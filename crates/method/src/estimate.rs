@@ -25,7 +25,12 @@ pub fn remaining(
         Method::Rfc9411(method) => method.targets,
         _ => Targets::default(),
     };
-    let model = Model { records, capacity, targets, planned: Vec::new(), load_max: 0 };
+    // A sweep offers its largest load last.
+    let load_least = match method {
+        Method::Collector(method) => method.rates.iter().copied().max().unwrap_or(0),
+        _ => 0,
+    };
+    let model = Model { records, capacity, targets, planned: Vec::new(), load_max: 0, load_least };
     let mut trial = Recorded::new(records.iter().cloned(), model);
     // A record of other parameters ends the estimate; the run itself reports it.
     let (_, _outcome) = method.run(&mut trial);
@@ -40,6 +45,8 @@ struct Model<'a> {
     targets: Targets,
     planned: Vec<TrialInput>,
     load_max: u64,
+    /// Smallest `load_max`.
+    load_least: u64,
 }
 
 impl Model<'_> {
@@ -108,11 +115,15 @@ impl Trial for Model<'_> {
             size(last) != size(input)
         });
         if is_first_of_size {
-            self.load_max = 0;
+            self.load_max = self.load_least;
         }
-        let frames_per_second = self.capacity(input);
+        let units_per_second = self.capacity(input);
         self.planned.push(input.clone());
-        let model = DeviceModel { frames_per_second, ..DeviceModel::default() };
+        let model = DeviceModel {
+            frames_per_second: units_per_second,
+            connections_per_second: units_per_second,
+            ..DeviceModel::default()
+        };
         SimulatedDevice::new(model).run(input)
     }
 }

@@ -6,6 +6,7 @@
 //! ([`recorded`]) and shows its plan without sending ([`estimate`]).
 #![forbid(unsafe_code)]
 
+pub mod collector;
 pub mod connections;
 pub mod device;
 pub mod distribution;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::collector::{Collector, CollectorFindings};
 use crate::flow_exporter::{FlowExporter, FlowExporterFindings};
 use crate::mlrsearch::{Mlrsearch, MlrsearchFindings};
 use crate::ndr::{Ndr, NdrFindings};
@@ -22,6 +23,8 @@ pub enum Method {
     Mlrsearch(Mlrsearch),
     /// Test of a flow exporter (RFC 6645).
     FlowExporter(FlowExporter),
+    /// Test of a collector of flow records.
+    Collector(Collector),
     /// Connections, transactions and throughput of network security devices (RFC 9411).
     Rfc9411(Rfc9411),
     /// Non-drop rate, as by TRex.
@@ -40,6 +43,8 @@ pub enum Findings {
     Mlrsearch(MlrsearchFindings),
     /// Test of a flow exporter (RFC 6645).
     FlowExporter(FlowExporterFindings),
+    /// Test of a collector of flow records.
+    Collector(CollectorFindings),
     /// Connections, transactions and throughput of network security devices (RFC 9411).
     Rfc9411(Rfc9411Findings),
     /// Non-drop rate, as by TRex.
@@ -55,6 +60,7 @@ impl Method {
             Self::Rfc2544(_) => "rfc2544",
             Self::Mlrsearch(_) => "mlrsearch",
             Self::FlowExporter(_) => "flow-exporter",
+            Self::Collector(_) => "collector",
             Self::Rfc9411(_) => "rfc9411",
             Self::Ndr(_) => "ndr",
             Self::Y1564(_) => "y1564",
@@ -66,6 +72,12 @@ impl Method {
     pub fn run(&self, trial: &mut dyn Trial) -> (Findings, Result<(), TrialError>) {
         let trial = &mut Repeating::new(trial);
         match self {
+            Self::Collector(method) => {
+                let mut findings = CollectorFindings::default();
+                // It sums the records of all trials, so it repeats them itself.
+                let outcome = method.run(trial.once(), &mut findings);
+                (Findings::Collector(findings), outcome)
+            }
             Self::Rfc2544(method) => {
                 let mut findings = Rfc2544Findings::default();
                 let outcome = method.run(trial, &mut findings);
@@ -106,6 +118,7 @@ impl Method {
             Self::Rfc2544(method) => method.deviations(),
             Self::Mlrsearch(method) => method.deviations(),
             Self::FlowExporter(method) => method.deviations(),
+            Self::Collector(_) => Vec::new(),
             Self::Rfc9411(method) => method.deviations(),
             Self::Ndr(method) => method.deviations(),
             Self::Y1564(method) => method.deviations(),
@@ -120,6 +133,7 @@ impl Findings {
             Self::Rfc2544(findings) => findings.warnings(),
             Self::Mlrsearch(findings) => findings.warnings(),
             Self::FlowExporter(findings) => findings.warnings(),
+            Self::Collector(findings) => findings.warnings(),
             Self::Rfc9411(findings) => findings.warnings(),
             Self::Ndr(findings) => findings.warnings(),
             Self::Y1564(_) => Vec::new(),
@@ -132,9 +146,11 @@ impl Findings {
         match self {
             Self::Rfc9411(findings) => findings.shortfalls(),
             Self::Y1564(findings) => findings.shortfalls(),
-            Self::Rfc2544(_) | Self::Mlrsearch(_) | Self::FlowExporter(_) | Self::Ndr(_) => {
-                Vec::new()
-            }
+            Self::Rfc2544(_)
+            | Self::Mlrsearch(_)
+            | Self::FlowExporter(_)
+            | Self::Collector(_)
+            | Self::Ndr(_) => Vec::new(),
         }
     }
 }

@@ -3,6 +3,10 @@
 //! The first run offers the maximum load and finds the largest load that the tester reaches. The
 //! search then halves the range below it until the bounds are close enough. Unlike RFC 2544, the
 //! method tolerates a small loss (`pdr`), which finds a rate quickly on systems with rare loss.
+//!
+//! The units are frames, or the connections of emulated clients ([`CONNECTIONS`]). TRex fails a
+//! trial of connections if an error counter is above zero: failed connections and retransmissions
+//! among others. Here each of these two ratios may reach `pdr`, so that 0 is the limit of TRex.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +16,14 @@ use crate::rate::line_rate;
 use crate::seconds;
 use crate::trial::{Length, StepOutput, Traffic, Trial, TrialError, TrialInput, TrialOutput};
 
+/// Name of the traffic whose units are connections. Its loads are those of all clients together.
+pub const CONNECTIONS: &str = "clients";
+
+/// Returns whether the units of a traffic are connections.
+pub fn is_connections(traffic: &str) -> bool {
+    traffic == CONNECTIONS
+}
+
 /// Parameters of the method. The defaults are those of TRex.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -20,7 +32,7 @@ pub struct Ndr {
     pub traffic: Vec<String>,
     /// Frame sizes in bytes with FCS; empty if the traffic defines its own sizes.
     pub frame_sizes: Vec<u32>,
-    /// Speed of the links in bit/s of layer 1.
+    /// Speed of the links in bit/s of layer 1; unused for connections.
     pub link_bps: u64,
     /// Load of the first run in units per second of each interface; null: the line rate, of 64-byte
     /// frames if the traffic defines its own sizes.
@@ -126,8 +138,11 @@ pub struct NdrRow {
 pub struct NdrPoint {
     /// Load in units per second of each interface.
     pub load: u64,
-    /// Dropped units in percent of those sent.
+    /// Dropped units in percent of those sent. For connections: those that failed.
     pub drop_percent: f64,
+    /// Retransmitted TCP segments in percent of those sent; null for frames.
+    #[serde(default)]
+    pub retransmitted_percent: Option<f64>,
     /// Units that the tester did not send or receive, in percent of the load.
     pub tester_percent: f64,
     /// Mean latency in nanoseconds; null if it was not measured.
@@ -142,6 +157,8 @@ pub struct NdrPoint {
 pub enum Limit {
     /// The device dropped more than `pdr`.
     Drops,
+    /// Clients and servers retransmitted more than `pdr`.
+    Retransmissions,
     /// The tester did not send or receive more than `tester_limit`.
     Tester,
     /// The latency was above its limit.
@@ -153,6 +170,7 @@ impl Limit {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Drops => "drops",
+            Self::Retransmissions => "rexmit",
             Self::Tester => "tester",
             Self::Latency => "latency",
         }
@@ -195,6 +213,9 @@ impl Ndr {
         if point.drop_percent > self.pdr * 100.0 {
             return Some(Limit::Drops);
         }
+        if point.retransmitted_percent.is_some_and(|percent| percent > self.pdr * 100.0) {
+            return Some(Limit::Retransmissions);
+        }
         if point.tester_percent > self.tester_limit * 100.0 {
             return Some(Limit::Tester);
         }
@@ -216,7 +237,9 @@ impl Ndr {
             let seconds = shortest.as_secs_f64();
             deviations.push(format!("trial duration: {seconds} s, the default is 20 s"));
         }
-        if let Some(load) = self.load_max {
+        // Connections have no line rate.
+        let has_line_rate = !self.traffic.iter().all(|name| is_connections(name));
+        if let Some(load) = self.load_max.filter(|_| has_line_rate) {
             deviations.push(format!("maximum load: {load}/s instead of the line rate"));
         }
         deviations
@@ -310,6 +333,7 @@ impl Search<'_> {
         // The load without what was lost at the maximum rate.
         let missed = match top.failed {
             Some(Limit::Tester) => top.tester_ratio,
+            Some(Limit::Retransmissions) => top.retransmitted_ratio.unwrap_or(0.0),
             _ => top.drop_ratio,
         };
         let expected = rate_max as f64 * (1.0 - missed);
@@ -386,6 +410,7 @@ struct Measured {
     /// Units sent as a fraction of the intended ones.
     sent_ratio: f64,
     drop_ratio: f64,
+    retransmitted_ratio: Option<f64>,
     tester_ratio: f64,
     latency_mean_ns: Option<f64>,
     latency_max_ns: Option<i64>,
@@ -403,6 +428,7 @@ impl Measured {
             load,
             sent_ratio: if unsent > 0 { total.offered as f64 / intended } else { 1.0 },
             drop_ratio: (total.lost() - by_receiver) as f64 / total.offered.max(1) as f64,
+            retransmitted_ratio: output.segments.map(|segments| segments.retransmitted_ratio()),
             tester_ratio: (unsent + by_receiver) as f64 / intended,
             latency_mean_ns: delay.map(|delay| delay.mean_ns),
             latency_max_ns: delay.map(|delay| delay.max_ns),
@@ -414,6 +440,7 @@ impl Measured {
         NdrPoint {
             load: self.load,
             drop_percent: self.drop_ratio * 100.0,
+            retransmitted_percent: self.retransmitted_ratio.map(|ratio| ratio * 100.0),
             tester_percent: self.tester_ratio * 100.0,
             latency_mean_ns: self.latency_mean_ns,
             latency_max_ns: self.latency_max_ns,

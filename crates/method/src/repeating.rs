@@ -19,6 +19,11 @@ impl<'a> Repeating<'a> {
     pub(crate) fn new(trial: &'a mut dyn Trial) -> Self {
         Self { trial }
     }
+
+    /// Returns the trials without repetitions.
+    pub(crate) fn once(&mut self) -> &mut dyn Trial {
+        self.trial
+    }
 }
 
 impl Trial for Repeating<'_> {

@@ -108,6 +108,12 @@ pub struct TrialOutput {
     /// What clients and servers counted; null for a trial of frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionsOutput>,
+    /// What exporters sent to a collector; null unless the trial tests one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collector: Option<CollectorOutput>,
+    /// TCP segments of the clients and servers of a plan; null for a trial of frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<SegmentsOutput>,
     /// Frames that the receiver of the tester dropped. They are also lost in the results above.
     #[serde(default)]
     pub receiver_dropped: u64,
@@ -137,6 +143,19 @@ pub struct OfferOutput {
     /// interface; empty unless the input counts seconds.
     #[serde(default)]
     pub seconds: Vec<Vec<u64>>,
+    /// Results of each sending interface, in the order of `seconds`; empty if only one sends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathOutput>,
+}
+
+/// Results of one sending interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PathOutput {
+    /// Interfaces that send and receive, such as `eth1 > eth2`.
+    pub path: String,
+    /// Sum over all steps, without `last_loss_s`.
+    pub total: StepOutput,
 }
 
 /// Results of one step.
@@ -223,6 +242,73 @@ pub struct FlowAmount {
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
+}
+
+/// What exporters sent to a collector, and how many records it stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct CollectorOutput {
+    /// Flow records sent; flow samples in sFlow.
+    pub records: u64,
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// Bytes of the datagrams, without UDP and IP.
+    pub bytes: u64,
+    /// ICMP messages that the port of the collector is closed.
+    pub refused: u64,
+    /// Largest delay of a datagram behind its schedule, in seconds.
+    pub late_max_s: f64,
+    /// Records that the collector stored in the trial; null if they are unknown.
+    pub stored: Option<u64>,
+    /// What each stream sent, in the order of exporters and domains.
+    pub streams: Vec<StreamSent>,
+}
+
+/// What one stream of an exporter sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StreamSent {
+    /// Number of the exporter, from 1.
+    pub exporter: u32,
+    /// Source address and port.
+    pub source: String,
+    /// Observation domain, source identifier, engine type and number, or sub-agent.
+    pub domain: u32,
+    /// Flow records; flow samples in sFlow.
+    pub records: u64,
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes of the datagrams, without UDP and IP.
+    pub bytes: u64,
+    /// Datagrams with templates.
+    pub template_datagrams: u64,
+    /// Sequence number of the first datagram; null without datagrams.
+    pub first_sequence: Option<u32>,
+    /// Sequence number of the last datagram; null without datagrams.
+    pub last_sequence: Option<u32>,
+}
+
+impl StreamSent {
+    /// Adds what the stream sent later.
+    pub(crate) fn add(&mut self, later: &Self) {
+        self.source.clone_from(&later.source);
+        self.records += later.records;
+        self.datagrams += later.datagrams;
+        self.bytes += later.bytes;
+        self.template_datagrams += later.template_datagrams;
+        self.first_sequence = self.first_sequence.or(later.first_sequence);
+        self.last_sequence = later.last_sequence.or(self.last_sequence);
+    }
+}
+
+/// TCP segments that clients and servers sent, without pure ACKs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SegmentsOutput {
+    /// Segments with data, SYN, FIN or RST, retransmissions included.
+    pub sent: u64,
+    /// Segments with data or SYN that were retransmitted.
+    pub retransmitted: u64,
 }
 
 /// Longest part of the intended load that a generator may leave unsent without a report: start and
@@ -312,6 +398,18 @@ impl Traffic {
 }
 
 impl StepOutput {
+    /// Adds the units, the time and the delays of a later step. `last_loss_s` becomes unknown.
+    pub fn add(&mut self, step: &Self) {
+        if let Some(delay) = &step.delay {
+            self.delay.get_or_insert_default().merge(delay);
+        }
+        self.intended += step.intended;
+        self.offered += step.offered;
+        self.received += step.received;
+        self.seconds += step.seconds;
+        self.last_loss_s = None;
+    }
+
     /// Returns the units sent that did not arrive.
     pub const fn lost(&self) -> u64 {
         self.offered.saturating_sub(self.received)
@@ -336,22 +434,21 @@ impl StepOutput {
     }
 }
 
+impl SegmentsOutput {
+    /// Returns the retransmitted segments as a fraction of all; 0 without segments.
+    pub fn retransmitted_ratio(&self) -> f64 {
+        self.retransmitted as f64 / self.sent.max(1) as f64
+    }
+}
+
 impl OfferOutput {
     /// Returns the sums of all steps, without `last_loss_s`.
     pub fn total(&self) -> StepOutput {
-        self.steps.iter().fold(StepOutput::default(), |mut sum, step| {
-            if let Some(delay) = &step.delay {
-                sum.delay.get_or_insert_default().merge(delay);
-            }
-            StepOutput {
-                intended: sum.intended + step.intended,
-                offered: sum.offered + step.offered,
-                received: sum.received + step.received,
-                seconds: sum.seconds + step.seconds,
-                last_loss_s: None,
-                delay: sum.delay,
-            }
-        })
+        let mut sum = StepOutput::default();
+        for step in &self.steps {
+            sum.add(step);
+        }
+        sum
     }
 }
 

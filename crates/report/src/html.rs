@@ -146,7 +146,7 @@ impl Html {
         for tile in tiles {
             self.element("<div><dt>", &tile.label, "</dt><dd><span class=\"value\">");
             self.text(&tile.value);
-            self.raw("<span class=\"unit\">\u{a0}");
+            self.raw(" <span class=\"unit\">");
             self.text(&tile.unit);
             let class = if tile.is_warning { "note warning" } else { "note" };
             self.raw(&format!("</span></span><span class=\"{class}\">"));

@@ -8,6 +8,8 @@ use wirestorm_base::time::Duration;
 use wirestorm_control::result::{Outcome, Verdict};
 use wirestorm_method::method::Findings;
 use wirestorm_method::ndr::Limit;
+use wirestorm_method::trial::TrialInput;
+use wirestorm_method::y1564::Y1564Row;
 use wirestorm_store::record::BenchResult;
 
 use crate::limit::Judged;
@@ -95,7 +97,8 @@ fn verdict(name: &str, verdict: &Verdict, seconds: f64) -> TestCase {
 fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
     let mut cases = Vec::new();
     let mut add = |test: &str, traffic: &str, size: u32, case: Case| {
-        let seconds = seconds(run, test, traffic, size);
+        let is_part = |it: &TrialInput| it.test == test && is_of(it, traffic, Some(size));
+        let seconds = seconds(run, is_part);
         cases.push(TestCase { name: format!("{test} {traffic} {size} bytes"), seconds, case });
     };
     let limited = || Case::Skipped("limited by the tester, not by the device".to_owned());
@@ -162,6 +165,21 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
                 cases.push(TestCase { name: format!("{} flows/s", point.load), seconds, case });
             }
         }
+        Findings::Collector(findings) => {
+            for point in &findings.points {
+                let case = match (point.is_tester_limited, point.is_lossless) {
+                    (true, _) => limited(),
+                    (false, Some(true)) => Case::Passed,
+                    (false, Some(false)) => {
+                        let percent = point.loss_percent.unwrap_or_default();
+                        Case::Failed("loss", format!("{percent:.4} % of the records lost"))
+                    }
+                    (false, None) => Case::Skipped("nothing counted the stored records".to_owned()),
+                };
+                let name = format!("{} records/s", point.load);
+                cases.push(TestCase { name, seconds: point.seconds, case });
+            }
+        }
         Findings::Ndr(findings) => {
             for row in &findings.rows {
                 let case = match (row.limit, row.best) {
@@ -171,7 +189,8 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
                 };
                 let size = row.frame_size.map_or_else(String::new, |size| format!(" {size} bytes"));
                 let name = format!("ndr {}{size}", row.traffic);
-                cases.push(TestCase { name, seconds: 0.0, case });
+                let seconds = seconds(run, |it| is_of(it, &row.traffic, row.frame_size));
+                cases.push(TestCase { name, seconds, case });
             }
         }
         Findings::Y1564(findings) => {
@@ -182,18 +201,27 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
                 };
                 let (test, service, load) = (row.test.name(), &row.service, row.load_percent);
                 let name = format!("{test} {service} {load:.0} % {} bytes", row.frame_size);
-                cases.push(TestCase { name, seconds: 0.0, case });
+                cases.push(TestCase { name, seconds: y1564_seconds(run, row), case });
             }
         }
         Findings::Rfc9411(findings) => {
             for row in &findings.rows {
                 let unmet = row.criteria.iter().filter(|value| !value.is_met);
                 let unmet: Vec<_> = unmet.map(|value| value.criterion.name()).collect();
-                let case = match row.is_valid() {
-                    true => Case::Passed,
-                    false => Case::Failed("criteria", unmet.join("; ")),
+                let case = match (row.is_tester_limited, row.is_valid()) {
+                    (true, _) => limited(),
+                    (false, true) => Case::Passed,
+                    (false, false) => Case::Failed("criteria", unmet.join("; ")),
                 };
-                cases.push(TestCase { name: row.subject(), seconds: 0.0, case });
+                let seconds = seconds(run, |it| {
+                    let unit = it.connections.as_ref().map(|connections| connections.unit);
+                    it.test == row.test.name()
+                        && is_of(it, &row.traffic, None)
+                        && unit == Some(row.unit)
+                });
+                // The latency test has the same traffic at loads of two units.
+                let name = format!("{}, load in {}", row.subject(), row.unit.name());
+                cases.push(TestCase { name, seconds, case });
             }
         }
         Findings::Mlrsearch(findings) => {
@@ -213,20 +241,35 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
     cases
 }
 
-/// Returns the time of the trials of a group.
-fn seconds(run: &Run, test: &str, traffic: &str, size: u32) -> f64 {
-    let trials = run.trials.iter().filter(|trial| {
-        let is_same = trial
-            .input
-            .offers
-            .first()
-            .is_some_and(|offer| offer.traffic == traffic && offer.frame_size == Some(size));
-        trial.input.test == test && is_same
-    });
+/// Returns the time of the trials that `is_part` selects, in seconds.
+fn seconds(run: &Run, is_part: impl Fn(&TrialInput) -> bool) -> f64 {
+    let trials = run.trials.iter().filter(|trial| is_part(&trial.input));
     let time = |sum: Duration, seconds: f64| {
         sum.saturating_add(Duration::from_nanos((seconds * 1e9) as u64))
     };
     trials.map(|trial| trial.output.elapsed_s).fold(Duration::ZERO, time).as_secs_f64()
+}
+
+/// Returns the time of a step of a service. Services of a performance test share its trial.
+fn y1564_seconds(run: &Run, row: &Y1564Row) -> f64 {
+    let is_part = |it: &TrialInput| {
+        let is_same = it.test == row.test.name();
+        let is_step = is_of(it, &row.service, Some(row.frame_size)) && load(it) == Some(row.load);
+        is_same && (is_step || row.test == wirestorm_method::y1564::Test::Performance)
+    };
+    let trials = run.trials.iter().filter(|trial| is_part(&trial.input));
+    let services = trials.map(|trial| trial.input.offers.len()).max().unwrap_or(1);
+    seconds(run, is_part) / services.max(1) as f64
+}
+
+/// Returns whether the first offer of a trial is of a traffic.
+fn is_of(input: &TrialInput, traffic: &str, size: Option<u32>) -> bool {
+    input.offers.first().is_some_and(|it| it.traffic == traffic && it.frame_size == size)
+}
+
+/// Returns the load of the first offer of a trial.
+fn load(input: &TrialInput) -> Option<u64> {
+    input.offers.first().and_then(|offer| offer.steps.first()).map(|step| step.load)
 }
 
 fn limit(context: &Context<'_>, judged: &Judged) -> TestCase {

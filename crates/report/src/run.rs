@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use wirestorm_control::result::{ClockKind, Kind, Outcome, RunResult, SCHEMA};
+use wirestorm_store::StoreError;
 use wirestorm_store::record::{
     BENCH_SCHEMA, BenchResult, RUN_SCHEMA, RecordKind, RunRecord, State, TrialRecord,
 };
@@ -65,6 +66,9 @@ pub enum ReadError {
         /// Value of `schema`.
         found: String,
     },
+    /// A trial cannot be read.
+    #[error(transparent)]
+    Trial(#[from] StoreError),
     /// The run has too many trials.
     #[error("{path}: more than {TRIALS_MAX} trials")]
     TooManyTrials {
@@ -92,7 +96,7 @@ impl Run {
         record.state = record.observed_state();
         let result = path.join("result.json");
         let result = if result.exists() { Some(RunOutput::read(&result)?) } else { None };
-        Ok(Self { record, trials: read_trials(&path.join("trials"))?, result })
+        Ok(Self { record, trials: read_trials(path)?, result })
     }
 
     /// Reads the document of one result.
@@ -205,23 +209,9 @@ fn read_json<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result
 
 /// Reads the trials of a run in the order of their numbers. A plain run has no directory of trials.
 fn read_trials(path: &Path) -> Result<Vec<TrialRecord>, ReadError> {
-    let read = |error| ReadError::Read { path: path.to_owned(), error };
-    let entries = match fs::read_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(read)?,
-    };
-    let mut trials = Vec::new();
-    for entry in entries {
-        let file = entry.map_err(read)?.path();
-        // A file that a killed process was writing has another extension.
-        if file.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        if trials.len() >= TRIALS_MAX {
-            return Err(ReadError::TooManyTrials { path: path.to_owned() });
-        }
-        trials.push(read_json::<TrialRecord>(&file, "a trial")?);
+    let trials = wirestorm_store::trials_of(path)?;
+    if trials.len() > TRIALS_MAX {
+        return Err(ReadError::TooManyTrials { path: path.join("trials") });
     }
-    trials.sort_by_key(|trial| trial.number);
-    Ok(trials)
+    Ok(trials.collect::<Result<_, _>>()?)
 }

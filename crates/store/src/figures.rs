@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wirestorm_control::result::{HistogramReport, Kind, PortReport, RunResult};
+use wirestorm_method::collector::CollectorFindings;
 use wirestorm_method::connections::LoadUnit;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::method::Findings;
@@ -192,6 +193,7 @@ pub fn of_findings(findings: &Findings) -> Vec<Figure> {
         Findings::Rfc2544(findings) => rfc2544(&mut figures, findings),
         Findings::Mlrsearch(findings) => mlrsearch(&mut figures, findings),
         Findings::FlowExporter(findings) => flow_exporter(&mut figures, findings),
+        Findings::Collector(findings) => collector(&mut figures, findings),
         Findings::Rfc9411(findings) => rfc9411(&mut figures, findings),
         Findings::Ndr(findings) => ndr(&mut figures, findings),
         Findings::Y1564(findings) => y1564(&mut figures, findings),
@@ -271,6 +273,17 @@ fn y1564(figures: &mut Figures, findings: &Y1564Findings) {
         figures.add(name("fdv"), Unit::Nanoseconds, row.fdv_ns.map(|ns| ns as f64));
         let availability = row.availability.map(|part| part * 100.0);
         figures.add(name("availability"), Unit::Percent, availability);
+    }
+}
+
+fn collector(figures: &mut Figures, findings: &CollectorFindings) {
+    let rate = |rate: Option<u64>| rate.map(|rate| rate as f64);
+    figures.add("throughput", Unit::FlowsPerSecond, rate(findings.throughput));
+    figures.add("loss begins", Unit::FlowsPerSecond, rate(findings.loss_begins));
+    for point in &findings.points {
+        let name = |what| format!("{what} at {}/s", point.load);
+        figures.add(name("sent"), Unit::FlowsPerSecond, point.sent_per_s);
+        figures.add(name("record loss"), Unit::Percent, point.loss_percent);
     }
 }
 

@@ -20,6 +20,7 @@ pub mod export;
 pub mod figures;
 mod file;
 mod index;
+mod input;
 pub mod process;
 pub mod record;
 pub mod row;
@@ -29,6 +30,6 @@ mod store;
 mod writer;
 
 pub use error::{StoreError, Warning};
-pub use saved::{SavedResult, SavedRun};
+pub use saved::{SavedResult, SavedRun, trials_of};
 pub use store::{LATEST, Store};
 pub use writer::RunWriter;

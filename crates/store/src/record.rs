@@ -12,6 +12,7 @@ use wirestorm_control::result::{HostFacts, RunResult, Verdict};
 use wirestorm_method::method::{Findings, Method};
 use wirestorm_method::trial::{TrialInput, TrialOutput};
 
+pub use crate::input::InputRecord;
 use crate::process::ProcessRecord;
 
 /// Format of [`RunRecord`].
@@ -60,6 +61,9 @@ pub struct RunRecord {
     pub error: Option<String>,
     /// Plans and other input files, by name, with their text.
     pub files: BTreeMap<String, String>,
+    /// Digests of the input files of a method, which must not change before it continues.
+    #[serde(default)]
+    pub inputs: Vec<InputRecord>,
 }
 
 impl RunRecord {
@@ -84,6 +88,7 @@ impl RunRecord {
             ended_unix_ns: None,
             error: None,
             files: BTreeMap::new(),
+            inputs: Vec::new(),
         }
     }
 

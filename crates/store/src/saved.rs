@@ -131,6 +131,18 @@ impl SavedRun {
     }
 }
 
+/// Reads the trials of a run directory in order, compressed ones too; none if there is no directory
+/// of trials. Files that are no trials are ignored.
+///
+/// # Errors
+/// The directory cannot be listed. An item is the error of a file that cannot be read or is damaged.
+pub fn trials_of(
+    directory: &Path,
+) -> Result<impl ExactSizeIterator<Item = Result<TrialRecord, StoreError>> + use<>, StoreError> {
+    let Listing { trials, .. } = Listing::of(directory)?;
+    Ok(trials.into_values().map(|path| file::read(&path)))
+}
+
 /// Reads the record of a run directory.
 pub(crate) fn record(directory: &Path) -> Result<RunRecord, StoreError> {
     let path = directory.join(RUN);

@@ -7,11 +7,13 @@
 
 mod contender;
 mod figures;
+mod flow_export;
 mod instructions;
 mod link;
 mod pace;
 mod pages;
 mod process;
+mod search;
 mod speed;
 mod stateful;
 mod stateful_loss;
@@ -47,7 +49,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 24] = [
+const BENCHMARKS: [Benchmark; 28] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -112,6 +114,26 @@ const BENCHMARKS: [Benchmark; 24] = [
         run: stateful::tls,
     },
     Benchmark { name: "stateful-nginx", what: "pages, beside nginx and wrk", run: pages::run },
+    Benchmark {
+        name: "flow-decode",
+        what: "records of NetFlow v9 and IPFIX on one core",
+        run: flow_export::decode,
+    },
+    Benchmark {
+        name: "flow-export",
+        what: "records of emulated exporters over loopback",
+        run: flow_export::export,
+    },
+    Benchmark {
+        name: "search",
+        what: "trial seconds of MLRsearch beside a bisection, simulated",
+        run: search::simulated,
+    },
+    Benchmark {
+        name: "search-veth",
+        what: "time of a search besides its traffic, on a veth pair",
+        run: search::veth,
+    },
 ];
 
 /// Runs the command `bench`.

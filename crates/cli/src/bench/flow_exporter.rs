@@ -1,7 +1,7 @@
 //! Flags of `wirestorm bench flow-exporter`.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirestorm_control::backend::Backend;
@@ -165,6 +165,11 @@ struct FlowBedFlags {
 }
 
 impl FlowExporterFlags {
+    /// Returns the path of the capture.
+    pub(super) fn capture(&self) -> Option<&Path> {
+        self.capture.as_deref()
+    }
+
     /// Returns the method that the flags describe.
     pub(super) fn method(&self) -> Result<Method, String> {
         if !(0.01..=50.0).contains(&self.resolution) {
@@ -178,7 +183,7 @@ impl FlowExporterFlags {
             None => (FLOWS, Some(self.frame_size)),
         };
         Ok(Method::FlowExporter(FlowExporter {
-            rates: read_rates(&self.flows_per_second)?,
+            rates: read_rates("--flows-per-second", &self.flows_per_second, "10k..140k/10k")?,
             searches: self.search,
             resolution: self.resolution / 100.0,
             traffic: traffic.into(),
@@ -226,7 +231,7 @@ impl FlowExporterFlags {
     pub(super) fn test_bed(&self) -> Result<FlowExporterBed, String> {
         let bed = &self.bed;
         let tx = bed.tx.clone().ok_or("expected --tx")?;
-        let (collector_namespace, collector) = read_collector(&bed.collector)?;
+        let (collector_namespace, collector) = read_socket("--collector", &bed.collector)?;
         let address = |text: &String| read_address("--address", &format!("{tx}={text}"));
         Ok(FlowExporterBed {
             rx: bed.rx.clone(),
@@ -252,12 +257,12 @@ impl FlowExporterFlags {
     }
 }
 
-/// Parses rates: a list, or a range with a step.
-fn read_rates(text: &str) -> Result<Vec<u64>, String> {
+/// Parses rates: a list, or a range with a step such as `example`.
+pub(super) fn read_rates(option: &str, text: &str, example: &str) -> Result<Vec<u64>, String> {
     let wrong = || {
         format!(
-            "--flows-per-second {text:?}: expected ascending rates such as 10k,20k or \
-             10k..140k/10k, at most {RATES_MAX}"
+            "{option} {text:?}: expected ascending rates such as 10k,20k or {example}, at most \
+             {RATES_MAX}"
         )
     };
     let rate = |text: &str| {
@@ -277,10 +282,9 @@ fn read_rates(text: &str) -> Result<Vec<u64>, String> {
     rates.filter(|rates| is_ascending(rates) && rates.len() <= RATES_MAX as usize).ok_or_else(wrong)
 }
 
-/// Parses the address of the collector.
-fn read_collector(text: &str) -> Result<(Namespace, SocketAddr), String> {
-    let wrong =
-        || format!("--collector {text:?}: expected ADDRESS:PORT or netns/NAME:ADDRESS:PORT");
+/// Parses the address of a socket and its namespace.
+pub(super) fn read_socket(option: &str, text: &str) -> Result<(Namespace, SocketAddr), String> {
+    let wrong = || format!("{option} {text:?}: expected ADDRESS:PORT or netns/NAME:ADDRESS:PORT");
     let (namespace, address) = match text.strip_prefix("netns/") {
         None => (Namespace::Current, text),
         Some(rest) => {
@@ -309,6 +313,7 @@ mod tests {
 
     #[test]
     fn rates_are_a_list_or_a_range() {
+        let read_rates = |text: &str| read_rates("--flows-per-second", text, "10k..140k/10k");
         assert_eq!(read_rates("10k..40k/10k").unwrap(), [10_000, 20_000, 30_000, 40_000]);
         assert_eq!(read_rates("1k,1.5k,1M").unwrap(), [1_000, 1_500, 1_000_000]);
         for wrong in ["", "10k..", "2k,1k", "10k..1k/1k", "0", "1..1M/1", "1.5", "1k..2k/0"] {
@@ -318,6 +323,7 @@ mod tests {
 
     #[test]
     fn collector_may_be_in_a_namespace() {
+        let read_collector = |text: &str| read_socket("--collector", text);
         let (namespace, address) = read_collector("netns/lab:192.0.2.1:2055").unwrap();
         assert_eq!(namespace, Namespace::Named("lab".into()));
         assert_eq!(address, "192.0.2.1:2055".parse().unwrap());

@@ -1,6 +1,7 @@
 //! `wirestorm bench`: benchmark methods.
 
 mod bed;
+mod collector;
 mod flow_exporter;
 mod ndr;
 mod parameters;
@@ -17,15 +18,15 @@ use std::rc::Rc;
 use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
 use wirestorm_control::bench::{
-    CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial, NamedTraffic,
-    StopSignal, TrialLog, run_method,
+    CollectorTrial, CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial,
+    NamedTraffic, StopSignal, TrialLog, run_method,
 };
 use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
 use wirestorm_control::method::trial::{TrialError, TrialInput, TrialOutput};
 use wirestorm_control::result::{Outcome, Verdict};
 use wirestorm_store::record::{
-    BENCH_SCHEMA, BenchResult, RecordKind, RunRecord, State, TrialRecord,
+    BENCH_SCHEMA, BenchResult, InputRecord, RecordKind, RunRecord, State, TrialRecord,
 };
 use wirestorm_store::{RunWriter, StoreError};
 
@@ -36,6 +37,7 @@ use crate::save::{DirectoryFlags, interface_record, not_saved};
 use crate::signals::Signals;
 use crate::traffic::usage;
 use bed::{BedFlags, read_model};
+use collector::CollectorFlags;
 use flow_exporter::FlowExporterFlags;
 use ndr::NdrFlags;
 use parameters::{MlrsearchFlags, Rfc2544Flags};
@@ -59,6 +61,8 @@ enum MethodFlags {
     Mlrsearch(Box<MlrsearchFlags>),
     /// Flows sent against flows captured by an exporter (RFC 6645)
     FlowExporter(Box<FlowExporterFlags>),
+    /// Records of emulated exporters against records that a collector stores
+    Collector(Box<CollectorFlags>),
     /// Connections, transactions and throughput of security devices (RFC 9411)
     Rfc9411(Box<Rfc9411Flags>),
     /// Non-drop rate of frames, plans or captures, as by TRex
@@ -122,6 +126,8 @@ struct Bench<'a> {
     method: Method,
     source: Source<'a>,
     output: &'a OutputFlags,
+    /// Input files with their flags.
+    inputs: Vec<(&'static str, &'a Path)>,
 }
 
 /// Source of trials.
@@ -132,6 +138,8 @@ enum Source<'a> {
     Named(&'a BedFlags, NamedTraffic),
     /// Flows to an exporter.
     Flows(&'a FlowExporterFlags),
+    /// Records to a collector.
+    Records(&'a CollectorFlags),
     /// Connections between emulated clients and servers.
     Connections(&'a Rfc9411Flags),
 }
@@ -157,6 +165,10 @@ fn resume(flags: &ResumeFlags) -> Result<ExitCode, String> {
     let Ok(crate::Cli { command: crate::Command::Bench(command) }) = cli else {
         return Err(format!("the command of {} is no longer valid; start a new run", entry.id));
     };
+    // A changed file may also mean other parameters, so this is checked first.
+    for input in &saved.record.inputs {
+        input.check()?;
+    }
     let bench = bench(&command.method)?;
     if bench.method != *expected {
         return Err(format!(
@@ -172,33 +184,33 @@ fn resume(flags: &ResumeFlags) -> Result<ExitCode, String> {
 fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
     Ok(match flags {
         MethodFlags::Resume(_) => return Err("a resumed run cannot be resumed as such".into()),
-        MethodFlags::Rfc2544(flags) => Bench {
-            method: flags.method()?,
-            source: Source::Frames(&flags.bed),
-            output: &flags.output,
-        },
-        MethodFlags::Mlrsearch(flags) => Bench {
-            method: flags.method()?,
-            source: Source::Frames(&flags.bed),
-            output: &flags.output,
-        },
-        MethodFlags::FlowExporter(flags) => {
-            Bench { method: flags.method()?, source: Source::Flows(flags), output: &flags.output }
+        MethodFlags::Rfc2544(flags) => {
+            Bench::new(flags.method()?, Source::Frames(&flags.bed), &flags.output)
         }
-        MethodFlags::Rfc9411(flags) => Bench {
-            method: flags.method()?,
-            source: Source::Connections(flags),
-            output: &flags.output,
-        },
-        MethodFlags::Ndr(flags) => Bench {
-            method: flags.method()?,
-            source: Source::Named(&flags.bed, flags.named_traffic()?),
-            output: &flags.output,
-        },
+        MethodFlags::Mlrsearch(flags) => {
+            Bench::new(flags.method()?, Source::Frames(&flags.bed), &flags.output)
+        }
+        MethodFlags::FlowExporter(flags) => {
+            let bench = Bench::new(flags.method()?, Source::Flows(flags), &flags.output);
+            bench.with_inputs([("--capture", flags.capture())])
+        }
+        MethodFlags::Rfc9411(flags) => {
+            Bench::new(flags.method()?, Source::Connections(flags), &flags.output)
+        }
+        MethodFlags::Ndr(flags) => {
+            let traffic = flags.named_traffic()?;
+            let method = flags.method(&traffic)?;
+            let bench = Bench::new(method, Source::Named(&flags.bed, traffic), &flags.output);
+            bench.with_inputs(flags.files())
+        }
+        MethodFlags::Collector(flags) => {
+            Bench::new(flags.method()?, Source::Records(flags), &flags.output)
+        }
         MethodFlags::Y1564(flags) => {
             let method = flags.method()?;
             let traffic = y1564::named_traffic(&method);
-            Bench { method, source: Source::Named(&flags.bed, traffic), output: &flags.output }
+            let bench = Bench::new(method, Source::Named(&flags.bed, traffic), &flags.output);
+            bench.with_inputs([("--services", flags.services_file())])
         }
     })
 }
@@ -209,6 +221,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) | Self::Named(bed, _) => bed.interfaces(),
             Self::Flows(flags) => flags.interfaces(),
+            Self::Records(_) => Vec::new(),
             Self::Connections(flags) => flags.bed.interfaces(),
         }
     }
@@ -218,6 +231,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) | Self::Named(bed, _) => bed.waits_s(),
             Self::Flows(flags) => flags.waits_s(),
+            Self::Records(flags) => flags.waits_s(),
             Self::Connections(flags) => flags.bed.settle_s(),
         }
     }
@@ -227,6 +241,7 @@ impl Source<'_> {
         match self {
             Self::Frames(bed) | Self::Named(bed, _) => bed.simulated(),
             Self::Flows(flags) => flags.simulate().map(read_model).transpose(),
+            Self::Records(flags) => flags.simulate().map(read_model).transpose(),
             Self::Connections(flags) => flags.bed.simulated(),
         }
     }
@@ -261,6 +276,11 @@ impl Source<'_> {
                 eprintln!("wirestorm: collecting records at {}", trial.collector());
                 Ok(Box::new(trial))
             }
+            Self::Records(flags) => {
+                let (bed, method) = (flags.test_bed()?, flags.parameters()?);
+                let trial = CollectorTrial::new(bed, &method, host, stop, view);
+                Ok(Box::new(trial.map_err(|error| error.to_string())?))
+            }
             Self::Connections(flags) => {
                 let (bed, addresses) = (flags.bed.test_bed()?, flags.addresses());
                 Ok(Box::new(EmulationTrial::new(bed, addresses, host, stop, view)?))
@@ -269,7 +289,21 @@ impl Source<'_> {
     }
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    const fn new(method: Method, source: Source<'a>, output: &'a OutputFlags) -> Self {
+        Self { method, source, output, inputs: Vec::new() }
+    }
+
+    /// Adds the input files of flags that are given.
+    fn with_inputs(
+        mut self,
+        files: impl IntoIterator<Item = (&'static str, Option<&'a Path>)>,
+    ) -> Self {
+        let given = files.into_iter().filter_map(|(flag, path)| Some((flag, path?)));
+        self.inputs.extend(given);
+        self
+    }
+
     fn run(&self) -> Result<ExitCode, String> {
         if self.output.dry_run {
             print!("{}", summary::of_plan(&self.method, self.source.waits_s()?));
@@ -289,6 +323,10 @@ impl Bench<'_> {
         record.interfaces =
             self.source.interfaces().iter().filter_map(|name| interface_record(name)).collect();
         record.method = Some(self.method.clone());
+        for (flag, path) in &self.inputs {
+            let input = InputRecord::read(flag, path);
+            record.inputs.extend(input.map_err(|error| format!("{}: {error}", path.display()))?);
+        }
         record.device.name = self.output.device.clone().unwrap_or_default();
         for fact in &self.output.device_fact {
             let (key, value) = fact
@@ -305,7 +343,7 @@ impl Bench<'_> {
         writer: RunWriter,
         records: Vec<(TrialInput, TrialOutput)>,
     ) -> Result<ExitCode, String> {
-        let Self { method, source, output: flags } = self;
+        let Self { method, source, output: flags, .. } = self;
         let id = writer.id().to_owned();
         let mut log = SavingProgress { progress: Progress::new(flags.quiet), writer };
         let opened = self.open(&log.progress);

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use wirestorm_control::bench::{NamedTraffic, PlanTraffic, TrafficDefinition};
+use wirestorm_control::base::rate::Rate;
+use wirestorm_control::bench::{ClientsTraffic, NamedTraffic, PlanTraffic, TrafficDefinition};
 use wirestorm_control::files::Files;
 use wirestorm_control::method::method::Method;
-use wirestorm_control::method::ndr::{LatencyLimit, Ndr};
-use wirestorm_control::plan::files;
+use wirestorm_control::method::ndr::{CONNECTIONS, LatencyLimit, Ndr};
+use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::load;
+use wirestorm_control::plan::traffic::read_document;
 
 use super::OutputFlags;
 use super::bed::BedFlags;
@@ -20,6 +23,7 @@ Examples:
   wirestorm bench ndr --tx eth1 --rx eth2 --bidirectional
   wirestorm bench ndr --tx eth1 --rx eth2 --pdr 0 --frame-sizes 64,1518 --iteration 10s
   wirestorm bench ndr --tx eth1 --rx eth2 --plan imix.yaml --max-load 2Mpps
+  wirestorm bench ndr --tx eth1 --rx eth2 --plan users.yaml --max-load 50k
   wirestorm bench ndr --tx eth1 --rx eth2 --capture traffic.pcap --max-load 500kpps
   wirestorm bench ndr --tx eth1 --rx eth2 --max-latency 1ms --latency-tolerance 1";
 
@@ -100,9 +104,11 @@ struct NdrTrafficFlags {
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "ipv4")]
     traffic: Vec<Protocol>,
 
-    /// Plan of streams; its ports, in order, are the interfaces of --tx and --rx
+    /// Plan of streams, or of clients and servers; its ports, in order, are those of --tx and --rx
     ///
     /// The load is the sum of the frames per second of a port. The flows keep their proportions.
+    /// With clients it is the connections per second of all clients. They need --max-load, such as
+    /// 50k, or 20x for 20 times the rates of the plan.
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["capture", "frame_sizes", "traffic", "flows", "address"])]
     plan: Option<PathBuf>,
@@ -115,10 +121,19 @@ struct NdrTrafficFlags {
 
 impl NdrFlags {
     /// Returns the method that the flags describe.
-    pub(super) fn method(&self) -> Result<Method, String> {
-        let NdrTrafficFlags { frame_sizes, traffic, plan, capture } = &self.traffic;
-        let own = [(plan, PLAN), (capture, CAPTURE)];
-        let own = own.into_iter().find_map(|(file, name)| file.as_ref().map(|_| name));
+    ///
+    /// `named` is the traffic of the user's files.
+    pub(super) fn method(&self, named: &NamedTraffic) -> Result<Method, String> {
+        let NdrTrafficFlags { frame_sizes, traffic, .. } = &self.traffic;
+        let own = named.keys().next();
+        let clients = match named.get(CONNECTIONS) {
+            Some(TrafficDefinition::Clients(clients)) => Some(clients),
+            _ => None,
+        };
+        let (link_bps, load_max) = match clients {
+            Some(clients) => (0, Some(self.connections_max(clients)?)),
+            None => (self.bed.link_bps()?, self.bed.load_max()?),
+        };
         let latency = match &self.max_latency {
             None => None,
             Some(text) => Some(LatencyLimit {
@@ -128,10 +143,10 @@ impl NdrFlags {
         };
         let range = |percent| read_percent("--expected-range", percent, 0.1, 50.0);
         Ok(Method::Ndr(Ndr {
-            traffic: own.map_or_else(|| protocol_names(traffic), |name| vec![name.to_owned()]),
+            traffic: own.map_or_else(|| protocol_names(traffic), |name| vec![name.clone()]),
             frame_sizes: if own.is_some() { Vec::new() } else { frame_sizes.clone() },
-            link_bps: self.bed.link_bps()?,
-            load_max: self.bed.load_max()?,
+            link_bps,
+            load_max,
             first_run: read_time("--first-run", &self.first_run)?,
             iteration: read_time("--iteration", &self.iteration)?,
             iterations_max: self.max_iterations,
@@ -144,11 +159,45 @@ impl NdrFlags {
         }))
     }
 
+    /// Returns the flags of the user's files with their paths.
+    pub(super) fn files(&self) -> [(&'static str, Option<&Path>); 2] {
+        let NdrTrafficFlags { plan, capture, .. } = &self.traffic;
+        [("--plan", plan.as_deref()), ("--capture", capture.as_deref())]
+    }
+
+    /// Returns the largest load in connections per second.
+    fn connections_max(&self, clients: &ClientsTraffic) -> Result<u64, String> {
+        if self.max_latency.is_some() {
+            return Err(
+                "--max-latency: frames have a latency, connections have none; remove it, or \
+                        give a plan of streams"
+                    .into(),
+            );
+        }
+        let expected = "expected connections a second such as 50k, or a multiple of the plan's rates \
+                        such as 20x";
+        let Some(text) = &self.bed.max_load else {
+            return Err(format!("--plan of clients needs --max-load: {expected}"));
+        };
+        let number = text.strip_suffix('x');
+        let rate = Rate::parse_per_second(number.unwrap_or(text), 1).map(Rate::per_second);
+        let load = match (rate, number) {
+            (Ok(rate), None) => rate,
+            (Ok(multiple), Some(_)) => multiple * clients.rate(),
+            (Err(_), _) => 0.0,
+        };
+        match load.round() {
+            load if load >= 1.0 => Ok(load as u64),
+            _ => Err(format!("--max-load {text:?}: {expected}")),
+        }
+    }
+
     /// Reads the traffic of the user's files.
     pub(super) fn named_traffic(&self) -> Result<NamedTraffic, String> {
         let mut named = NamedTraffic::new();
         if let Some(path) = &self.traffic.plan {
-            named.insert(PLAN.into(), TrafficDefinition::Plan(read_plan(path)?));
+            let (name, definition) = read_plan(path)?;
+            named.insert(name.into(), definition);
         }
         if let Some(path) = &self.traffic.capture {
             named.insert(CAPTURE.into(), TrafficDefinition::Capture(path.clone()));
@@ -157,11 +206,19 @@ impl NdrFlags {
     }
 }
 
-fn read_plan(path: &Path) -> Result<PlanTraffic, String> {
+/// Reads a plan of streams, or of clients and servers.
+fn read_plan(path: &Path) -> Result<(&'static str, TrafficDefinition), String> {
+    let text = load::read_text(path, &CommandLineFiles).map_err(|error| error.to_string())?;
     let name = CommandLineFiles.name(path);
-    let bytes = files::read(&CommandLineFiles, path).map_err(|error| format!("{name}: {error}"))?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: expected text"))?;
-    let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let traffic = PlanTraffic::read(&text, folder, &CommandLineFiles);
-    traffic.map_err(|message| format!("{name}: {message}"))
+    let with_name = |message: String| format!("{name}: {message}");
+    let folder = load::folder_of(path);
+    let is_clients = read_document(&text).is_ok_and(|it| EmulationPlan::is_recognized(&it));
+    if is_clients {
+        let plan = load::emulation(&text, folder, &CommandLineFiles);
+        let plan = plan.map_err(|errors| with_name(errors.to_string()))?;
+        let clients = ClientsTraffic::new(plan, folder).map_err(with_name)?;
+        return Ok((CONNECTIONS, TrafficDefinition::Clients(Box::new(clients))));
+    }
+    let traffic = PlanTraffic::read(&text, folder, &CommandLineFiles).map_err(with_name)?;
+    Ok((PLAN, TrafficDefinition::Plan(traffic)))
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::bench::{CompletedTrial, Observer, Phase, TrialLog};
-use wirestorm_control::method::flow_exporter;
 use wirestorm_control::method::trial::{Length, TrialInput, TrialOutput};
+use wirestorm_control::method::{collector, flow_exporter, ndr};
 use wirestorm_control::{RunHandle, Snapshot};
 
 use super::rfc9411;
@@ -123,7 +123,9 @@ fn described(input: &TrialInput) -> String {
         };
         let load = match &input.connections {
             Some(connections) => rfc9411::load_text(connections.unit, step.load),
+            None if ndr::is_connections(&offer.traffic) => format!("{}/s", grouped(step.load)),
             None if is_flows(input) => format!("{}flows/s", scaled(step.load as f64)),
+            None if is_records(input) => format!("{}records/s", scaled(step.load as f64)),
             None => format!("{}pps", scaled(step.load as f64)),
         };
         let _ = write!(text, ", {load}, {length}");
@@ -133,6 +135,10 @@ fn described(input: &TrialInput) -> String {
 
 fn is_flows(input: &TrialInput) -> bool {
     input.offers.iter().any(|offer| flow_exporter::is_traffic(&offer.traffic))
+}
+
+fn is_records(input: &TrialInput) -> bool {
+    input.offers.iter().any(|offer| collector::is_traffic(&offer.traffic))
 }
 
 /// Returns the line of a completed trial, at most 80 columns wide.
@@ -174,7 +180,11 @@ fn loss(output: &TrialOutput) -> String {
         let percent = total.unsent() as f64 * 100.0 / total.intended.max(1) as f64;
         return format!("unsent {percent:.2} %");
     }
+    let retransmitted = output.segments.map_or(0.0, |segments| segments.retransmitted_ratio());
     match total.lost() {
+        // Nothing counted what the collector stored.
+        0 if output.collector.as_ref().is_some_and(|it| it.stored.is_none()) => "sent".into(),
+        0 if retransmitted > 0.0 => format!("rexmit {:.3} %", retransmitted * 100.0),
         0 => "no loss".into(),
         lost => {
             let percent = lost as f64 * 100.0 / total.offered.max(1) as f64;

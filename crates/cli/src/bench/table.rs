@@ -2,12 +2,14 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use wirestorm_control::method::collector::CollectorFindings;
 use wirestorm_control::method::flow_exporter::FlowExporterFindings;
 use wirestorm_control::method::method::Findings;
 use wirestorm_control::method::mlrsearch::{MlrsearchFindings, MlrsearchRow};
-use wirestorm_control::method::ndr::{Limit, NdrFindings};
+use wirestorm_control::method::ndr::{Limit, NdrFindings, is_connections};
 use wirestorm_control::method::rfc2544::{Repeated, Rfc2544Findings};
-use wirestorm_control::method::y1564::Y1564Findings;
+use wirestorm_control::method::trial::StreamSent;
+use wirestorm_control::method::y1564::{Y1564Direction, Y1564Findings};
 use wirestorm_control::result::Outcome;
 use wirestorm_store::record::BenchResult;
 
@@ -32,6 +34,7 @@ impl Display for Table<'_> {
             Findings::Rfc2544(findings) => rfc2544(f, findings)?,
             Findings::Mlrsearch(findings) => mlrsearch(f, findings)?,
             Findings::FlowExporter(findings) => flow_exporter(f, findings)?,
+            Findings::Collector(findings) => collector(f, findings)?,
             Findings::Rfc9411(findings) => super::rfc9411::tables(f, findings)?,
             Findings::Ndr(findings) => ndr(f, findings)?,
             Findings::Y1564(findings) => y1564(f, findings)?,
@@ -240,25 +243,103 @@ fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt:
         )?;
     }
     let text = match (findings.throughput, findings.loss_begins) {
-        (Some(lower), Some(upper)) => format!(
-            "no loss up to {} flows/s; loss begins at {} flows/s",
-            grouped(lower),
-            grouped(upper)
-        ),
-        (Some(lower), None) => format!("no loss up to {} flows/s", grouped(lower)),
         (None, _) => "loss at all rates".into(),
+        (Some(lower), upper) => lossless_up_to("flows/s", lower, upper),
+    };
+    writeln!(f, "\n{}", wrapped("result     ", &text))
+}
+
+/// Returns a sentence about the rate where loss begins.
+fn lossless_up_to(unit: &str, lower: u64, upper: Option<u64>) -> String {
+    let lower = grouped(lower);
+    match upper.map(grouped) {
+        Some(upper) => format!("no loss up to {lower} {unit}; loss begins at {upper} {unit}"),
+        None => format!("no loss up to {lower} {unit}"),
+    }
+}
+
+fn collector(f: &mut Formatter<'_>, findings: &CollectorFindings) -> fmt::Result {
+    /// Most streams in the table.
+    const STREAMS_MAX: usize = 32;
+    if findings.points.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "\n{:>11} {:>11} {:>12} {:>11} {:>8} {:>12} {:>9}",
+        "records/s", "sent/s", "sent", "datagrams", "Mb/s", "stored", "loss"
+    )?;
+    for point in &findings.points {
+        let unknown = || "–".to_owned();
+        writeln!(
+            f,
+            "{:>11} {:>11} {:>12} {:>11} {:>8.1} {:>12} {:>9}{}",
+            grouped(point.load),
+            rounded(point.sent_per_s),
+            grouped(point.collector.records),
+            grouped(point.collector.datagrams),
+            point.bps / 1e6,
+            point.collector.stored.map_or_else(unknown, grouped),
+            point.loss_percent.map_or_else(unknown, |loss| format!("{loss:.3} %")),
+            if point.is_tester_limited { " *" } else { "" }
+        )?;
+    }
+    if findings.points.iter().any(|point| point.is_tester_limited) {
+        writeln!(f, "* limited by the tester")?;
+    }
+    if !findings.streams.is_empty() {
+        writeln!(
+            f,
+            "\n{:<21} {:>6} {:>13} {:>11} {:>9}  sequence",
+            "source", "domain", "records", "datagrams", "templates"
+        )?;
+    }
+    for stream in findings.streams.iter().take(STREAMS_MAX) {
+        let number = |number: Option<u32>| number.map_or_else(|| "–".into(), |it| it.to_string());
+        writeln!(
+            f,
+            "{:<21} {:>6} {:>13} {:>11} {:>9}  {} to {}",
+            stream.source,
+            stream.domain,
+            grouped(stream.records),
+            grouped(stream.datagrams),
+            grouped(stream.template_datagrams),
+            number(stream.first_sequence),
+            number(stream.last_sequence)
+        )?;
+    }
+    if let Some(more) = findings.streams.len().checked_sub(STREAMS_MAX).filter(|more| *more > 0) {
+        writeln!(f, "and {more} more streams: --json lists all")?;
+    }
+    if !findings.streams.is_empty() {
+        let sum = |of: fn(&StreamSent) -> u64| grouped(findings.streams.iter().map(of).sum());
+        let (records, datagrams) = (sum(|it| it.records), sum(|it| it.datagrams));
+        writeln!(f, "{:<28} {records:>13} {datagrams:>11}", "all trials")?;
+    }
+    let is_counted = findings.points.iter().any(|point| point.is_lossless.is_some());
+    let text = match (findings.throughput, findings.loss_begins) {
+        (Some(lower), upper) => lossless_up_to("records/s", lower, upper),
+        (None, Some(_)) => "loss at all rates".into(),
+        (None, None) if is_counted => "no rate without loss: the exporters reached none".into(),
+        (None, None) => "compare the sent records with those of the collector, or count them with \
+                         --received-command"
+            .into(),
     };
     writeln!(f, "\n{}", wrapped("result     ", &text))
 }
 
 fn ndr(f: &mut Formatter<'_>, findings: &NdrFindings) -> fmt::Result {
-    if !findings.rows.is_empty() {
-        writeln!(
-            f,
-            "\n{:<20} {:>13} {:>9} {:>8} {:>9} {:>9} {:>6}",
-            "non-drop rate", "frames/s", "of max", "drops", "latency", "max", "limit"
-        )?;
-    }
+    let Some(first) = findings.rows.first() else { return Ok(()) };
+    // Connections are searched alone.
+    let [unit, drops, latency, max] = match is_connections(&first.traffic) {
+        true => ["connections/s", "failed", "rexmit", ""],
+        false => ["frames/s", "drops", "latency", "max"],
+    };
+    writeln!(
+        f,
+        "\n{:<20} {unit:>13} {:>9} {drops:>8} {latency:>9} {max:>9} {:>6}",
+        "non-drop rate", "of max", "limit"
+    )?;
     for row in &findings.rows {
         let name = match row.frame_size {
             Some(size) => subject(&row.traffic, size),
@@ -268,15 +349,20 @@ fn ndr(f: &mut Formatter<'_>, findings: &NdrFindings) -> fmt::Result {
         for (number, point) in row.best.iter().chain(&row.points).enumerate() {
             let nanoseconds =
                 |value: Option<i64>| value.map_or_else(|| "–".into(), signed_nanoseconds);
+            let [latency, max] = match is_connections(&row.traffic) {
+                true => [percent(point.retransmitted_percent), String::new()],
+                false => [
+                    nanoseconds(point.latency_mean_ns.map(|mean| mean as i64)),
+                    nanoseconds(point.latency_max_ns),
+                ],
+            };
             writeln!(
                 f,
-                "{:<20} {:>13} {:>7.2} % {:>6.3} % {:>9} {:>9} {:>6}",
+                "{:<20} {:>13} {:>7.2} % {:>6.3} % {latency:>9} {max:>9} {:>6}",
                 if number == 0 { &*name } else { "" },
                 grouped(point.load),
                 point.load as f64 * 100.0 / row.rate_max.max(1) as f64,
                 point.drop_percent,
-                nanoseconds(point.latency_mean_ns.map(|mean| mean as i64)),
-                nanoseconds(point.latency_max_ns),
                 if number == 0 { limit } else { "" }
             )?;
         }
@@ -296,25 +382,53 @@ fn y1564(f: &mut Formatter<'_>, findings: &Y1564Findings) -> fmt::Result {
         )?;
     }
     for row in &findings.rows {
-        let nanoseconds = |value: Option<i64>| value.map_or_else(|| "–".into(), signed_nanoseconds);
-        writeln!(
-            f,
-            "{:<12} {:<11} {:>5} {:>4.0} % {:>9} {:>7.3} % {:>8} {:>8} {:>4}",
+        let text = format!(
+            "{:<12} {:<11} {:>5} {:>4.0} %",
             crate::traffic::shortened(&row.service, 12),
             row.test.name(),
             row.frame_size,
             row.load_percent,
-            scaled(row.ir_bps),
-            row.flr * 100.0,
-            nanoseconds(row.ftd_mean_ns.map(|mean| mean as i64)),
-            nanoseconds(row.fdv_ns),
-            if row.is_passed() { "pass" } else { "FAIL" }
-        )?;
-        if let Some(availability) = row.availability {
-            writeln!(f, "{:<12} availability {:.4} %", "", availability * 100.0)?;
+        );
+        if row.directions.is_empty() {
+            service_figures(f, &text, &row.figures())?;
+            continue;
+        }
+        // The service passes if each direction does, so figures of both together say little.
+        writeln!(f, "{text} {:>42}", passed(row.is_passed()))?;
+        for direction in &row.directions {
+            let text = format!("  {:<35}", crate::traffic::shortened(&direction.direction, 35));
+            service_figures(f, &text, direction)?;
         }
     }
     Ok(())
+}
+
+/// Writes the figures of a direction behind a text of 37 columns.
+fn service_figures(f: &mut Formatter<'_>, text: &str, direction: &Y1564Direction) -> fmt::Result {
+    let nanoseconds = |value: Option<i64>| value.map_or_else(|| "–".into(), signed_nanoseconds);
+    writeln!(
+        f,
+        "{text} {:>9} {:>7.3} % {:>8} {:>8} {:>4}",
+        scaled(direction.ir_bps),
+        direction.flr * 100.0,
+        nanoseconds(direction.ftd_mean_ns.map(|mean| mean as i64)),
+        nanoseconds(direction.fdv_ns),
+        passed(direction.is_passed())
+    )?;
+    match direction.availability {
+        Some(availability) => {
+            writeln!(f, "{:<12} availability {:.4} %", "", availability * 100.0)
+        }
+        None => Ok(()),
+    }
+}
+
+const fn passed(is_passed: bool) -> &'static str {
+    if is_passed { "pass" } else { "FAIL" }
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), |value| format!("{value:.3} %"))
 }
 
 fn subject(traffic: &str, frame_size: u32) -> String {

@@ -1,6 +1,6 @@
 //! Flags of `wirestorm bench y1564`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -146,6 +146,11 @@ impl Y1564Flags {
             performance: read_duration("--performance", &self.performance)?,
             rate_tolerance: read_percent("--rate-tolerance", self.rate_tolerance, 0.0, 50.0)?,
         }))
+    }
+
+    /// Returns the path of the file of services.
+    pub(super) fn services_file(&self) -> Option<&Path> {
+        self.services.as_deref()
     }
 
     fn services(&self) -> Result<Vec<ServicePlan>, String> {

@@ -1,5 +1,6 @@
 //! Tests of the command against the documents, the schemas and tcpreplay.
 
+mod bench;
 mod counters;
 mod documents;
 mod emulate;

@@ -8,11 +8,12 @@ use wirestorm_base::count::pluralise;
 use wirestorm_base::time::Duration;
 use wirestorm_method::distribution::Distribution;
 use wirestorm_method::trial::{
-    OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
+    OfferOutput, PathOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
 };
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 
+use super::clients;
 use super::plan::{Frames, PlanOfTrial};
 use super::replayed;
 use super::session::FullTrial;
@@ -157,6 +158,12 @@ impl<O: Observer> Trial for LocalTrial<O> {
         let definition = only.and_then(|offer| self.traffic.get(&offer.traffic)).cloned();
         let (result, mut output) = match definition {
             Some(TrafficDefinition::Plan(traffic)) => self.plan(input, &traffic)?,
+            Some(TrafficDefinition::Clients(traffic)) => {
+                let plan = traffic.run(&self.bed, input).map_err(TrialError::Failed)?;
+                let result = self.send(plan, Phase::Traffic, input.reset_after_s)?;
+                let output = clients::read(input, &result);
+                (result, output)
+            }
             Some(TrafficDefinition::Capture(path)) => {
                 let plan = replayed::plan(&self.bed, input, &path).map_err(TrialError::Failed)?;
                 let result = self.send(plan, Phase::Traffic, input.reset_after_s)?;
@@ -193,6 +200,9 @@ impl<O: Observer> LocalTrial<O> {
             for (flow, (offer, _)) in result.flows.iter().zip(&steps) {
                 output.offers[*offer].seconds.push(by_second(flow));
             }
+        }
+        for (number, offer) in output.offers.iter_mut().enumerate() {
+            offer.paths = paths(input, number, &steps, &result);
         }
         Ok((result, output))
     }
@@ -329,33 +339,17 @@ fn read(input: &TrialInput, steps: &[(usize, usize)], result: &RunResult) -> Tri
             ..OfferOutput::default()
         })
         .collect();
-    // A port does not report which flow its failed frames belong to.
-    let mut failed: Vec<(&str, u64)> = result
-        .ports
-        .iter()
-        .filter_map(|port| Some((&*port.name, port.tx.as_ref()?)))
-        .map(|(name, tx)| (name, tx.failed + tx.unsent))
-        .collect();
-    for (flow, &(offer, step)) in result.flows.iter().zip(steps) {
-        let load = &input.offers[offer].steps[step];
-        let failed = failed.iter_mut().find(|(port, _)| *port == flow.tx);
-        let failed = failed.map_or(0, |(_, failed)| {
-            let of_flow = (*failed).min(flow.packets);
-            *failed -= of_flow;
-            of_flow
-        });
+    for (flow, &(offer, step), part) in parts(input, steps, result) {
         let output = &mut offers[offer];
         let sum = &mut output.steps[step];
-        sum.intended += load.units();
-        sum.offered += flow.packets - failed;
-        sum.seconds = sum.seconds.max(load.duration().as_secs_f64());
+        let seconds = sum.seconds.max(part.seconds);
+        let last_loss_s = latest(sum.last_loss_s, part.last_loss_s);
+        sum.add(&part);
+        (sum.seconds, sum.last_loss_s) = (seconds, last_loss_s);
         for measured in &flow.measured {
-            sum.received += measured.received;
             output.duplicated += measured.duplicated;
             output.reordered += measured.reordered;
             output.outage_s = latest(output.outage_s, measured.gap_max_s);
-            sum.last_loss_s = latest(sum.last_loss_s, measured.last_gap_s);
-            sum.delay.get_or_insert_default().merge(&distribution(&measured.delay));
         }
         let lost = sum.lost();
         sum.last_loss_s = sum.last_loss_s.filter(|_| lost > 0);
@@ -372,6 +366,64 @@ fn read(input: &TrialInput, steps: &[(usize, usize)], result: &RunResult) -> Tri
         ));
     }
     TrialOutput { offers, receiver_dropped: dropped, notes, ..TrialOutput::default() }
+}
+
+/// Returns the flows of a trial, each with its offer, its step and its results.
+fn parts<'a>(
+    input: &'a TrialInput,
+    steps: &'a [(usize, usize)],
+    result: &'a RunResult,
+) -> impl Iterator<Item = (&'a FlowReport, &'a (usize, usize), StepOutput)> {
+    // A port does not report which flow its failed frames belong to.
+    let mut failed: Vec<(&str, u64)> = result
+        .ports
+        .iter()
+        .filter_map(|port| Some((&*port.name, port.tx.as_ref()?)))
+        .map(|(name, tx)| (name, tx.failed + tx.unsent))
+        .collect();
+    result.flows.iter().zip(steps).map(move |(flow, place)| {
+        let load = &input.offers[place.0].steps[place.1];
+        let failed = failed.iter_mut().find(|(port, _)| *port == flow.tx);
+        let failed = failed.map_or(0, |(_, failed)| {
+            let of_flow = (*failed).min(flow.packets);
+            *failed -= of_flow;
+            of_flow
+        });
+        let mut part = StepOutput {
+            intended: load.units(),
+            offered: flow.packets - failed,
+            seconds: load.duration().as_secs_f64(),
+            ..StepOutput::default()
+        };
+        for measured in &flow.measured {
+            part.received += measured.received;
+            part.last_loss_s = latest(part.last_loss_s, measured.last_gap_s);
+            part.delay.get_or_insert_default().merge(&distribution(&measured.delay));
+        }
+        (flow, place, part)
+    })
+}
+
+/// Returns the results of each sending interface for an offer; empty if only one sends.
+fn paths(
+    input: &TrialInput,
+    offer: usize,
+    steps: &[(usize, usize)],
+    result: &RunResult,
+) -> Vec<PathOutput> {
+    let mut paths: Vec<PathOutput> = Vec::new();
+    for (flow, _, part) in parts(input, steps, result).filter(|(_, place, _)| place.0 == offer) {
+        let name = format!("{} > {}", flow.tx, flow.rx.join(", "));
+        match paths.iter_mut().find(|path| path.path == name) {
+            Some(path) => path.total.add(&part),
+            None => {
+                let mut total = StepOutput::default();
+                total.add(&part);
+                paths.push(PathOutput { path: name, total });
+            }
+        }
+    }
+    if paths.len() > 1 { paths } else { Vec::new() }
 }
 
 /// Returns intervals that divide a second and cover a duration; `None` for the default intervals.

@@ -8,6 +8,8 @@
 //!
 //! The phases are those of RFC 2544 section 23.
 
+mod clients;
+mod collector;
 mod emulation;
 mod flow_exporter;
 mod local;
@@ -18,6 +20,8 @@ mod stop;
 mod test_bed;
 mod traffic;
 
+pub use clients::ClientsTraffic;
+pub use collector::{CollectorBed, CollectorError, CollectorTrial};
 pub use emulation::{ConnectionAddresses, EmulationTrial};
 pub use flow_exporter::{FlowExporterBed, FlowExporterError, FlowExporterTrial};
 pub use local::{LocalTrial, Observer, Phase, Reset};

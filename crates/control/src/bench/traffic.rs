@@ -8,6 +8,8 @@ use wirestorm_plan::files::Files;
 use wirestorm_plan::load;
 use wirestorm_plan::traffic::{TrafficPlan, read_document};
 
+use super::clients::ClientsTraffic;
+
 /// Traffic by name. The names `ipv4` and `ipv6` are built in: UDP without a VLAN tag.
 pub type NamedTraffic = BTreeMap<String, TrafficDefinition>;
 
@@ -18,6 +20,8 @@ pub enum TrafficDefinition {
     Headers(Headers),
     /// The flows of a plan. Their rates keep their proportions.
     Plan(PlanTraffic),
+    /// The connections of a plan of clients and servers.
+    Clients(Box<ClientsTraffic>),
     /// The frames of a capture, in a loop.
     Capture(PathBuf),
 }

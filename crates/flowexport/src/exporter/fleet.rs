@@ -1,6 +1,7 @@
 //! Many exporters with several observation domains each.
 
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ pub struct FleetOptions {
     /// Observation domains, source identifiers, engines or sub-agents of each exporter; at least 1.
     /// They count up from that of [`Self::exporter`]. The fleet has at most 1,048,576 streams.
     pub domains: u32,
-    /// Settings of all exporters.
+    /// Settings of all exporters. In sFlow each further exporter has the next agent address.
     pub exporter: ExporterOptions,
     /// Time between the boots of consecutive exporters, so that their uptimes differ.
     pub boot_interval: Duration,
@@ -65,9 +66,10 @@ impl Fleet {
         for exporter in 0..exporters {
             let later = options.boot_interval.as_nanos().saturating_mul(exporter.into());
             let boot = options.exporter.boot.saturating_add(Duration::from_nanos(later));
+            let agent = counted_up(options.exporter.agent, exporter);
             for domain in 0..domains {
                 let domain = options.exporter.domain.wrapping_add(domain);
-                let options = ExporterOptions { domain, boot, ..options.exporter.clone() };
+                let options = ExporterOptions { domain, boot, agent, ..options.exporter.clone() };
                 streams.push(Stream { exporter: Exporter::new(options)?, flows: 0 });
             }
         }
@@ -82,6 +84,16 @@ impl Fleet {
 
     /// Encodes the next datagram at `now`, since 1970. Returns `None` if `buffer` is too short.
     pub fn encode(&mut self, now: Instant, buffer: &mut [u8]) -> Option<FleetDatagram> {
+        self.encode_at_most(u32::MAX, now, buffer)
+    }
+
+    /// Same as [`Self::encode`], with at most `records` flow records. Returns `None` if it is 0.
+    pub fn encode_at_most(
+        &mut self,
+        records: u32,
+        now: Instant,
+        buffer: &mut [u8],
+    ) -> Option<FleetDatagram> {
         let number = self.next;
         let count = self.streams.len() as u64;
         let Self { streams, generator, flows_per_stream, .. } = self;
@@ -94,7 +106,7 @@ impl Fleet {
             *flows += 1;
             Some(generator.flow(index.wrapping_mul(count).wrapping_add(number as u64), now))
         });
-        let encoded = exporter.encode(now, &mut generated, buffer)?;
+        let encoded = exporter.encode_at_most(records, now, &mut generated, buffer)?;
         self.next = (number + 1) % self.streams.len();
         let number = number as u32;
         let (exporter, domain) = (number / self.domains, number % self.domains);
@@ -119,5 +131,13 @@ impl Fleet {
             totals.unsupported_flows += counters.unsupported_flows;
         }
         totals
+    }
+}
+
+/// Returns the address `count` after another one; the addresses wrap.
+fn counted_up(address: IpAddr, count: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4(address.to_bits().wrapping_add(count).into()),
+        IpAddr::V6(address) => IpAddr::V6(address.to_bits().wrapping_add(count.into()).into()),
     }
 }

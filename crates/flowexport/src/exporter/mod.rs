@@ -161,9 +161,10 @@ pub struct Encoded {
     pub has_templates: bool,
 }
 
-/// Records of a message so far.
+/// Records of a message so far, and its limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
+    flows_max: u32,
     flows: u32,
     templates: u32,
     options: u32,
@@ -203,6 +204,20 @@ impl Exporter {
         flows: &mut impl Iterator<Item = FlowRecord>,
         buffer: &mut [u8],
     ) -> Option<Encoded> {
+        self.encode_at_most(u32::MAX, now, flows, buffer)
+    }
+
+    /// Same as [`Self::encode`], with at most `records` flow records. Returns `None` if it is 0.
+    pub fn encode_at_most(
+        &mut self,
+        records: u32,
+        now: Instant,
+        flows: &mut impl Iterator<Item = FlowRecord>,
+        buffer: &mut [u8],
+    ) -> Option<Encoded> {
+        if records == 0 {
+            return None;
+        }
         let length_max = self.options.datagram_length_max;
         if buffer.len() < length_max {
             return None;
@@ -212,7 +227,8 @@ impl Exporter {
         }
         self.pending?;
         let mut writer = Writer::new(buffer, length_max);
-        let mut counts = Counts::default();
+        let flows_max = records.min(self.options.records_per_datagram_max);
+        let mut counts = Counts { flows_max, ..Counts::default() };
         match self.options.version {
             Version::NetflowV5 => self.records_v5(now, flows, &mut writer, &mut counts),
             Version::NetflowV9 | Version::Ipfix => {
@@ -320,7 +336,7 @@ impl Exporter {
         // Mode 1 is deterministic sampling.
         let interval = self.options.sampling_interval.min(0x3fff) as u16;
         writer.u16(if interval > 1 { 1 << 14 | interval } else { interval });
-        let records_max = self.options.records_per_datagram_max.min(V5_RECORDS_MAX.into());
+        let records_max = counts.flows_max.min(V5_RECORDS_MAX.into());
         while let Some(flow) = self.pending
             && counts.flows < records_max
             && writer.room() >= V5_RECORD_LENGTH
@@ -357,7 +373,7 @@ impl Exporter {
             self.template_sets(writer, counts);
             self.templates_sent = Some((0, now));
         }
-        let records_max = self.options.records_per_datagram_max;
+        let records_max = counts.flows_max;
         let mut is_full = false;
         while let Some(flow) = self.pending
             && counts.flows < records_max
@@ -500,7 +516,7 @@ impl Exporter {
         writer.u32(0);
         let interval = self.options.sampling_interval.max(1);
         while let Some(flow) = self.pending
-            && counts.flows < self.options.records_per_datagram_max
+            && counts.flows < counts.flows_max
             && writer.room() >= SAMPLE_LENGTH_MAX
         {
             self.samples = self.samples.wrapping_add(1);

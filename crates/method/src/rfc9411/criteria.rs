@@ -78,7 +78,7 @@ const CONCURRENT_NOISE: f64 = 50.0;
 
 impl Criteria {
     /// Judges a trial. The criteria of each test are those of its section.
-    pub(super) fn judge(
+    pub fn judge(
         &self,
         test: Test,
         load: u64,

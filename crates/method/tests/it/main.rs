@@ -1,5 +1,6 @@
 //! Methods on simulated devices with known limits.
 
+mod collector;
 mod estimate;
 mod flow_exporter;
 mod mlrsearch;

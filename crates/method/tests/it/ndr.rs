@@ -3,7 +3,8 @@
 use wirestorm_base::time::Duration;
 use wirestorm_method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_method::method::{Findings, Method};
-use wirestorm_method::ndr::{LatencyLimit, Limit, Ndr, NdrFindings, NdrRow};
+use wirestorm_method::ndr::{CONNECTIONS, LatencyLimit, Limit, Ndr, NdrFindings, NdrRow};
+use wirestorm_method::trial::{SegmentsOutput, Trial, TrialError, TrialInput, TrialOutput};
 
 use crate::Counted;
 
@@ -166,4 +167,63 @@ fn parameters_and_findings_survive_json() {
     outcome.unwrap();
     let text = serde_json::to_string(&findings).unwrap();
     assert_eq!(serde_json::from_str::<Findings>(&text).unwrap(), findings);
+}
+
+/// Connections of clients instead of frames.
+fn of_connections(load_max: u64, pdr: f64) -> Ndr {
+    let (traffic, frame_sizes) = (vec![CONNECTIONS.to_owned()], Vec::new());
+    Ndr { traffic, frame_sizes, load_max: Some(load_max), pdr, ..Ndr::default() }
+}
+
+#[test]
+fn rate_of_connections_is_the_limit_of_the_device() {
+    let method = Ndr { pdr_error: 0.000_01, iterations_max: 30, ..of_connections(100_000, 0.0) };
+    let model = DeviceModel { connections_per_second: 31_234.0, ..limited(100.0) };
+    let (row, _) = run(&method, model);
+    assert_eq!((row.best.unwrap().load, row.upper), (31_234, Some(31_235)), "{row:?}");
+    assert_eq!((row.load_max, row.limit), (100_000, Some(Limit::Drops)));
+    assert_eq!(method.deviations(), Vec::<String>::new());
+}
+
+#[test]
+fn part_of_the_connections_may_fail() {
+    let model = DeviceModel { reset_ratio: 0.004, ..DeviceModel::default() };
+    let (row, _) = run(&of_connections(10_000, 0.005), model.clone());
+    let best = row.best.unwrap();
+    assert_eq!((best.load, row.upper), (10_000, None), "{row:?}");
+    assert!((best.drop_percent - 0.4).abs() < 0.001, "{row:?}");
+    assert_eq!(run(&of_connections(10_000, 0.003), model).0.best, None);
+}
+
+/// A device in front of which TCP retransmits a part of the segments above a load.
+struct Retransmitting {
+    load: u64,
+    ratio: f64,
+}
+
+impl Trial for Retransmitting {
+    fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
+        let output = SimulatedDevice::new(DeviceModel::default()).run(input)?;
+        let sent = output.first().total().offered * 10;
+        let is_above = input.offers[0].steps[0].load > self.load;
+        let retransmitted = if is_above { (sent as f64 * self.ratio) as u64 } else { 0 };
+        Ok(TrialOutput { segments: Some(SegmentsOutput { sent, retransmitted }), ..output })
+    }
+}
+
+#[test]
+fn retransmissions_limit_the_rate_of_connections() {
+    let search = |pdr| {
+        let mut findings = NdrFindings::default();
+        let mut device = Retransmitting { load: 6_000, ratio: 0.002 };
+        of_connections(10_000, pdr).run(&mut device, &mut findings).unwrap();
+        findings.rows.remove(0)
+    };
+    let row = search(0.001);
+    assert_eq!(row.limit, Some(Limit::Retransmissions), "{row:?}");
+    let (best, upper) = (row.best.unwrap(), row.upper.unwrap());
+    assert!(best.load <= 6_000 && upper > 6_000 && upper - best.load <= 100, "{row:?}");
+    assert_eq!((best.drop_percent, best.retransmitted_percent), (0.0, Some(0.0)));
+    let tolerated = search(0.003).best.unwrap();
+    assert_eq!((tolerated.load, tolerated.retransmitted_percent), (10_000, Some(0.2)));
 }

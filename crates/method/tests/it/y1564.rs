@@ -4,7 +4,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_method::distribution::Distribution;
 use wirestorm_method::method::{Findings, Method};
-use wirestorm_method::trial::{Trial, TrialError, TrialInput, TrialOutput};
+use wirestorm_method::trial::{PathOutput, Trial, TrialError, TrialInput, TrialOutput};
 use wirestorm_method::y1564::{Criteria, Service, Test, Y1564, Y1564Findings, Y1564Row};
 
 use crate::{Counted, StopBefore};
@@ -327,4 +327,78 @@ fn parameters_and_findings_survive_json() {
     assert!(!findings.shortfalls().is_empty());
     let text = serde_json::to_string(&findings).unwrap();
     assert_eq!(serde_json::from_str::<Findings>(&text).unwrap(), findings);
+}
+
+/// Two directions, each through a device of its own.
+struct BothWays([SimulatedDevice; 2]);
+
+impl Trial for BothWays {
+    fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
+        let mut outputs = Vec::new();
+        for device in &mut self.0 {
+            outputs.push(device.run(input)?);
+        }
+        let mut sum = outputs[0].clone();
+        for (place, offer) in sum.offers.iter_mut().enumerate() {
+            offer.steps[0].add(&outputs[1].offers[place].steps[0]);
+            let other = outputs[1].offers[place].seconds.clone();
+            offer.seconds.extend(other);
+            let path = |(name, output): (&str, &TrialOutput)| PathOutput {
+                path: name.to_owned(),
+                total: output.offers[place].total(),
+            };
+            offer.paths = ["a > b", "b > a"].into_iter().zip(&outputs).map(path).collect();
+        }
+        Ok(sum)
+    }
+}
+
+fn run_both_ways(method: &Y1564, models: [DeviceModel; 2]) -> Vec<Y1564Row> {
+    run_on(method, &mut BothWays(models.map(SimulatedDevice::new))).rows
+}
+
+#[test]
+fn each_direction_is_judged_by_itself() {
+    let mut service = service("voice", 10_000_000, 5_000_000);
+    service.criteria = Criteria { flr: 0.06, ..Criteria::default() };
+    // 9 of 10 Mbit/s pass in one direction: 10 % of its frames are lost, 5 % of all.
+    let models = [policed(15e6), policed(9e6)];
+    let rows = run_both_ways(&method(&[service.clone()]), models);
+    let last = rows.iter().rfind(|row| row.test == Test::Cir).unwrap();
+    assert!((last.flr - 0.05).abs() < 1e-9 && !last.is_passed(), "{last:?}");
+    let [good, bad] = &*last.directions else { panic!("{last:?}") };
+    assert_eq!(
+        (&*good.direction, good.flr, good.ir_bps, good.is_passed()),
+        ("a > b", 0.0, 10e6, true)
+    );
+    assert_eq!((&*bad.direction, bad.ir_bps, bad.is_passed()), ("b > a", 9e6, false));
+    assert_eq!(bad.failures, ["FLR 10.0000 %, at most 6.0000 %"]);
+    assert_eq!(last.failures, ["b > a: FLR 10.0000 %, at most 6.0000 %"]);
+    // A policer that is missing in one direction only: 16.25 and 15 Mbit/s of 15.
+    let rows = run_both_ways(&method(&[service]), [DeviceModel::default(), policed(15e6)]);
+    let policing = rows.iter().find(|row| row.test == Test::Policing).unwrap();
+    let passed: Vec<_> = policing.directions.iter().map(|it| (it.ir_bps, it.is_passed())).collect();
+    assert_eq!(passed, [(16.25e6, false), (15e6, true)]);
+    assert_eq!(policing.failures.len(), 1, "{policing:?}");
+    assert!(policing.failures[0].starts_with("a > b: IR 16.250 Mbit/s is above"), "{policing:?}");
+}
+
+#[test]
+fn delay_and_availability_are_those_of_a_direction() {
+    let mut service = service("voice", 10_000_000, 0);
+    service.criteria.ftd_s = Some(0.001);
+    service.criteria.availability = Some(0.9);
+    let delay = |delay_ns| DeviceModel { delay_ns, ..DeviceModel::default() };
+    let method = Y1564 { tests: vec![Test::Performance], ..method(&[service]) };
+    // The mean of both directions is below 1 ms.
+    let row = run_both_ways(&method, [delay(10_000), delay(1_500_000)]).remove(0);
+    assert_eq!(row.failures, ["b > a: FTD 1.500 ms, at most 1.000 ms"]);
+    let means: Vec<_> = row.directions.iter().map(|it| it.ftd_mean_ns).collect();
+    assert_eq!(means, [Some(10_000.0), Some(1_500_000.0)]);
+    // No second of the second direction is available: a tenth of its frames arrive.
+    let row = run_both_ways(&method, [delay(10_000), policed(1e6)]).remove(0);
+    let availability: Vec<_> = row.directions.iter().map(|it| it.availability).collect();
+    assert_eq!((availability, row.availability), (vec![Some(1.0), Some(0.0)], Some(0.0)));
+    assert!(row.failures.iter().all(|failure| failure.starts_with("b > a: ")), "{row:?}");
+    assert_eq!(row.failures.len(), 2, "{row:?}");
 }

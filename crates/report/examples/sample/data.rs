@@ -68,6 +68,15 @@ impl Trial for Device {
                 output.delay = Some(spread(median * jitter, 0.18, output.received));
             }
         }
+        if let Some(output) = &mut output.connections {
+            for times in [
+                &mut output.time_to_first_byte,
+                &mut output.time_to_last_byte,
+                &mut output.response_time,
+            ] {
+                *times = spread(times.mean_ns, 0.3, times.count);
+            }
+        }
         self.trials.push(TrialRecord {
             number: self.trials.len() as u32 + 1,
             started_unix_ns: START + (self.now_s * 1e9) as u64,

@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 mod data;
+mod services;
 
 use std::path::Path;
 
@@ -29,6 +30,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(directory, "streams", &[data::streams("streams", ["voice", "video"])], &options)?;
     write(directory, "emulation", &[data::emulation("pages")], &plain)?;
     write(directory, "hostile", &[data::hostile(), data::hostile()], &options)?;
+    let ndr = [services::ndr("ndr-4.2.1", 9.2e6), services::ndr("ndr-4.1.0", 7.1e6)];
+    write(directory, "ndr", &ndr[..1], &plain)?;
+    write(directory, "ndr-overlay", &ndr, &plain)?;
+    write(directory, "y1564", &[services::y1564("services")], &plain)?;
+    let firewall = [services::rfc9411("http", false), services::rfc9411("https", true)];
+    write(directory, "rfc9411", &firewall[..1], &plain)?;
+    write(directory, "rfc9411-overlay", &firewall, &plain)?;
     write(directory, "flow-export", &[data::flow_export("exporter")], &plain)?;
     Ok(())
 }

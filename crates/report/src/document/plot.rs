@@ -25,6 +25,9 @@ pub struct Plot {
     pub series: Vec<Series>,
     /// Vertical marks.
     pub marks: Vec<Mark>,
+    /// What a hollow mark means, for the table of the plot.
+    #[serde(skip)]
+    pub hollow: &'static str,
 }
 
 /// An axis.
@@ -225,7 +228,8 @@ impl Plot {
     /// Creates a plot without series.
     pub fn new(title: &str, x: Axis, y: Axis) -> Self {
         let (title, summary) = (title.to_owned(), String::new());
-        Self { title, summary, x, y, series: Vec::new(), marks: Vec::new() }
+        let hollow = "qualified, see the notes";
+        Self { title, summary, x, y, series: Vec::new(), marks: Vec::new(), hollow }
     }
 
     /// Adds a series, unless it has no points.
@@ -262,7 +266,7 @@ impl Plot {
                 if !place.is_multiple_of(step) && place != last {
                     continue;
                 }
-                let note = if point.is_hollow { "qualified, see the notes" } else { "" };
+                let note = if point.is_hollow { self.hollow } else { "" };
                 table.row(vec![
                     Cell::text(series.label.clone()),
                     self.x.cell(point.x),

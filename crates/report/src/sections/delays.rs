@@ -131,7 +131,10 @@ pub(crate) fn plots(context: &Context<'_>, title: &str, label: &str, times: &[Ti
     for it in times.iter().filter(|it| it.values.count > 0) {
         let label = context.series(it.run, &it.what);
         percentiles.series(it.percentiles(label.clone()));
-        ccdf.series(it.ccdf(label));
+        // Equal values have no distribution to show.
+        if it.values.min_ns < it.values.max_ns {
+            ccdf.series(it.ccdf(label));
+        }
     }
     [percentiles, ccdf]
 }

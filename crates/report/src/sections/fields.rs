@@ -24,13 +24,31 @@ pub(super) fn table(context: &Context<'_>) -> Table {
                 Some(Method::Rfc2544(method)) => (field.rfc2544)(method, run),
                 Some(Method::Mlrsearch(method)) => (field.mlrsearch)(method, run),
                 Some(Method::FlowExporter(method)) => (field.flow_exporter)(method, run),
-                Some(Method::Ndr(_) | Method::Y1564(_) | Method::Rfc9411(_)) | None => {
-                    String::new()
-                }
+                _ => String::new(),
             }
         });
     }
-    facts.table()
+    let method = |run: usize| context.runs[run].record.method.as_ref();
+    for (name, value) in super::ndr::FIELDS {
+        facts.add(name, &[""], |run| match method(run) {
+            Some(Method::Ndr(method)) => value(method),
+            _ => String::new(),
+        });
+    }
+    for (name, value) in super::y1564::FIELDS {
+        facts.add(name, &["ITU-T Y.1564"], |run| match method(run) {
+            Some(Method::Y1564(method)) => value(method),
+            _ => String::new(),
+        });
+    }
+    for (name, source, value) in super::rfc9411::FIELDS {
+        facts.add(name, &[*source], |run| match method(run) {
+            Some(Method::Rfc9411(method)) => value(method),
+            _ => String::new(),
+        });
+    }
+    // Parameters of a method without an RFC have no source.
+    facts.table().without_empty_columns(true)
 }
 
 struct Field {

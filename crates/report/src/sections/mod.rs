@@ -6,12 +6,15 @@ mod facts;
 mod fields;
 mod flow_export;
 mod mlrsearch;
+mod ndr;
 mod plain;
 mod rfc2544;
+mod rfc9411;
 mod series;
 mod tiles;
 mod trials;
 mod warnings;
+mod y1564;
 
 use std::collections::BTreeSet;
 
@@ -98,6 +101,9 @@ pub(crate) fn document(runs: &[Run], title: Option<&str>, limits: &[Judged]) -> 
     }
     sections.extend(rfc2544::sections(&context));
     sections.extend(mlrsearch::sections(&context));
+    sections.extend(ndr::sections(&context));
+    sections.extend(y1564::sections(&context));
+    sections.extend(rfc9411::sections(&context));
     sections.extend(flow_export::sections(&context));
     sections.extend(plain::sections(&context));
     sections.extend(emulation::sections(&context));
@@ -150,6 +156,9 @@ fn kind(run: &Run) -> String {
             "rfc2544" => "RFC 2544 benchmark".to_owned(),
             "mlrsearch" => "MLRsearch (RFC 9971)".to_owned(),
             "flow-exporter" => "Flow exporter test (RFC 6645)".to_owned(),
+            "ndr" => "Non-drop rate".to_owned(),
+            "y1564" => "Ethernet services (Y.1564)".to_owned(),
+            "rfc9411" => "Security device benchmark (RFC 9411)".to_owned(),
             other => other.to_owned(),
         };
     }

@@ -39,25 +39,43 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
 }
 
 /// Frame sizes of all rows, in order.
-struct Sizes(Vec<u32>);
+pub(super) struct Sizes(Vec<u32>);
 
 impl Sizes {
-    fn new(sizes: impl Iterator<Item = u32>) -> Self {
+    pub(super) fn new(sizes: impl Iterator<Item = u32>) -> Self {
         Self(sizes.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    fn axis(&self) -> Axis {
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn axis(&self) -> Axis {
         let names = self.0.iter().map(u32::to_string).collect();
         Axis::categories("Frame size (bytes with FCS)", names)
     }
 
-    fn place(&self, size: u32) -> f64 {
+    pub(super) fn place(&self, size: u32) -> f64 {
         self.0.binary_search(&size).unwrap_or(0) as f64
+    }
+
+    /// Returns the theoretical maximum of each speed in bit/s.
+    pub(super) fn line_rates(&self, links: impl Iterator<Item = u64>) -> Vec<Series> {
+        let series = |link: u64| {
+            let (number, unit) = crate::document::scaled(link as f64, Unit::BitsPerSecond);
+            let label = format!("theoretical maximum, {number} {unit}");
+            let mut series = Series::new(label, None, Style::Reference);
+            self.0.iter().for_each(|&size| {
+                series.point(self.place(size), line_rate(size, link) as f64);
+            });
+            series
+        };
+        links.collect::<BTreeSet<_>>().into_iter().map(series).collect()
     }
 }
 
 /// Returns the names of the traffic in rows, in order of appearance.
-fn traffic<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(super) fn traffic<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found = Vec::new();
     names.for_each(|name| {
         if !found.contains(&name) {
@@ -96,13 +114,7 @@ fn throughput(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
     let mut percents =
         Plot::new("Throughput in percent of the theoretical maximum", sizes.axis(), percent);
     percents.summary = "Throughput in percent of the maximum frame rate of the link".into();
-    for link in benches.iter().map(|bench| bench.parameters.link_bps).collect::<BTreeSet<_>>() {
-        let (number, unit) = crate::document::scaled(link as f64, Unit::BitsPerSecond);
-        let label = format!("theoretical maximum, {number} {unit}");
-        let mut series = Series::new(label, None, Style::Reference);
-        sizes.0.iter().for_each(|&size| {
-            series.point(sizes.place(size), line_rate(size, link) as f64);
-        });
+    for series in sizes.line_rates(benches.iter().map(|bench| bench.parameters.link_bps)) {
         rates.series(series);
     }
     for bench in benches {

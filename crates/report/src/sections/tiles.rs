@@ -3,9 +3,12 @@
 use wirestorm_control::result::RunResult;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
+use wirestorm_method::ndr::{Limit, Ndr, NdrFindings};
 use wirestorm_method::rfc2544::Rfc2544Findings;
+use wirestorm_method::rfc9411::{Rfc9411Findings, Test};
+use wirestorm_method::y1564::{Test as Service, Y1564Findings, Y1564Row};
 
-use super::{Context, flow_export, mlrsearch, plain, rfc2544};
+use super::{Context, flow_export, mlrsearch, ndr, plain, rfc2544, rfc9411, y1564};
 use crate::document::{Tile, Unit, grouped, scaled};
 
 /// Most tiles of a report.
@@ -18,6 +21,15 @@ pub(super) fn tiles(context: &Context<'_>) -> Vec<Tile> {
     }
     for bench in mlrsearch::benches(context) {
         all.extend(named(context, bench.run, of_mlrsearch(bench.findings)));
+    }
+    for bench in ndr::benches(context) {
+        all.extend(named(context, bench.run, of_ndr(bench.parameters, bench.findings)));
+    }
+    for bench in y1564::benches(context) {
+        all.extend(named(context, bench.run, of_y1564(bench.findings)));
+    }
+    for bench in rfc9411::benches(context) {
+        all.extend(named(context, bench.run, of_rfc9411(bench.findings)));
     }
     for bench in flow_export::benches(context) {
         all.extend(named(context, bench.run, of_flow_exporter(bench.findings)));
@@ -89,6 +101,86 @@ fn of_mlrsearch(findings: &MlrsearchFindings) -> Vec<Tile> {
         tile
     };
     row.results.iter().take(4).map(tile).collect()
+}
+
+/// Most rates of a search or results of a test that have a tile.
+const EACH_MAX: usize = 4;
+
+fn of_ndr(method: &Ndr, findings: &NdrFindings) -> Vec<Tile> {
+    let tile = |row: &wirestorm_method::ndr::NdrRow| {
+        let label = format!("{}, {}", ndr::rate_name(method), ndr::subject(row));
+        let load = row.best.map_or(0.0, |best| best.load as f64);
+        let share = format!("{:.1} % of the maximum rate", row.rate_percent);
+        let mut tile = tile(label, load, Unit::FramesPerSecond, share);
+        if row.limit == Some(Limit::Tester) {
+            tile.note += ", limited by the tester";
+        }
+        tile.is_warning = row.limit == Some(Limit::Tester) || row.best.is_none();
+        tile
+    };
+    findings.rows.iter().take(EACH_MAX).map(tile).collect()
+}
+
+fn of_y1564(findings: &Y1564Findings) -> Vec<Tile> {
+    let mut names: Vec<&str> = findings.rows.iter().map(|row| &*row.service).collect();
+    names.sort_unstable();
+    names.dedup();
+    let has_passed = |name: &&&str| {
+        let mut rows = findings.rows.iter().filter(|row| row.service == **name);
+        rows.all(|row| row.is_passed())
+    };
+    let passed = names.iter().filter(has_passed).count();
+    let steps = findings.rows.len();
+    let failed = findings.rows.iter().filter(|row| !row.is_passed()).count();
+    let services = Tile {
+        label: "Services passed".to_owned(),
+        value: passed.to_string(),
+        unit: format!("of {}", names.len()),
+        note: format!("{failed} of {steps} steps failed"),
+        is_warning: failed > 0,
+    };
+    let worst = |value: fn(&Y1564Row) -> Option<f64>| {
+        // Nothing marks the frames of a larger load that are within the CIR.
+        let rows = findings.rows.iter();
+        let committed = rows.filter(|row| matches!(row.test, Service::Cir | Service::Performance));
+        let values = committed.filter_map(value);
+        values.max_by(f64::total_cmp)
+    };
+    let note = "worst of all loads up to the CIR";
+    let mut tiles = vec![services];
+    tiles.extend(worst(|row| Some(row.flr * 100.0)).map(|it| tile("FLR", it, Unit::Percent, note)));
+    tiles.extend(worst(|row| row.ftd_mean_ns).map(|it| tile("FTD", it, Unit::Nanoseconds, note)));
+    let fdv = worst(|row| row.fdv_ns.map(|ns| ns as f64));
+    tiles.extend(fdv.map(|it| tile("FDV", it, Unit::Nanoseconds, note)));
+    tiles
+}
+
+fn of_rfc9411(findings: &Rfc9411Findings) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    for test in Test::ALL {
+        // The smallest object is the hardest for rates, the largest one for the throughput.
+        let mut rows = findings.rows.iter().filter(|row| row.test == test);
+        let row = if test == Test::Throughput { rows.next_back() } else { rows.next() };
+        let Some(row) = row else { continue };
+        let label = format!("{}, {}", rfc9411::what(test, row.unit), row.traffic);
+        let first_byte = row.kpis.as_ref().and_then(|kpis| kpis.time_to_first_byte);
+        if let (Test::Latency, Some(times)) = (test, first_byte) {
+            let label = format!("Mean TTFB, {}", row.traffic);
+            let note = "at half of the connections per second";
+            tiles.push(tile(label, times.mean_ns, Unit::Nanoseconds, note));
+            continue;
+        }
+        let load = row.load.unwrap_or(0) as f64;
+        let (value, unit) = scaled(load, rfc9411::unit(row.unit));
+        let share = load * 100.0 / row.target.max(1) as f64;
+        let mut note = format!("{share:.1} % of the target");
+        if row.is_tester_limited {
+            note += ", limited by the tester";
+        }
+        let is_warning = row.is_tester_limited || !row.is_valid();
+        tiles.push(Tile { label, value, unit, note, is_warning });
+    }
+    tiles
 }
 
 fn of_flow_exporter(findings: &FlowExporterFindings) -> Vec<Tile> {

@@ -1,9 +1,11 @@
 //! Trials of methods.
 
+use wirestorm_method::method::Method;
 use wirestorm_method::trial::TrialInput;
 
 use super::Context;
 use crate::document::{Cell, Column, Section, Table, Unit};
+use crate::run::Run;
 
 /// Most trials that the table lists.
 const ROWS_MAX: usize = 500;
@@ -23,8 +25,10 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
         Column::text("Note"),
     ];
     let mut table = Table::new("Trials in their order", columns);
+    // Trials of RFC 9411 count no frames; the sections of its tests list them.
+    let has_frames = |run: &Run| !matches!(run.record.method, Some(Method::Rfc9411(_)));
     let all = || {
-        let runs = context.runs.iter().enumerate();
+        let runs = context.runs.iter().enumerate().filter(|(_, run)| has_frames(run));
         runs.flat_map(|(run, it)| it.trials.iter().map(move |trial| (run, trial)))
     };
     for (run, trial) in all().take(ROWS_MAX) {

@@ -25,9 +25,14 @@ PLOTS = {
     "hostile": 6,
     "limited": 6,
     "mlrsearch": 1,
+    "ndr": 5,
+    "ndr-overlay": 5,
     "overlay": 6,
     "rfc2544": 6,
+    "rfc9411": 26,
+    "rfc9411-overlay": 26,
     "streams": 6,
+    "y1564": 4,
 }
 
 # Contrast of all texts to the first background behind them that is not transparent.
@@ -160,6 +165,63 @@ def test_phone_width_has_no_horizontal_scroll(open_report, name):
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     canvas = page.query_selector("canvas").bounding_box()
     assert canvas["x"] >= 0 and canvas["x"] + canvas["width"] <= 400
+
+
+@pytest.mark.parametrize("name", sorted(PLOTS))
+def test_tiles_keep_their_values_inside(open_report, name):
+    for width in (400, 1280):
+        page = open_report(name, viewport={"width": width, "height": 800})
+        wide = """[...document.querySelectorAll('.tiles > div')]
+          .filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.innerText)"""
+        assert page.evaluate(wide) == [], width
+
+
+# Whether something is drawn in the last column of each canvas: a label that is cut.
+LAST_COLUMN = """() => [...document.querySelectorAll('canvas')].map((canvas) => {
+  const { data } = canvas.getContext('2d').getImageData(canvas.width - 1, 0, 1, canvas.height);
+  return data.filter((_, at) => at % 4 === 3).some((alpha) => alpha > 0);
+})"""
+
+
+@pytest.mark.parametrize("name", sorted(PLOTS))
+def test_no_label_of_a_plot_is_cut(open_report, name):
+    for width in (400, 1280):
+        page = open_report(name, viewport={"width": width, "height": 800})
+        assert not any(page.evaluate(LAST_COLUMN)), width
+
+
+@pytest.mark.parametrize("name", ["ndr", "rfc9411", "y1564"])
+def test_tables_of_the_methods_sort(open_report, name):
+    page = open_report(name)
+    # All tables but those below a plot.
+    wrong = page.evaluate("""() => {
+      const wrong = [];
+      for (const table of document.querySelectorAll('.blocks > .scroll table')) {
+        table.querySelectorAll('th').forEach((heading, column) => {
+          heading.querySelector('button').click();
+          const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
+          const values = cells.filter((it) => !it.classList.contains('none'))
+            .map((it) => (heading.classList.contains('n') ? Number(it.dataset.v) : it.textContent));
+          const isLess = (a, b) => (typeof a === 'number'
+            ? a <= b : a.localeCompare(b, undefined, { numeric: true }) <= 0);
+          const isSorted = values.every((it, place) => !place || isLess(values[place - 1], it));
+          if (!isSorted || heading.getAttribute('aria-sort') !== 'ascending') {
+            wrong.push(heading.textContent);
+          }
+        });
+      }
+      return wrong;
+    }""")
+    assert wrong == []
+
+
+def test_marks_of_a_service_are_read_with_its_plot(open_report):
+    page = open_report("y1564")
+    figure = page.query_selector_all("figure")[1]
+    assert "data" in figure.query_selector("figcaption").inner_text()
+    figure.query_selector("summary").click()
+    text = figure.query_selector("details").inner_text()
+    assert "CIR 10 Mbit/s" in text and "CIR + EIR 15 Mbit/s" in text, text
 
 
 def cells(page, table, column):

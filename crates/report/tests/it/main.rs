@@ -1,6 +1,11 @@
 //! Reports of sample runs in all formats.
 
-mod formats;
-mod reading;
 #[path = "../../examples/sample/data.rs"]
-mod sample;
+mod data;
+mod formats;
+mod methods;
+mod reading;
+#[path = "../../examples/sample/services.rs"]
+mod services;
+
+use data as sample;

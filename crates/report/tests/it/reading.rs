@@ -5,6 +5,7 @@ use std::path::Path;
 
 use wirestorm_report::run::{Run, RunOutput};
 use wirestorm_report::{Options, Report};
+use wirestorm_store::Store;
 use wirestorm_store::record::State;
 use wirestorm_testkit::Scratch;
 
@@ -52,6 +53,25 @@ fn run_directory_gives_the_same_report() {
         assert_eq!(read.trials.len(), run.trials.len());
         assert!(html(&read) == html(&run), "{name}: the reports differ");
     }
+}
+
+#[test]
+fn long_trials_are_read_as_the_store_compresses_them() {
+    let scratch = Scratch::new().expect("a folder");
+    let mut run = sample::mlrsearch("goals");
+    // Trials of real interfaces are long, because they have histograms and time series.
+    run.trials[1].output.notes.push("x".repeat(20_000));
+    let store = Store::open(scratch.path()).expect("a store");
+    let mut writer = store.create(run.record.clone()).expect("a run");
+    run.trials.iter().for_each(|trial| writer.trial(trial).expect("a file"));
+    let directory = writer.directory().to_owned();
+    writer.finish(State::Finished, None).expect("a record");
+    assert!(directory.join("trials/000002.json.zst").exists());
+    let read = Run::read(&directory).expect("a run");
+    let outputs = |run: &Run| -> Vec<_> {
+        run.trials.iter().map(|trial| (trial.number, trial.output.clone())).collect()
+    };
+    assert!(outputs(&read) == outputs(&run), "{} of {}", read.trials.len(), run.trials.len());
 }
 
 #[test]

@@ -7,6 +7,8 @@ const COLORS = 8;
 const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3]];
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const PRINT_WIDTH = 660;
+// Angle in degrees of names that do not fit beside each other.
+const SLOPE = 40;
 
 export function makePlots({ runs, plots }) {
   const palette = new Palette();
@@ -90,12 +92,14 @@ class Plot {
     const { plot, palette } = this;
     return {
       ...this.size(),
-      padding: [12, 16, 0, 0],
+      // Half of a label of a high percentile is beyond the end of its axis.
+      padding: [12, plot.x.scale === 'quantile' ? 36 : 16, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: false, y: false, setScale: false }, points: { show: false }, y: false },
       scales: {
-        x: scale(plot.x, this.extent('x')),
-        y: scale(plot.y, this.extent('y')),
+        x: scale(plot.x, this.extent('x'), 0),
+        // The labels of marks are above the points.
+        y: scale(plot.y, this.extent('y'), Math.min(plot.marks.length, 4) * 0.08),
       },
       axes: [this.axis(plot.x, this.xUnit, false), this.axis(plot.y, this.yUnit, true)],
       series: [{}, ...this.series.map((it) => this.uplotSeries(it, palette))],
@@ -160,7 +164,8 @@ class Plot {
       filter: (u, values) => values,
       ...splits(axis, unit),
       values: (u, values) => values.map(text),
-      size: isVertical ? (u, values) => width(u, values) : 34,
+      size: isVertical ? (u, values) => width(u, values) : (u, values) => bottom(axis, u, values),
+      rotate: (u, values) => (!isVertical && isCrowded(axis, u, values) ? -SLOPE : 0),
     };
   }
 
@@ -182,6 +187,8 @@ class Plot {
     ctx.clip();
     ctx.strokeStyle = color;
     ctx.lineWidth = 2 * ratio;
+    // The dash of the line is not for the marks.
+    ctx.setLineDash([]);
     it.xs.forEach((value, number) => {
       if (it.ys[number] === null) return;
       this.drawn += 1;
@@ -363,7 +370,7 @@ function axisUnit(axis, values) {
   return unitFor(axis.unit, Math.max(range, ...sizes));
 }
 
-function scale(axis, [low, high]) {
+function scale(axis, [low, high], above) {
   if (axis.scale === 'categories') {
     return { time: false, range: [-0.5, Math.max(axis.categories.length, 1) - 0.5] };
   }
@@ -371,11 +378,12 @@ function scale(axis, [low, high]) {
   if (axis.scale === 'log') {
     // Less than a decade would have too few labels.
     const [from, to] = high / low < 4 ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
-    return { time: false, distr: 3, log: 10, range: [from, to] };
+    const most = axis.unit === 'percent' && high <= 100 ? 115 : Infinity;
+    return { time: false, distr: 3, log: 10, range: [from, Math.min(to, most)] };
   }
   if (axis.range) return { time: false, range: axis.range };
-  const room = (high - Math.min(low, 0)) * 0.05 || 1;
-  return { time: false, range: [low < 0 ? low - room : 0, high + room] };
+  const height = high - Math.min(low, 0) || 20;
+  return { time: false, range: [low < 0 ? low - height * 0.05 : 0, high + height * (0.05 + above)] };
 }
 
 function splits(axis, unit) {
@@ -417,6 +425,18 @@ function decades(low, high, step) {
     if (power % step === 0) all.push(Number(`1e${power}`));
   }
   return all;
+}
+
+/** Returns whether names do not fit beside each other. */
+function isCrowded(axis, u, values) {
+  if (axis.scale !== 'categories' || !values?.length) return false;
+  return width(u, values) * axis.categories.length > u.width - 80;
+}
+
+/** Returns the height of the labels below a plot. */
+function bottom(axis, u, values) {
+  if (!isCrowded(axis, u, values)) return 34;
+  return Math.ceil(24 + width(u, values) * Math.sin((SLOPE * Math.PI) / 180));
 }
 
 /** Returns the width of the longest label. */

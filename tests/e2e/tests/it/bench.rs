@@ -128,6 +128,133 @@ fn bridge_forwards_the_maximum_load_in_both_directions() {
 }
 
 #[test]
+fn throughput_of_a_router_is_confirmed_over_ipv4_and_ipv6() {
+    if !can_run(&[]) {
+        return;
+    }
+    let bench = Bench::router();
+    let outcome = bench.run_routed(
+        "rfc2544",
+        &[
+            "--bidirectional",
+            "--traffic=ipv4,ipv6",
+            "--tests=throughput",
+            "--frame-sizes=128",
+            "--max-load=5kpps",
+            "--trial=500ms",
+            "--confirm=2",
+        ],
+    );
+    let rows = rows(&outcome, "/findings/throughput");
+    let traffic: Vec<_> = rows.iter().filter_map(|row| row["traffic"].as_str()).collect();
+    assert_eq!(traffic, ["ipv4", "ipv6"], "{outcome}");
+    for row in rows {
+        assert_eq!((&row["load"], &row["upper"]), (&5_000.into(), &Value::Null), "{outcome}");
+        assert_eq!((&row["confirmed"], &row["confirmations"]), (&2.into(), &2.into()), "{outcome}");
+    }
+}
+
+#[test]
+fn pairs_of_ports_share_a_device() {
+    if !can_run(&["nft"]) {
+        return;
+    }
+    let bench = Bench::bridge();
+    // A second pair of veth ends in the namespaces of the first, on the same bridge.
+    let RouterLab { a, router_a, b, .. } = &bench.lab;
+    let port = router_a.port();
+    let device = port.split(['/', ':']).nth(1).expect("netns/NAME:INTERFACE");
+    for (end, [own, peer]) in [(a, ["two-a", "two-da"]), (b, ["two-b", "two-db"])] {
+        let add = format!("link add {own} type veth peer name {peer} netns {device}");
+        end.namespace().ip(&[&add, &format!("link set {own} up")]).unwrap();
+        let up = format!("link set {peer} master br0 up");
+        router_a.namespace().ip(&[&up]).unwrap();
+    }
+    bench.on_device("nft", &["add table bridge drops"]);
+    bench.on_device(
+        "nft",
+        &["add chain bridge drops forward { type filter hook forward priority 0 ; }"],
+    );
+    let rule = "add rule bridge drops forward iifname two-da udp dport 7 drop";
+    bench.on_device("nft", &[rule]);
+    let second = |end: &End, name: &str| {
+        let port = end.port();
+        format!("{}:{name}", port.split(':').next().expect("netns/NAME:INTERFACE"))
+    };
+    let outcome = bench.run(
+        "rfc2544",
+        &[
+            "--tx",
+            &second(a, "two-a"),
+            "--rx",
+            &second(b, "two-b"),
+            "--bidirectional",
+            "--tests=frame-loss",
+            "--frame-sizes=128",
+            "--max-load=2kpps",
+            "--trial=500ms",
+            "--resolution=50",
+        ],
+    );
+    // One of four directions drops all frames.
+    let point = &rows(&outcome, "/findings/frame_loss/0/points")[0];
+    assert_eq!(number(point, "/offered"), 4.0 * 1_000.0, "{outcome}");
+    assert_eq!(number(point, "/received"), 3.0 * 1_000.0, "{outcome}");
+}
+
+#[test]
+fn router_recovers_from_an_overload_and_from_an_interruption() {
+    if !can_run(&["tc", "nft"]) {
+        return;
+    }
+    let bench = Bench::router();
+    let out = bench.lab.router_b.interface().to_owned();
+    let shape = format!("qdisc add dev {out} root tbf rate 8mbit burst 10000 limit 20000");
+    bench.on_device("tc", &shape.split(' ').collect::<Vec<_>>());
+    // The device drops all frames for 300 ms.
+    let port = bench.lab.router_a.port();
+    let device = port.split(['/', ':']).nth(1).expect("netns/NAME:INTERFACE");
+    let scratch = Scratch::new().unwrap();
+    let reset = scratch.file("reset.sh");
+    let commands = "nft add table ip outage
+nft 'add chain ip outage forward { type filter hook forward priority 0; }'
+nft add rule ip outage forward drop
+sleep 0.3
+nft delete table ip outage
+";
+    std::fs::write(&reset, commands).unwrap();
+    let reset = format!("--reset-command=ip netns exec {device} sh -e {}", reset.display());
+    let outcome = bench.run_routed(
+        "rfc2544",
+        &[
+            "--tests=recovery,reset",
+            "--frame-sizes=512",
+            "--max-load=10kpps",
+            "--trial=500ms",
+            "--resolution=20",
+            "--recovery-overload=1s",
+            "--recovery-repetitions=2",
+            "--reset-before=500ms",
+            "--reset-after=2s",
+            &reset,
+        ],
+    );
+    let recovery = &rows(&outcome, "/findings/recovery")[0];
+    assert_eq!(recovery["is_overloaded"], true, "{outcome}");
+    // Half of the load is below the rate of the shaper, whose queue lasts for 20 ms.
+    for time in recovery["recovery_s"].as_array().unwrap() {
+        assert!(time.as_f64().is_some_and(|time| time < 0.1), "{outcome}");
+    }
+    let reset = &rows(&outcome, "/findings/reset")[0];
+    // A busy machine takes its time to start the commands.
+    for name in ["/by_loss_s", "/by_timestamps_s"] {
+        assert!((0.3..1.0).contains(&number(reset, name)), "{name}: {outcome}");
+    }
+    let by_loss = number(reset, "/lost") / number(reset, "/load");
+    assert!((number(reset, "/by_loss_s") - by_loss).abs() < 0.001, "{outcome}");
+}
+
+#[test]
 fn router_with_nat_forwards_ipv4_and_ipv6() {
     if !can_run(&["nft"]) {
         return;

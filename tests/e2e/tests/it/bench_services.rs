@@ -103,6 +103,35 @@ fn services_meet_their_profiles_behind_a_policer() {
     assert!(reason.as_str().unwrap().starts_with("voice, policing"), "{outcome}");
 }
 
+#[test]
+fn direction_with_a_policer_fails_alone() {
+    if !can_run(&["nft", "clang"]) {
+        return;
+    }
+    let bridge = PolicingBridge::new(1_000_000);
+    bridge.nft("flush chain bridge policer rules");
+    let from_b = bridge.lab.router_b.interface();
+    bridge.nft(&format!(
+        "add rule bridge policer rules iifname {from_b} numgen inc mod 10 == 0 drop"
+    ));
+    let flags = ["--bidirectional", "--cir", "4096k", "--cir-steps", "100", "--step", "2s"];
+    let tests = ["--flr", "6%", "--tests", "cir,performance", "--performance", "2s"];
+    let outcome = bridge.bench("y1564", &[&flags[..], &tests].concat());
+    assert_eq!(outcome.text("/verdict/outcome"), "fell_short", "{outcome}");
+    for row in 0..2 {
+        let direction = |place| format!("/findings/rows/{row}/directions/{place}");
+        // 5 % of all frames are lost, but 10 % of one direction.
+        assert!((outcome.decimal(&format!("/findings/rows/{row}/flr")) - 0.05).abs() < 0.002);
+        assert_eq!(outcome.decimal(&format!("{}/flr", direction(0))), 0.0, "{outcome}");
+        assert!((outcome.decimal(&format!("{}/flr", direction(1))) - 0.1).abs() < 0.002);
+        let [a, b] = [bridge.lab.a.port(), bridge.lab.b.port()];
+        assert_eq!(outcome.text(&format!("{}/direction", direction(1))), format!("{b} > {a}"));
+        let failures = outcome.lines(&format!("/findings/rows/{row}/failures"));
+        assert!(failures.starts_with(&format!("{b} > {a}: FLR")), "{failures}");
+        assert_eq!(failures.lines().count(), 1, "{failures}");
+    }
+}
+
 const PLAN: &str = "
 ports: [{name: left}, {name: right}]
 flows:

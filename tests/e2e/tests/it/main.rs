@@ -1,6 +1,8 @@
 //! Tests of the `wirestorm` command in separate network namespaces.
 
 mod bench;
+mod bench_collector;
+mod bench_connections;
 mod bench_services;
 mod emulation;
 mod flow_exporter;

@@ -1,13 +1,15 @@
 //! Figures of runs by metric, for limits and for the JSON format.
 
+mod services;
+
 use serde::Serialize;
 use wirestorm_control::result::{DistributionReport, HistogramReport, RunResult, TransmitReport};
 use wirestorm_method::distribution::Distribution;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
+use wirestorm_method::method::Findings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
-use wirestorm_method::ndr::{Limit, NdrFindings};
 use wirestorm_method::rfc2544::Rfc2544Findings;
-use wirestorm_method::y1564::Y1564Findings;
+use wirestorm_store::record::BenchResult;
 
 use crate::document::{Unit, grouped, scaled};
 use crate::run::{Run, RunOutput};
@@ -74,7 +76,7 @@ macro_rules! metrics {
 
 metrics! {
     LOSS "loss" Percent
-        "lost frames or probes; rfc2544: at the maximum load";
+        "lost frames or probes; rfc2544: at the maximum load; y1564: FLR";
     LOST "lost" Count "lost frames or probes; rfc2544: in the latency streams";
     REORDERED "reordered" Count "frames that arrived after one sent later (RFC 4737)";
     DUPLICATED "duplicated" Count "duplicates (RFC 5560)";
@@ -85,32 +87,46 @@ metrics! {
     RATE_L2 "rate_l2" BitRate "bit rate sent, layer 2";
     RATE_ERROR "rate_error" Percent "difference of the rate from its target, without sign";
     MIN_DELAY "min_delay" Time "minimum delay";
-    MEAN_DELAY "mean_delay" Time "mean delay";
+    MEAN_DELAY "mean_delay" Time "mean delay; y1564: FTD";
     P50 "p50" Time "median delay";
     P90 "p90" Time "90th percentile of the delay";
     P99 "p99" Time "99th percentile of the delay";
     P99_9 "p99.9" Time "99.9th percentile of the delay";
     P99_99 "p99.99" Time "99.99th percentile of the delay";
     MAX_DELAY "max_delay" Time "maximum delay";
-    PDV "pdv" Time "delay variation: 99.9th percentile minus minimum";
+    PDV "pdv" Time "delay variation: 99.9th percentile minus minimum; y1564: FDV";
     JITTER "jitter" Time "interarrival jitter (RFC 3550)";
     THROUGHPUT "throughput" FrameRate
-        "throughput of an interface (rfc2544), relevant lower bound (mlrsearch)";
+        "throughput of an interface (rfc2544), rate found (ndr), relevant lower bound (mlrsearch)";
     THROUGHPUT_L1 "throughput_l1" BitRate "the same in bit/s of layer 1";
-    THROUGHPUT_L2 "throughput_l2" BitRate "the same in bit/s of layer 2";
+    THROUGHPUT_L2 "throughput_l2" BitRate
+        "the same in bit/s of layer 2; rfc9411: inspected throughput, both directions";
     THROUGHPUT_PERCENT "throughput_percent" Percent "the same in percent of the line rate";
+    INFORMATION_RATE "information_rate" BitRate "information rate received (y1564)";
+    AVAILABILITY "availability" Percent "available seconds of the performance test (y1564)";
     BACK_TO_BACK "back_to_back" Count "average longest burst without loss in frames";
     BUFFER_TIME "buffer_time" Time "corrected buffer time (RFC 9004)";
     RECOVERY "recovery" Time "mean system recovery time";
     RESET "reset" Time "reset time by frame loss (RFC 6201)";
     CONNECTIONS "connections" Count "connections and UDP flows that were closed";
     CONNECTIONS_FAILED "connections_failed" Count "failed connections and UDP flows";
+    CONNECTIONS_PER_S "connections_per_s" Count
+        "TCP connections established per second at the result (rfc9411)";
+    TRANSACTIONS_PER_S "transactions_per_s" Count "transactions per second at the result (rfc9411)";
+    CONCURRENT "concurrent" Count "mean concurrent connections at the result (rfc9411)";
     CONNECT_P50 "connect_p50" Time "median time to connect";
     CONNECT_P99 "connect_p99" Time "99th percentile of the time to connect";
-    FIRST_BYTE_P50 "first_byte_p50" Time "median time to the first byte";
-    FIRST_BYTE_P99 "first_byte_p99" Time "99th percentile of the time to the first byte";
-    TRANSACTION_P50 "transaction_p50" Time "median duration of transactions";
-    TRANSACTION_P99 "transaction_p99" Time "99th percentile of the duration of transactions";
+    FIRST_BYTE_MEAN "first_byte_mean" Time "mean time to the first byte (TTFB, rfc9411)";
+    FIRST_BYTE_P50 "first_byte_p50" Time "median time to the first byte (TTFB)";
+    FIRST_BYTE_P99 "first_byte_p99" Time "99th percentile of the time to the first byte (TTFB)";
+    LAST_BYTE_MEAN "last_byte_mean" Time "mean time to the last byte (TTLB, rfc9411)";
+    LAST_BYTE_P50 "last_byte_p50" Time "median time to the last byte (TTLB, rfc9411)";
+    LAST_BYTE_P99 "last_byte_p99" Time
+        "99th percentile of the time to the last byte (TTLB, rfc9411)";
+    TRANSACTION_P50 "transaction_p50" Time
+        "median duration of transactions; rfc9411: response time";
+    TRANSACTION_P99 "transaction_p99" Time
+        "99th percentile of the duration of transactions; rfc9411: response time";
     FLOWS_LOST "flows_lost" Count "flows that an exporter did not report, at each rate";
     FLOW_LOSS "flow_loss" Percent "the same in percent of the flows sent";
     FLOW_THROUGHPUT "flow_throughput" Count "Flow Monitoring Throughput in flows/s (RFC 6645)";
@@ -127,18 +143,22 @@ impl Figure {
     /// Returns the value with its unit.
     pub fn shown(&self) -> String {
         let unit = match self.metric.quantity {
-            Quantity::Percent => Unit::Percent,
-            Quantity::Time => Unit::Nanoseconds,
-            Quantity::FrameRate => Unit::FramesPerSecond,
-            Quantity::BitRate => Unit::BitsPerSecond,
-            Quantity::Count if self.value.fract() == 0.0 => {
-                return grouped(self.value.max(0.0) as u64);
-            }
-            Quantity::Count => return format!("{:.1}", self.value),
+            Quantity::Percent => Some(Unit::Percent),
+            Quantity::Time => Some(Unit::Nanoseconds),
+            Quantity::FrameRate => Some(Unit::FramesPerSecond),
+            Quantity::BitRate => Some(Unit::BitsPerSecond),
+            Quantity::Count => None,
         };
-        let (number, unit) = scaled(self.value, unit);
+        let value = match unit {
+            Some(unit) => {
+                let (number, unit) = scaled(self.value, unit);
+                format!("{number} {unit}")
+            }
+            None if self.value.fract() == 0.0 => grouped(self.value.max(0.0) as u64),
+            None => format!("{:.1}", self.value),
+        };
         let note = self.note.map(|note| format!(" ({note})")).unwrap_or_default();
-        format!("{number} {unit}{note}")
+        value + &note
     }
 }
 
@@ -149,7 +169,7 @@ pub fn figures(runs: &[Run]) -> Vec<Figure> {
         let mut figures = Figures { run, all: Vec::new() };
         match &it.result {
             Some(RunOutput::Run(result)) => figures.run(result),
-            Some(RunOutput::Bench(result)) => figures.findings(&result.findings),
+            Some(RunOutput::Bench(result)) => figures.bench(result),
             None => {}
         }
         // A run has its name as a label of all its figures.
@@ -198,16 +218,16 @@ impl Figures {
         }
     }
 
-    fn findings(&mut self, findings: &wirestorm_method::method::Findings) {
-        use wirestorm_method::method::Findings;
-        match findings {
+    fn bench(&mut self, result: &BenchResult) {
+        match &result.findings {
             Findings::Rfc2544(findings) => self.rfc2544(findings),
             Findings::Mlrsearch(findings) => self.mlrsearch(findings),
             Findings::FlowExporter(findings) => self.flow_exporter(findings),
-            Findings::Ndr(findings) => self.ndr(findings),
+            Findings::Ndr(findings) => self.ndr(findings, &result.parameters),
             Findings::Y1564(findings) => self.y1564(findings),
-            // Its figures are rates of connections and transactions, which no metric has yet.
-            Findings::Rfc9411(_) => {}
+            Findings::Rfc9411(findings) => self.rfc9411(findings),
+            // The figures are rates of records, which no metric has yet.
+            Findings::Collector(_) => {}
         }
     }
 
@@ -279,33 +299,6 @@ impl Figures {
                 let percent = load * 100.0 / row.line_rate.max(1) as f64;
                 self.add(&place, &THROUGHPUT_PERCENT, percent);
             }
-        }
-    }
-
-    fn ndr(&mut self, findings: &NdrFindings) {
-        for row in &findings.rows {
-            let size = row.frame_size.map_or_else(|| "own".to_owned(), |size| size.to_string());
-            let labels = [&*row.traffic, &*size];
-            let note = (row.limit == Some(Limit::Tester)).then_some("limited by the tester");
-            let text = format!("{size} bytes, {}", row.traffic);
-            let place = Place { note, ..Place::new(text, &labels) };
-            self.add(&place, &THROUGHPUT, row.best.map_or(0.0, |best| best.load as f64));
-            self.add_some(&place, &LOSS, row.best.map(|best| best.drop_percent));
-            self.add_some(&place, &MEAN_DELAY, row.best.and_then(|best| best.latency_mean_ns));
-        }
-    }
-
-    fn y1564(&mut self, findings: &Y1564Findings) {
-        for row in &findings.rows {
-            let (test, size) = (row.test.name(), row.frame_size.to_string());
-            let step = format!("{:.0}", row.load_percent);
-            let labels = [&*row.service, test, &*step, &*size];
-            let text = format!("{}, {test} at {step} %, {size} bytes", row.service);
-            let place = Place::new(text, &labels);
-            self.add(&place, &LOSS, row.flr * 100.0);
-            self.add_some(&place, &MEAN_DELAY, row.ftd_mean_ns);
-            self.add_some(&place, &MAX_DELAY, row.ftd_max_ns.map(|ns| ns as f64));
-            self.add_some(&place, &PDV, row.fdv_ns.map(|ns| ns as f64));
         }
     }
 

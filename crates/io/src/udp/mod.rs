@@ -1,5 +1,7 @@
 //! UDP sockets of collectors and exporters.
 
+mod sender;
+
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -9,6 +11,8 @@ use wirestorm_base::time::Duration;
 
 use crate::namespace::{Namespace, NamespaceError};
 use crate::system::socket::Socket;
+
+pub use sender::{DatagramBatch, UdpSender, is_queue_full};
 
 /// Receive buffer in bytes: a second of 40,000 datagrams of 1,500 bytes.
 const RECEIVE_BUFFER: i32 = 64 << 20;
@@ -37,6 +41,16 @@ pub enum UdpError {
     Bind {
         /// Requested address.
         address: SocketAddr,
+        /// Error of the system call.
+        error: io::Error,
+    },
+    /// There is no way from the source to the target.
+    #[error("{source_address} to {target}: {error}; check the route to the target")]
+    Connect {
+        /// Address of the socket.
+        source_address: SocketAddr,
+        /// Address to send to.
+        target: SocketAddr,
         /// Error of the system call.
         error: io::Error,
     },

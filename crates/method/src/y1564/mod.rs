@@ -8,6 +8,10 @@
 //! The procedure follows documents of vendors that implement the Recommendation; the text of the
 //! Recommendation was not available. [`Y1564::deviations`] lists what is open.
 
+mod direction;
+
+pub use direction::Y1564Direction;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_base::time::Duration;
@@ -124,7 +128,8 @@ pub struct Y1564Findings {
     pub rows: Vec<Y1564Row>,
 }
 
-/// Result of one service in a step.
+/// Result of one service in a step. With several directions, the figures are those of all together,
+/// and the service passes if each direction does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Y1564Row {
@@ -163,8 +168,12 @@ pub struct Y1564Row {
     /// Seconds of the performance test in which at least half of the frames arrived, as a fraction of
     /// all; null in the configuration test.
     pub availability: Option<f64>,
-    /// Reasons why the service failed; empty if it passed.
+    /// Reasons why the service failed; empty if it passed. With several directions, each reason
+    /// begins with its direction.
     pub failures: Vec<String>,
+    /// Results of each direction; empty with a single one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<Y1564Direction>,
 }
 
 impl Y1564Row {
@@ -172,12 +181,27 @@ impl Y1564Row {
     pub fn is_passed(&self) -> bool {
         self.failures.is_empty()
     }
+
+    /// Returns the figures of all directions together, without the name of a direction.
+    pub fn figures(&self) -> Y1564Direction {
+        Y1564Direction {
+            direction: String::new(),
+            ir_bps: self.ir_bps,
+            offered: self.offered,
+            received: self.received,
+            flr: self.flr,
+            ftd_min_ns: self.ftd_min_ns,
+            ftd_mean_ns: self.ftd_mean_ns,
+            ftd_max_ns: self.ftd_max_ns,
+            fdv_ns: self.fdv_ns,
+            availability: self.availability,
+            failures: self.failures.clone(),
+        }
+    }
 }
 
 /// Part of the frames of a second that must arrive for the second to be available.
 const AVAILABLE_PART: f64 = 0.5;
-/// Quantile of the delay for the frame delay variation.
-const FDV_QUANTILE: f64 = 0.999;
 /// Relative difference of a load in whole frames to the intended rate that is reported.
 const ROUNDING_MAX: f64 = 0.005;
 
@@ -258,40 +282,29 @@ impl Y1564 {
         let traffic = service.traffic(frame_size);
         let length = Length::Time(self.step);
         let output = trial.run(&TrialInput::constant(test.name(), &traffic, load, length))?;
-        let mut row = row(service, frame_size, test, load, &output.first());
-        if test == Test::Cir {
-            row.judge_criteria(&service.criteria);
-        } else {
-            self.judge_rate(service, &mut row);
-        }
-        row.judge_tester(&output.first().total());
+        let mut row = row(service, frame_size, test, load);
+        let limits = if test == Test::Cir { None } else { Some(self.rate_limits(service)) };
+        (row.ir_min_bps, row.ir_max_bps) = limits.unzip();
+        row.fill(
+            &output.first(),
+            |_| None,
+            |direction| match limits {
+                None => direction.judge_criteria(&service.criteria),
+                Some((least, most)) => direction.judge_rate(least, most),
+            },
+        );
         Ok(row)
     }
 
-    /// Judges the information rate of a load above the CIR. The criteria apply to frames within the
-    /// CIR only, and nothing marks these.
-    fn judge_rate(&self, service: &Service, row: &mut Y1564Row) {
+    /// Returns the limits of the information rate of a load above the CIR, in bit/s. The criteria
+    /// apply to frames within the CIR only, and nothing marks these.
+    fn rate_limits(&self, service: &Service) -> (f64, f64) {
         let committed = service.cir_bps as f64 * (1.0 - service.criteria.flr);
         // A token bucket passes its bursts in addition to its rates.
         let bursts = (service.cbs_bytes + service.ebs_bytes) as f64 * 8.0;
         let bursts = bursts / self.step.as_secs_f64().max(f64::MIN_POSITIVE);
         let least = committed * (1.0 - self.rate_tolerance);
-        let most = service.profile_bps() * (1.0 + self.rate_tolerance) + bursts;
-        (row.ir_min_bps, row.ir_max_bps) = (Some(least), Some(most));
-        if row.ir_bps < least {
-            row.failures.push(format!(
-                "IR {} is below the CIR: at least {}",
-                megabits(row.ir_bps),
-                megabits(least)
-            ));
-        }
-        if row.ir_bps > most {
-            row.failures.push(format!(
-                "IR {} is above CIR + EIR: at most {}",
-                megabits(row.ir_bps),
-                megabits(most)
-            ));
-        }
+        (least, service.profile_bps() * (1.0 + self.rate_tolerance) + bursts)
     }
 
     fn performance(
@@ -320,10 +333,9 @@ impl Y1564 {
         let output = trial.run(&input)?;
         for (service, output) in services.into_iter().zip(&output.offers) {
             let (frame_size, load) = load(service);
-            let mut row = row(service, frame_size, Test::Performance, load, output);
-            row.availability = availability(load, self.performance, &output.seconds);
-            row.judge_criteria(&service.criteria);
-            row.judge_tester(&output.total());
+            let mut row = row(service, frame_size, Test::Performance, load);
+            let available = |seconds: &[Vec<u64>]| availability(load, self.performance, seconds);
+            row.fill(output, available, |direction| direction.judge_criteria(&service.criteria));
             findings.rows.push(row);
         }
         Ok(())
@@ -402,47 +414,39 @@ impl Y1564Findings {
 }
 
 impl Y1564Row {
-    /// Judges the frames of a load within the CIR.
-    fn judge_criteria(&mut self, criteria: &Criteria) {
-        let percent = |part: f64| format!("{:.4} %", part * 100.0);
-        if self.flr > criteria.flr {
-            self.failures.push(format!(
-                "FLR {}, at most {}",
-                percent(self.flr),
-                percent(criteria.flr)
-            ));
-        }
-        let ms = |ns: f64| format!("{:.3} ms", ns / 1e6);
-        let mut at_most = |name: &str, found: Option<f64>, limit_s: Option<f64>| {
-            let Some(limit_ns) = limit_s.map(|limit| limit * 1e9) else { return };
-            match found {
-                Some(found) if found <= limit_ns => {}
-                Some(found) => {
-                    self.failures.push(format!("{name} {}, at most {}", ms(found), ms(limit_ns)));
-                }
-                None => self.failures.push(format!("{name} was not measured")),
-            }
+    /// Sets the figures of an output, and judges each direction, or the only one.
+    fn fill(
+        &mut self,
+        output: &OfferOutput,
+        available: impl Fn(&[Vec<u64>]) -> Option<f64>,
+        judge: impl Fn(&mut Y1564Direction),
+    ) {
+        let figures = |name: &str, total: &StepOutput, seconds: &[Vec<u64>]| {
+            let mut direction = Y1564Direction::new(name, self.load_bps, total);
+            direction.availability = available(seconds);
+            judge(&mut direction);
+            direction.judge_tester(total);
+            direction
         };
-        at_most("FTD", self.ftd_mean_ns, criteria.ftd_s);
-        at_most("FDV", self.fdv_ns.map(|ns| ns as f64), criteria.fdv_s);
-        if let (Some(found), Some(limit)) = (self.availability, criteria.availability)
-            && found < limit
-        {
-            self.failures.push(format!(
-                "availability {}, at least {}",
-                percent(found),
-                percent(limit)
-            ));
-        }
-    }
-
-    /// Fails a step whose load the tester did not reach.
-    fn judge_tester(&mut self, total: &StepOutput) {
-        let unsent = total.unsent();
-        if unsent > 0 {
-            let percent = unsent as f64 * 100.0 / total.intended.max(1) as f64;
-            self.failures.push(format!("the tester did not send {percent:.3} % of the load"));
-        }
+        let all = figures("", &output.total(), &output.seconds);
+        let seconds = |place| output.seconds.get(place..=place).unwrap_or_default();
+        let paths = output.paths.iter().enumerate();
+        self.directions =
+            paths.map(|(place, it)| figures(&it.path, &it.total, seconds(place))).collect();
+        let of_directions = self.directions.iter().flat_map(|it| {
+            it.failures.iter().map(|failure| format!("{}: {failure}", it.direction))
+        });
+        self.failures = match self.directions.is_empty() {
+            true => all.failures,
+            false => of_directions.collect(),
+        };
+        self.ir_bps = all.ir_bps;
+        (self.offered, self.received, self.flr) = (all.offered, all.received, all.flr);
+        self.ftd_min_ns = all.ftd_min_ns;
+        self.ftd_mean_ns = all.ftd_mean_ns;
+        self.ftd_max_ns = all.ftd_max_ns;
+        self.fdv_ns = all.fdv_ns;
+        self.availability = all.availability;
     }
 }
 
@@ -454,17 +458,9 @@ fn frames(bps: f64, frame_size: u32, test: Test) -> u64 {
     whole.max(1.0) as u64
 }
 
-fn row(
-    service: &Service,
-    frame_size: u32,
-    test: Test,
-    load: u64,
-    output: &OfferOutput,
-) -> Y1564Row {
-    let total = output.total();
+/// Returns the row of a step without its figures.
+fn row(service: &Service, frame_size: u32, test: Test, load: u64) -> Y1564Row {
     let load_bps = layer_2_rate(load as f64, frame_size);
-    let delay = total.delay.as_ref().filter(|delay| delay.count > 0);
-    let late = delay.and_then(|delay| delay.quantile(FDV_QUANTILE));
     let base = if service.cir_bps > 0 { service.cir_bps } else { service.eir_bps };
     Y1564Row {
         test,
@@ -473,18 +469,19 @@ fn row(
         load_percent: load_bps * 100.0 / base.max(1) as f64,
         load,
         load_bps,
-        ir_bps: load_bps * total.received as f64 / total.intended.max(1) as f64,
+        ir_bps: 0.0,
         ir_min_bps: None,
         ir_max_bps: None,
-        offered: total.offered,
-        received: total.received,
-        flr: total.lost() as f64 / total.offered.max(1) as f64,
-        ftd_min_ns: delay.map(|delay| delay.min_ns),
-        ftd_mean_ns: delay.map(|delay| delay.mean_ns),
-        ftd_max_ns: delay.map(|delay| delay.max_ns),
-        fdv_ns: delay.zip(late).map(|(delay, late)| late - delay.min_ns),
+        offered: 0,
+        received: 0,
+        flr: 0.0,
+        ftd_min_ns: None,
+        ftd_mean_ns: None,
+        ftd_max_ns: None,
+        fdv_ns: None,
         availability: None,
         failures: Vec::new(),
+        directions: Vec::new(),
     }
 }
 
