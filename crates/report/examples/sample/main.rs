@@ -33,6 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ndr = [services::ndr("ndr-4.2.1", 9.2e6), services::ndr("ndr-4.1.0", 7.1e6)];
     write(directory, "ndr", &ndr[..1], &plain)?;
     write(directory, "ndr-overlay", &ndr, &plain)?;
+    write(directory, "ndr-connections", &[services::ndr_connections("nat", 62_000.0)], &plain)?;
+    write(directory, "collector", &[services::collector("collector")], &plain)?;
     write(directory, "y1564", &[services::y1564("services")], &plain)?;
     let firewall = [services::rfc9411("http", false), services::rfc9411("https", true)];
     write(directory, "rfc9411", &firewall[..1], &plain)?;

@@ -1,10 +1,11 @@
 //! Sample runs of non-drop rates, Ethernet services and RFC 9411.
 
 use wirestorm_base::time::Duration;
+use wirestorm_method::collector::Collector;
 use wirestorm_method::connections::TlsSettings;
 use wirestorm_method::device::DeviceModel;
 use wirestorm_method::method::Method;
-use wirestorm_method::ndr::Ndr;
+use wirestorm_method::ndr::{CONNECTIONS, Ndr};
 use wirestorm_method::rfc9411::{MixClass, Rfc9411, Targets, Test};
 use wirestorm_method::y1564::{Criteria, Service, Test as ServiceTest, Y1564};
 use wirestorm_report::run::{Run, RunOutput};
@@ -23,6 +24,39 @@ pub(crate) fn ndr(id: &str, frames_per_second: f64) -> Run {
         ..DeviceModel::default()
     };
     bench(id, "lab router", Method::Ndr(method), &model)
+}
+
+/// Rate of the connections of a plan.
+pub(crate) fn ndr_connections(id: &str, connections_per_second: f64) -> Run {
+    let method = Ndr {
+        traffic: vec![CONNECTIONS.to_owned()],
+        frame_sizes: Vec::new(),
+        load_max: Some(100_000),
+        results: 2,
+        ..Ndr::default()
+    };
+    let model = DeviceModel { connections_per_second, ..DeviceModel::default() };
+    bench(id, "lab firewall", Method::Ndr(method), &model)
+}
+
+/// A collector that loses records above a rate.
+pub(crate) fn collector(id: &str) -> Run {
+    let method = Collector {
+        rates: (1..=10).map(|step| step * 100_000).collect(),
+        searches: true,
+        resolution: 0.01,
+        protocol: "ipfix".to_owned(),
+        family: "ipv4".to_owned(),
+        exporters: 100,
+        domains: 4,
+        flows_per_stream: 0,
+        datagram_length_max: 1_400,
+        template_refresh: Duration::from_secs(60),
+        template_refresh_datagrams: 20,
+        trial: Duration::from_secs(60),
+    };
+    let model = DeviceModel { flows_per_second: 640_000.0, ..DeviceModel::default() };
+    bench(id, "lab collector", Method::Collector(method), &model)
 }
 
 /// Three services; the policer passes more than the profile of the last one.

@@ -4,6 +4,7 @@ mod services;
 
 use serde::Serialize;
 use wirestorm_control::result::{DistributionReport, HistogramReport, RunResult, TransmitReport};
+use wirestorm_method::collector::CollectorFindings;
 use wirestorm_method::distribution::Distribution;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::method::Findings;
@@ -111,7 +112,7 @@ metrics! {
     CONNECTIONS "connections" Count "connections and UDP flows that were closed";
     CONNECTIONS_FAILED "connections_failed" Count "failed connections and UDP flows";
     CONNECTIONS_PER_S "connections_per_s" Count
-        "TCP connections established per second at the result (rfc9411)";
+        "connections per second at the result (rfc9411), rate found (ndr)";
     TRANSACTIONS_PER_S "transactions_per_s" Count "transactions per second at the result (rfc9411)";
     CONCURRENT "concurrent" Count "mean concurrent connections at the result (rfc9411)";
     CONNECT_P50 "connect_p50" Time "median time to connect";
@@ -130,6 +131,8 @@ metrics! {
     FLOWS_LOST "flows_lost" Count "flows that an exporter did not report, at each rate";
     FLOW_LOSS "flow_loss" Percent "the same in percent of the flows sent";
     FLOW_THROUGHPUT "flow_throughput" Count "Flow Monitoring Throughput in flows/s (RFC 6645)";
+    RECORD_LOSS "record_loss" Percent "records that a collector did not store, at each rate";
+    RECORD_THROUGHPUT "record_throughput" Count "largest rate without loss in records/s (collector)";
 }
 
 impl Metric {
@@ -226,8 +229,7 @@ impl Figures {
             Findings::Ndr(findings) => self.ndr(findings, &result.parameters),
             Findings::Y1564(findings) => self.y1564(findings),
             Findings::Rfc9411(findings) => self.rfc9411(findings),
-            // The figures are rates of records, which no metric has yet.
-            Findings::Collector(_) => {}
+            Findings::Collector(findings) => self.collector(findings),
         }
     }
 
@@ -314,6 +316,22 @@ impl Figures {
         }
         let place = Place::new("sweep", &[]);
         self.add(&place, &FLOW_THROUGHPUT, findings.throughput.unwrap_or(0) as f64);
+    }
+
+    fn collector(&mut self, findings: &CollectorFindings) {
+        for point in &findings.points {
+            // Without a count, the loss is unknown.
+            let Some(loss_percent) = point.loss_percent else { continue };
+            let rate = point.load.to_string();
+            let labels = [&*rate];
+            let note = point.is_tester_limited.then_some("limited by the tester");
+            let place = Place { note, ..Place::new(format!("{rate} records/s"), &labels) };
+            self.add(&place, &RECORD_LOSS, loss_percent);
+        }
+        if findings.points.iter().any(|point| point.is_lossless.is_some()) {
+            let rate = findings.throughput.unwrap_or(0);
+            self.add(&Place::new("sweep", &[]), &RECORD_THROUGHPUT, rate as f64);
+        }
     }
 
     fn delay(&mut self, place: &Place<'_>, values: &Distribution) {

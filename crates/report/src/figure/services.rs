@@ -2,7 +2,7 @@
 
 use wirestorm_method::connections::LoadUnit;
 use wirestorm_method::method::Method;
-use wirestorm_method::ndr::{Limit, NdrFindings};
+use wirestorm_method::ndr::{Limit, NdrFindings, is_connections};
 use wirestorm_method::rate::line_rate;
 use wirestorm_method::rfc9411::{Kpis, Rfc9411Findings, Test, TimeSummary};
 use wirestorm_method::y1564::Y1564Findings;
@@ -21,7 +21,8 @@ impl Figures {
             let note = (row.limit == Some(Limit::Tester)).then_some("limited by the tester");
             let place = Place { note, ..Place::new(text, &labels) };
             let load = row.best.map_or(0.0, |best| best.load as f64);
-            self.add(&place, &THROUGHPUT, load);
+            let rate = if is_connections(&row.traffic) { &CONNECTIONS_PER_S } else { &THROUGHPUT };
+            self.add(&place, rate, load);
             if let (Some(size), Method::Ndr(method)) = (row.frame_size, method) {
                 let bits = |overhead: u32| load * f64::from(size + overhead) * 8.0;
                 self.add(&place, &THROUGHPUT_L1, bits(20));

@@ -35,6 +35,12 @@ pub(super) fn table(context: &Context<'_>) -> Table {
             _ => String::new(),
         });
     }
+    for (name, value) in super::collector::FIELDS {
+        facts.add(name, &[""], |run| match method(run) {
+            Some(Method::Collector(method)) => value(method),
+            _ => String::new(),
+        });
+    }
     for (name, value) in super::y1564::FIELDS {
         facts.add(name, &["ITU-T Y.1564"], |run| match method(run) {
             Some(Method::Y1564(method)) => value(method),

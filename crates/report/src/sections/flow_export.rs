@@ -59,11 +59,7 @@ fn plot(context: &Context<'_>, benches: &[Bench<'_>], links: &BTreeSet<u64>) -> 
         .into();
     let all = || benches.iter().flat_map(|bench| &bench.findings.points);
     let most = all().map(|point| point.sent_per_s).fold(0.0, f64::max);
-    if most > 0.0 {
-        let mut ideal = Series::new("without loss", None, Style::Reference);
-        ideal.points = vec![Point::new(0.0, 0.0), Point::new(most, most)];
-        plot.series(ideal);
-    }
+    plot.series(ideal(most));
     for bench in benches {
         let label = context.series(bench.run, "captured");
         let mut series = Series::new(label, Some(bench.run), Style::Line);
@@ -95,6 +91,15 @@ fn plot(context: &Context<'_>, benches: &[Bench<'_>], links: &BTreeSet<u64>) -> 
         plot.marks.push(Mark { x, label, run: None });
     }
     plot
+}
+
+/// Returns the line on which what was sent arrives, up to a rate; no points at rate 0.
+pub(super) fn ideal(most: f64) -> Series {
+    let mut ideal = Series::new("without loss", None, Style::Reference);
+    if most > 0.0 {
+        ideal.points = vec![Point::new(0.0, 0.0), Point::new(most, most)];
+    }
+    ideal
 }
 
 /// Returns the speed of the fastest interface of each run, in bit/s.

@@ -1,5 +1,6 @@
 //! What a report shows of each kind of run.
 
+mod collector;
 mod delays;
 mod emulation;
 mod facts;
@@ -105,6 +106,7 @@ pub(crate) fn document(runs: &[Run], title: Option<&str>, limits: &[Judged]) -> 
     sections.extend(y1564::sections(&context));
     sections.extend(rfc9411::sections(&context));
     sections.extend(flow_export::sections(&context));
+    sections.extend(collector::sections(&context));
     sections.extend(plain::sections(&context));
     sections.extend(emulation::sections(&context));
     sections.extend(trials::sections(&context));

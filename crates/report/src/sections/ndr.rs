@@ -2,7 +2,7 @@
 
 use wirestorm_base::time::Duration;
 use wirestorm_method::method::{Findings, Method};
-use wirestorm_method::ndr::{Limit, Ndr, NdrFindings, NdrPoint, NdrRow};
+use wirestorm_method::ndr::{Limit, Ndr, NdrFindings, NdrPoint, NdrRow, is_connections};
 use wirestorm_method::rate::line_rate;
 use wirestorm_method::trial::StepOutput;
 use wirestorm_store::record::TrialRecord;
@@ -22,12 +22,59 @@ pub(crate) fn benches<'a>(context: &Context<'a>) -> Vec<Bench<'a>> {
     })
 }
 
+/// What a search counts.
+struct Units {
+    unit: Unit,
+    title: &'static str,
+    text: &'static str,
+    rates: &'static str,
+    /// Name of the lost units.
+    lost: &'static str,
+    loads: &'static str,
+    lost_plot: &'static str,
+    lost_summary: &'static str,
+}
+
+const FRAMES: Units = Units {
+    unit: Unit::FramesPerSecond,
+    title: "Non-drop rate",
+    text: "The rate found is the largest load that passed: drops, latency and frames that the tester \
+           missed are within their limits. Without allowed drops it is the NDR, otherwise the PDR. \
+           Rates are per transmitting interface. Hollow marks are results that the tester limits.",
+    rates: "Rates found, of each interface",
+    lost: "Drops",
+    loads: "Drops and latency against load",
+    lost_plot: "Drops against load",
+    lost_summary: "Dropped frames in percent of those sent, in each trial",
+};
+
+const CONNECTIONS: Units = Units {
+    unit: Unit::PerSecond,
+    title: "Rate of connections",
+    text: "The rate found is the largest number of connections per second that passed: failed \
+           connections, retransmitted segments and connections that the tester did not start are \
+           within their limits. Rates are of all clients together.",
+    rates: "Rates of connections found",
+    lost: "Failed",
+    loads: "Failed connections against load",
+    lost_plot: "Failed connections",
+    lost_summary: "Failed connections in percent of those started, in each trial",
+};
+
+/// Returns whether a search with these parameters counts connections instead of frames.
+pub(super) fn is_connection_rate(method: &Ndr) -> bool {
+    method.traffic.iter().any(|name| is_connections(name))
+}
+
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
-    let benches = benches(context);
-    if benches.is_empty() {
-        return Vec::new();
-    }
-    vec![rates(context, &benches), loads(context, &benches)]
+    let (connections, frames): (Vec<_>, Vec<_>) =
+        benches(context).into_iter().partition(|bench| is_connection_rate(bench.parameters));
+    let parts = [(frames, &FRAMES), (connections, &CONNECTIONS)];
+    let present = parts.into_iter().filter(|(benches, _)| !benches.is_empty());
+    let both = |(benches, units): (Vec<_>, _)| {
+        [rates(context, &benches, units), loads(context, &benches, units)]
+    };
+    present.flat_map(both).collect()
 }
 
 /// Returns traffic and frame size of a row: `ipv4 64 bytes`.
@@ -41,16 +88,12 @@ pub(crate) fn rate_name(method: &Ndr) -> &'static str {
     if method.pdr == 0.0 { "NDR" } else { "PDR" }
 }
 
-fn rates(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
-    let mut section = Section::new("Non-drop rate", "");
-    section.text(
-        "The rate found is the largest load that passed: drops, latency and frames that the tester \
-         missed are within their limits. Without allowed drops it is the NDR, otherwise the PDR. \
-         Rates are per transmitting interface. Hollow marks are results that the tester limits.",
-    );
+fn rates(context: &Context<'_>, benches: &[Bench<'_>], units: &Units) -> Section {
+    let mut section = Section::new(units.title, "");
+    section.text(units.text);
     section.plot(rate_plot(context, benches));
-    section.table(rate_table(context, benches));
-    section.table(result_table(context, benches));
+    section.table(rate_table(context, benches, units));
+    section.table(result_table(context, benches, units));
     section
 }
 
@@ -101,8 +144,8 @@ fn note(row: &NdrRow) -> String {
     notes.join("; ")
 }
 
-fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
-    let rate = |title: &str| Column::number(title, Unit::FramesPerSecond);
+fn rate_table(context: &Context<'_>, benches: &[Bench<'_>], units: &Units) -> Table {
+    let rate = |title: &str| Column::number(title, units.unit);
     let columns = vec![
         Column::text("Run"),
         Column::text("Traffic"),
@@ -116,12 +159,13 @@ fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
         Column::number("Share of it", Unit::Percent),
         rate("Theoretical maximum").detail(),
         Column::number("Layer 1", Unit::BitsPerSecond).detail(),
-        Column::number("Drops", Unit::Percent),
+        Column::number(units.lost, Unit::Percent),
+        Column::number("Retransmitted", Unit::Percent),
         Column::number("Mean latency", Unit::Nanoseconds),
         Column::number("Maximum latency", Unit::Nanoseconds).detail(),
         Column::number("Iterations", Unit::None).detail(),
     ];
-    let mut table = Table::new("Rates found, of each interface", columns);
+    let mut table = Table::new(units.rates, columns);
     for bench in benches {
         for row in &bench.findings.rows {
             let link_bps = bench.parameters.link_bps;
@@ -144,6 +188,7 @@ fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
                 Cell::maybe(line_rate),
                 Cell::maybe(bits),
                 part(|best| Some(best.drop_percent)),
+                part(|best| best.retransmitted_percent),
                 part(|best| best.latency_mean_ns),
                 part(|best| best.latency_max_ns.map(|ns| ns as f64)),
                 Cell::count(row.iterations.into()),
@@ -154,14 +199,15 @@ fn rate_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
 }
 
 /// The rate found, its half, its third and so on.
-fn result_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
+fn result_table(context: &Context<'_>, benches: &[Bench<'_>], units: &Units) -> Table {
     let columns = vec![
         Column::text("Run"),
         Column::text("Traffic"),
         Column::number("Frame size", Unit::Bytes),
         Column::text("Part of the rate"),
-        Column::number("Load", Unit::FramesPerSecond),
-        Column::number("Drops", Unit::Percent),
+        Column::number("Load", units.unit),
+        Column::number(units.lost, Unit::Percent),
+        Column::number("Retransmitted", Unit::Percent),
         Column::number("Missed by the tester", Unit::Percent),
         Column::number("Mean latency", Unit::Nanoseconds),
         Column::number("Maximum latency", Unit::Nanoseconds),
@@ -178,6 +224,7 @@ fn result_table(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
                     Cell::text(part),
                     Cell::count(point.load),
                     Cell::Number(point.drop_percent),
+                    Cell::maybe(point.retransmitted_percent),
                     Cell::Number(point.tester_percent),
                     Cell::maybe(point.latency_mean_ns),
                     Cell::maybe(point.latency_max_ns.map(|ns| ns as f64)),
@@ -196,6 +243,8 @@ struct Tried<'a> {
     load: f64,
     total: StepOutput,
     drop_percent: f64,
+    /// `None` for frames.
+    retransmitted_percent: Option<f64>,
     tester_percent: f64,
     is_passed: bool,
 }
@@ -213,6 +262,8 @@ fn tried<'a>(method: &Ndr, row: &NdrRow, trials: &'a [TrialRecord]) -> Vec<Tried
         let missed = trial.output.receiver_dropped.min(total.lost());
         let percent = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
         let drop_percent = percent(total.lost() - missed, total.offered);
+        let retransmitted_percent =
+            trial.output.segments.map(|segments| segments.retransmitted_ratio() * 100.0);
         let tester_percent = percent(unsent + missed, total.intended);
         let reached = if unsent > 0 { total.offered as f64 / total.intended as f64 } else { 1.0 };
         let load = intended as f64 * reached;
@@ -220,19 +271,30 @@ fn tried<'a>(method: &Ndr, row: &NdrRow, trials: &'a [TrialRecord]) -> Vec<Tried
         let is_late =
             method.latency.is_some() && row.best.is_none_or(|best| load.round() > best.load as f64);
         let is_passed = drop_percent <= method.pdr * 100.0
+            && retransmitted_percent.is_none_or(|percent| percent <= method.pdr * 100.0)
             && tester_percent <= method.tester_limit * 100.0
             && !is_late;
         let (number, test) = (trial.number, &*trial.input.test);
-        Some(Tried { number, test, load, total, drop_percent, tester_percent, is_passed })
+        Some(Tried {
+            number,
+            test,
+            load,
+            total,
+            drop_percent,
+            retransmitted_percent,
+            tester_percent,
+            is_passed,
+        })
     });
     judged.collect()
 }
 
-fn loads(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
+fn loads(context: &Context<'_>, benches: &[Bench<'_>], units: &Units) -> Section {
     // Frame sizes with different rates share the axis.
     let load = || Axis::linear("Load, share of the maximum load", Unit::Percent);
-    let mut drops = Plot::new("Drops against load", load(), Axis::linear("Drops", Unit::Percent));
-    drops.summary = "Dropped frames in percent of those sent, in each trial".into();
+    let lost = Axis::linear(units.lost, Unit::Percent);
+    let mut drops = Plot::new(units.lost_plot, load(), lost);
+    drops.summary = units.lost_summary.into();
     drops.hollow = "failed";
     let time = Axis::linear("Mean latency", Unit::Nanoseconds);
     let mut latencies = Plot::new("Latency against load", load(), time);
@@ -244,8 +306,9 @@ fn loads(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
         Column::number("Trial", Unit::None),
         Column::text("Traffic"),
         Column::text("Step"),
-        Column::number("Load reached", Unit::FramesPerSecond),
-        Column::number("Drops", Unit::Percent),
+        Column::number("Load reached", units.unit),
+        Column::number(units.lost, Unit::Percent),
+        Column::number("Retransmitted", Unit::Percent),
         Column::number("Missed by the tester", Unit::Percent),
         Column::text("Result"),
     ];
@@ -266,6 +329,7 @@ fn loads(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
                     Cell::text(it.test),
                     Cell::Number(it.load.round()),
                     Cell::Number(it.drop_percent),
+                    Cell::maybe(it.retransmitted_percent),
                     Cell::Number(it.tester_percent),
                     result,
                 ]);
@@ -292,11 +356,11 @@ fn loads(context: &Context<'_>, benches: &[Bench<'_>]) -> Section {
             );
         }
     }
-    let mut section = Section::new("Drops and latency against load", "");
+    let mut section = Section::new(units.loads, "");
     if table.rows.is_empty() {
         return section;
     }
-    section.text("Hollow marks are trials that failed. Percentiles are those at the rate found.");
+    section.text("Hollow marks are trials that failed.");
     section.plot(drops);
     section.plot(latencies);
     if !times.is_empty() {

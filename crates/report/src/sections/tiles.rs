@@ -1,6 +1,7 @@
 //! The most important values in large type.
 
 use wirestorm_control::result::RunResult;
+use wirestorm_method::collector::CollectorFindings;
 use wirestorm_method::flow_exporter::FlowExporterFindings;
 use wirestorm_method::mlrsearch::MlrsearchFindings;
 use wirestorm_method::ndr::{Limit, Ndr, NdrFindings};
@@ -8,7 +9,7 @@ use wirestorm_method::rfc2544::Rfc2544Findings;
 use wirestorm_method::rfc9411::{Rfc9411Findings, Test};
 use wirestorm_method::y1564::{Test as Service, Y1564Findings, Y1564Row};
 
-use super::{Context, flow_export, mlrsearch, ndr, plain, rfc2544, rfc9411, y1564};
+use super::{Context, collector, flow_export, mlrsearch, ndr, plain, rfc2544, rfc9411, y1564};
 use crate::document::{Tile, Unit, grouped, scaled};
 
 /// Most tiles of a report.
@@ -33,6 +34,9 @@ pub(super) fn tiles(context: &Context<'_>) -> Vec<Tile> {
     }
     for bench in flow_export::benches(context) {
         all.extend(named(context, bench.run, of_flow_exporter(bench.findings)));
+    }
+    for bench in collector::benches(context) {
+        all.extend(named(context, bench.run, of_collector(bench.findings)));
     }
     for (run, result) in plain::results(context) {
         all.extend(named(context, run, of_run(result)));
@@ -111,7 +115,9 @@ fn of_ndr(method: &Ndr, findings: &NdrFindings) -> Vec<Tile> {
         let label = format!("{}, {}", ndr::rate_name(method), ndr::subject(row));
         let load = row.best.map_or(0.0, |best| best.load as f64);
         let share = format!("{:.1} % of the maximum rate", row.rate_percent);
-        let mut tile = tile(label, load, Unit::FramesPerSecond, share);
+        let is_connections = ndr::is_connection_rate(method);
+        let unit = if is_connections { Unit::PerSecond } else { Unit::FramesPerSecond };
+        let mut tile = tile(label, load, unit, share);
         if row.limit == Some(Limit::Tester) {
             tile.note += ", limited by the tester";
         }
@@ -183,13 +189,28 @@ fn of_rfc9411(findings: &Rfc9411Findings) -> Vec<Tile> {
     tiles
 }
 
+/// Returns the tile of a rate of flows or records; none without a value.
+fn rate(label: &str, value: Option<u64>, name: &str, note: &str) -> Option<Tile> {
+    let (value, unit) = scaled(value? as f64, Unit::PerSecond);
+    let unit = unit.replace("/s", &format!(" {name}/s")).trim().to_owned();
+    let (label, note) = (label.to_owned(), note.to_owned());
+    Some(Tile { label, value, unit, note, is_warning: false })
+}
+
+fn of_collector(findings: &CollectorFindings) -> Vec<Tile> {
+    let rate = |label, value, note| rate(label, value, "records", note);
+    let searched = if findings.is_searched { "found by a search" } else { "of the sweep" };
+    let most = findings.points.iter().map(|point| point.sent_per_s.round() as u64).max();
+    let tiles = [
+        rate("Largest rate without loss", findings.throughput, searched),
+        rate("Loss begins", findings.loss_begins, "lowest rate with loss"),
+        rate("Most sent", most, "of all rates"),
+    ];
+    tiles.into_iter().flatten().collect()
+}
+
 fn of_flow_exporter(findings: &FlowExporterFindings) -> Vec<Tile> {
-    let rate = |label: &str, value: Option<u64>, note: &str| {
-        let (value, unit) = scaled(value? as f64, Unit::PerSecond);
-        let unit = unit.replace("/s", " flows/s").trim().to_owned();
-        let (label, note) = (label.to_owned(), note.to_owned());
-        Some(Tile { label, value, unit, note, is_warning: false })
-    };
+    let rate = |label, value, note| rate(label, value, "flows", note);
     let searched =
         if findings.is_searched { "found by a search" } else { "largest rate without loss" };
     let mut tiles = Vec::new();

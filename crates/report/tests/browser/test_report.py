@@ -20,12 +20,14 @@ NAMES = sorted(path.stem for path in SAMPLES.glob("*.html"))
 
 # Number of plots of each report.
 PLOTS = {
+    "collector": 1,
     "emulation": 7,
     "flow-export": 1,
     "hostile": 6,
     "limited": 6,
     "mlrsearch": 1,
     "ndr": 5,
+    "ndr-connections": 1,
     "ndr-overlay": 5,
     "overlay": 6,
     "rfc2544": 6,

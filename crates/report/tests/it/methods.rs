@@ -1,8 +1,9 @@
 //! Reports of non-drop rates, Ethernet services and RFC 9411.
 
+use wirestorm_method::method::Findings;
 use wirestorm_report::document::{Block, Plot};
 use wirestorm_report::limit::Limit;
-use wirestorm_report::run::Run;
+use wirestorm_report::run::{Run, RunOutput};
 use wirestorm_report::{Options, Report};
 
 use crate::services;
@@ -59,6 +60,59 @@ fn ndr_of_a_single_file_has_rates_but_no_trials() {
     let html = report(&runs, &[]).html();
     assert!(html.contains("Rates found, of each interface"));
     assert!(!html.contains("Drops against load"));
+}
+
+#[test]
+fn ndr_of_connections_counts_connections() {
+    let runs = [services::ndr_connections("a", 62_000.0)];
+    let html = report(&runs, &[]).html();
+    for expected in
+        ["Rates of connections found", "Failed connections against load", "PDR, clients"]
+    {
+        assert!(html.contains(expected), "{expected}");
+    }
+    let markdown = report(&runs, &[]).markdown();
+    assert!(!markdown.contains("frames/s") && !markdown.contains("pps"), "{markdown}");
+    judge(&runs, &[("connections_per_s[clients]<60000", 1, 0), ("connections_per_s<70000", 1, 1)]);
+    // Frames and connections have sections of their own.
+    let both = [services::ndr("b", 9.2e6), services::ndr_connections("a", 62_000.0)];
+    let both = report(&both, &[]);
+    let titles: Vec<_> = both.document.sections.iter().map(|it| &*it.title).take(4).collect();
+    let expected = [
+        "Non-drop rate",
+        "Drops and latency against load",
+        "Rate of connections",
+        "Failed connections against load",
+    ];
+    assert_eq!(titles, expected);
+}
+
+#[test]
+fn collector_marks_where_loss_begins() {
+    let runs = [services::collector("a")];
+    let report = report(&runs, &[]);
+    let sent = plot(&report, "Records sent against records stored");
+    let [mark] = &*sent.marks else { panic!("{:?}", sent.marks) };
+    assert!((640_000.0..=647_000.0).contains(&mark.x), "{mark:?}");
+    let [ideal, stored] = &*sent.series else { panic!("{:?}", sent.series) };
+    assert_eq!(ideal.points.len(), 2);
+    assert!(stored.points.iter().all(|it| it.y <= Some(640_001.0)), "{stored:?}");
+    judge(&runs, &[("record_loss[1000000]>35%", 1, 1), ("record_throughput<630000", 1, 0)]);
+}
+
+#[test]
+fn collector_without_a_count_has_no_loss() {
+    let mut runs = [services::collector("a")];
+    let Some(RunOutput::Bench(result)) = &mut runs[0].result else { panic!("no findings") };
+    let Findings::Collector(findings) = &mut result.findings else {
+        panic!("other findings");
+    };
+    (findings.throughput, findings.loss_begins) = (None, None);
+    for point in &mut findings.points {
+        (point.loss_percent, point.is_lossless, point.collector.stored) = (None, None, None);
+    }
+    assert!(report(&runs, &[]).html().contains("nothing counted the stored records"));
+    judge(&runs, &[("record_throughput<1", 0, 0)]);
 }
 
 #[test]
