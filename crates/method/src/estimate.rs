@@ -27,9 +27,11 @@ pub fn remaining(
     };
     // A sweep offers its largest load last.
     let load_least = match method {
-        Method::Collector(method) => method.rates.iter().copied().max().unwrap_or(0),
-        _ => 0,
+        Method::Collector(method) => method.rates.iter().copied().max(),
+        Method::FlowExporter(method) => method.rates.iter().copied().max(),
+        _ => None,
     };
+    let load_least = load_least.unwrap_or(0);
     let model = Model { records, capacity, targets, planned: Vec::new(), load_max: 0, load_least };
     let mut trial = Recorded::new(records.iter().cloned(), model);
     // A record of other parameters ends the estimate; the run itself reports it.
@@ -122,6 +124,7 @@ impl Trial for Model<'_> {
         let model = DeviceModel {
             frames_per_second: units_per_second,
             connections_per_second: units_per_second,
+            flows_per_second: units_per_second,
             ..DeviceModel::default()
         };
         SimulatedDevice::new(model).run(input)

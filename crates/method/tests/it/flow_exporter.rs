@@ -2,7 +2,9 @@
 
 use wirestorm_base::time::Duration;
 use wirestorm_method::device::DeviceModel;
+use wirestorm_method::estimate::remaining;
 use wirestorm_method::flow_exporter::{FLOWS, FlowExporter, FlowExporterFindings};
+use wirestorm_method::method::Method;
 
 use crate::Counted;
 
@@ -71,4 +73,12 @@ fn deviations_name_the_timeouts_and_the_cache() {
     let deviations = short.deviations();
     assert_eq!(deviations.len(), 3, "{deviations:?}");
     assert!(deviations[0].contains("twice the Idle Timeout"));
+}
+
+#[test]
+fn estimate_has_the_trials_of_the_search() {
+    let planned = |searches| remaining(&Method::FlowExporter(method(searches)), &[], 0.55).len();
+    assert_eq!(planned(false), 14);
+    // An exporter with 77,000 flows/s: from 70,000 and 80,000 to 1 %.
+    assert_eq!(planned(true), 14 + 4);
 }
