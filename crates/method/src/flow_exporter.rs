@@ -143,15 +143,7 @@ impl FlowExporter {
             // All rates lost flows, or none did: the throughput is outside the sweep.
             return Ok(());
         };
-        let search = Bisection {
-            min_load: lower,
-            max_load: upper,
-            width: self.resolution,
-            loss_ratio: 0.0,
-            intermediate: self.trial,
-            full: self.trial,
-            verifies_upper: false,
-        };
+        let search = Bisection::between(lower, upper, self.resolution, self.trial);
         search.search(&mut |load, duration| {
             let known = findings.points.iter().find(|point| point.load == load).cloned();
             let point = match known {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{
-    GroupReport, HistogramReport, Http2Report, ImpairmentReport, Label, PortReport, RunResult,
-    TlsReport, TunnelsReport,
+    FAILED_FLOWS, GroupReport, HistogramReport, Http2Report, ImpairmentReport, Label, PortReport,
+    RunResult, TlsReport, TunnelsReport,
 };
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
@@ -26,20 +26,6 @@ type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
 /// Name and getter of a table line about a port.
 type ShownPort<Value> = (&'static str, fn(&Port<'_>) -> Value);
-
-/// Counters of a template that the column `failed` adds.
-const FAILURES: [&str; 10] = [
-    "refused",
-    "unreachable",
-    "reset",
-    "reset_after_close",
-    "syn_timeout",
-    "retransmission_timeout",
-    "keepalive_timeout",
-    "session_failed",
-    "program_failed",
-    "idle_timeout",
-];
 
 /// Maximum number of ports side by side in a table.
 const PORTS_PER_TABLE: usize = 2;
@@ -138,7 +124,7 @@ fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
     let both = |name: &str| count(tcp, name) + count(udp, name);
     // Uses acknowledged TCP bytes, because the queued bytes (`sndbyte`) may never have left.
     let sent = count(tcp, "sndbyte_ok") + count(udp, "sndbyte");
-    let failed = FAILURES.iter().map(|name| count(flows, name)).sum();
+    let failed = FAILED_FLOWS.iter().map(|name| count(flows, name)).sum();
     let started = both("accepts").max(count(flows, "started"));
     [started, count(flows, "closed"), failed, sent, both("rcvbyte")].map(grouped)
 }

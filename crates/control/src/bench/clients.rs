@@ -13,7 +13,7 @@ use wirestorm_plan::emulation::EmulationPlan;
 use super::replayed::only_step;
 use super::test_bed::TestBed;
 use crate::emulation::{EmulationOptions, WatchOptions};
-use crate::result::{RunResult, TemplateReport};
+use crate::result::{FAILED_FLOWS, RunResult, TemplateReport};
 use crate::run::Plan;
 
 /// Time after the load in which connections may end. Those that are still open count as failed.
@@ -23,21 +23,8 @@ const FLOWS_MAX: usize = 16_000_000;
 /// Parts of a connection per second that the sum of rates is rounded to.
 const PARTS: f64 = 1e6;
 
-/// Outcomes of failed connections. One that stays open did not end in time.
-const FAILURES: [&str; 12] = [
-    "refused",
-    "unreachable",
-    "reset",
-    "reset_after_close",
-    "syn_timeout",
-    "retransmission_timeout",
-    "keepalive_timeout",
-    "session_failed",
-    "program_failed",
-    "idle_timeout",
-    "reset_at_end",
-    "left_open",
-];
+/// Outcomes of connections that did not end in time.
+const UNFINISHED: [&str; 2] = ["reset_at_end", "left_open"];
 /// Reasons why the tester did not start a connection.
 const NOT_STARTED: [&str; 5] =
     ["late", "no_free_tuple", "flow_table_full", "skipped", "clients_disabled"];
@@ -165,7 +152,7 @@ pub(super) fn read(input: &TrialInput, result: &RunResult) -> TrialOutput {
     let step = StepOutput {
         intended: started + sum(&NOT_STARTED),
         offered: started,
-        received: started.saturating_sub(sum(&FAILURES)),
+        received: started.saturating_sub(sum(&FAILED_FLOWS) + sum(&UNFINISHED)),
         seconds,
         ..StepOutput::default()
     };

@@ -41,7 +41,9 @@ pub use rates::Rates;
 pub(crate) use rates::{FrameRate, layer_name};
 pub use receive::{QueueReport, ReceiveReport, VerifyReport};
 pub use sessions::{Http1Report, Http2Report, TlsReport};
-pub use template::{FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport};
+pub use template::{
+    FAILED_FLOWS, FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport,
+};
 pub use verdict::{Outcome, Verdict};
 
 /// A label such as a counter name: static in the program that writes a result, owned in a result

@@ -9,6 +9,20 @@ use super::counters::{TcpCounts, TemplateFlowCounts, UdpCounts};
 use super::sessions::add_counts;
 use super::{FlowSeries, HistogramReport, Http1Report, Http2Report, Label, TimesReport, TlsReport};
 
+/// Names in `flows` of the outcomes that count as failed.
+pub const FAILED_FLOWS: [&str; 10] = [
+    "refused",
+    "unreachable",
+    "reset",
+    "reset_after_close",
+    "syn_timeout",
+    "retransmission_timeout",
+    "keepalive_timeout",
+    "session_failed",
+    "program_failed",
+    "idle_timeout",
+];
+
 /// Result of the client or server side of a template.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

@@ -41,6 +41,19 @@ pub struct Bounds {
 }
 
 impl Bisection {
+    /// Returns a search between two loads with trials of one duration, which may lose nothing.
+    pub const fn between(min_load: u64, max_load: u64, width: f64, trial: Duration) -> Self {
+        Self {
+            min_load,
+            max_load,
+            width,
+            loss_ratio: 0.0,
+            intermediate: trial,
+            full: trial,
+            verifies_upper: false,
+        }
+    }
+
     /// Searches. The maximum load is tried first. If a full-length trial fails at a load that
     /// passed a shorter one, the search continues below it.
     ///
