@@ -158,6 +158,7 @@ fn kind(run: &Run) -> String {
             "rfc2544" => "RFC 2544 benchmark".to_owned(),
             "mlrsearch" => "MLRsearch (RFC 9971)".to_owned(),
             "flow-exporter" => "Flow exporter test (RFC 6645)".to_owned(),
+            "collector" => "Test of a flow collector".to_owned(),
             "ndr" => "Non-drop rate".to_owned(),
             "y1564" => "Ethernet services (Y.1564)".to_owned(),
             "rfc9411" => "Security device benchmark (RFC 9411)".to_owned(),

@@ -115,9 +115,10 @@ fn of_ndr(method: &Ndr, findings: &NdrFindings) -> Vec<Tile> {
         let label = format!("{}, {}", ndr::rate_name(method), ndr::subject(row));
         let load = row.best.map_or(0.0, |best| best.load as f64);
         let share = format!("{:.1} % of the maximum rate", row.rate_percent);
-        let is_connections = ndr::is_connection_rate(method);
-        let unit = if is_connections { Unit::PerSecond } else { Unit::FramesPerSecond };
-        let mut tile = tile(label, load, unit, share);
+        let mut tile = match ndr::is_connection_rate(method) {
+            true => rate(&label, load, "connections", share),
+            false => tile(label, load, Unit::FramesPerSecond, share),
+        };
         if row.limit == Some(Limit::Tester) {
             tile.note += ", limited by the tester";
         }
@@ -189,16 +190,20 @@ fn of_rfc9411(findings: &Rfc9411Findings) -> Vec<Tile> {
     tiles
 }
 
-/// Returns the tile of a rate of flows or records; none without a value.
-fn rate(label: &str, value: Option<u64>, name: &str, note: &str) -> Option<Tile> {
-    let (value, unit) = scaled(value? as f64, Unit::PerSecond);
+/// Returns the tile of a rate of connections, flows or records.
+fn rate(label: &str, value: f64, name: &str, note: String) -> Tile {
+    let (value, unit) = scaled(value, Unit::PerSecond);
     let unit = unit.replace("/s", &format!(" {name}/s")).trim().to_owned();
-    let (label, note) = (label.to_owned(), note.to_owned());
-    Some(Tile { label, value, unit, note, is_warning: false })
+    Tile { label: label.to_owned(), value, unit, note, is_warning: false }
+}
+
+/// Returns the same for a whole rate; none without a value.
+fn some_rate(label: &str, value: Option<u64>, name: &str, note: &str) -> Option<Tile> {
+    Some(rate(label, value? as f64, name, note.to_owned()))
 }
 
 fn of_collector(findings: &CollectorFindings) -> Vec<Tile> {
-    let rate = |label, value, note| rate(label, value, "records", note);
+    let rate = |label, value, note| some_rate(label, value, "records", note);
     let searched = if findings.is_searched { "found by a search" } else { "of the sweep" };
     let most = findings.points.iter().map(|point| point.sent_per_s.round() as u64).max();
     let tiles = [
@@ -210,7 +215,7 @@ fn of_collector(findings: &CollectorFindings) -> Vec<Tile> {
 }
 
 fn of_flow_exporter(findings: &FlowExporterFindings) -> Vec<Tile> {
-    let rate = |label, value, note| rate(label, value, "flows", note);
+    let rate = |label, value, note| some_rate(label, value, "flows", note);
     let searched =
         if findings.is_searched { "found by a search" } else { "largest rate without loss" };
     let mut tiles = Vec::new();
