@@ -230,6 +230,25 @@ pub struct ExportOutput {
     pub forwarding_lost: Option<u64>,
     /// Figures from the log of the device, by name.
     pub device_log: BTreeMap<String, f64>,
+    /// Some of the flows that are missing, unexpected or wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<FlowDifference>,
+}
+
+/// A flow that the device did not report as it was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FlowDifference {
+    /// Addresses, ports and protocol, such as `192.0.2.1:4000 > 198.51.100.1:53 UDP`.
+    pub flow: String,
+    /// Packets sent; null for a flow that was not sent.
+    pub packets_sent: Option<u64>,
+    /// Packets reported; null for a flow without a record.
+    pub packets_reported: Option<u64>,
+    /// Bytes of the IP packets sent; null for a flow that was not sent.
+    pub bytes_sent: Option<u64>,
+    /// Bytes reported; null for a flow without a record.
+    pub bytes_reported: Option<u64>,
 }
 
 /// Numbers of flows, packets and bytes.

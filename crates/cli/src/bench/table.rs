@@ -3,12 +3,12 @@
 use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::method::collector::CollectorFindings;
-use wirestorm_control::method::flow_exporter::FlowExporterFindings;
+use wirestorm_control::method::flow_exporter::{FlowExporterFindings, FlowPoint};
 use wirestorm_control::method::method::Findings;
 use wirestorm_control::method::mlrsearch::{MlrsearchFindings, MlrsearchRow};
 use wirestorm_control::method::ndr::{Limit, NdrFindings, is_connections};
 use wirestorm_control::method::rfc2544::{Repeated, Rfc2544Findings};
-use wirestorm_control::method::trial::StreamSent;
+use wirestorm_control::method::trial::{FlowDifference, StreamSent};
 use wirestorm_control::method::y1564::{Y1564Direction, Y1564Findings};
 use wirestorm_control::result::Outcome;
 use wirestorm_store::record::BenchResult;
@@ -16,6 +16,9 @@ use wirestorm_store::record::BenchResult;
 use super::summary::duration;
 use crate::number::{count_of, grouped, rounded, scaled, signed_nanoseconds};
 use crate::wrap::wrapped;
+
+/// Most flows in the table that the device did not report as sent.
+const DIFFERENCES_MAX: usize = 4;
 
 /// Displays the result of a method.
 pub(crate) struct Table<'a>(pub(crate) &'a BenchResult);
@@ -246,7 +249,32 @@ fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt:
         (None, _) => "loss at all rates".into(),
         (Some(lower), upper) => lossless_up_to("flows/s", lower, upper),
     };
-    writeln!(f, "\n{}", wrapped("result     ", &text))
+    writeln!(f, "\n{}", wrapped("result     ", &text))?;
+    // Devices also report flows of other hosts.
+    let wrong = |point: &FlowPoint| {
+        let all = point.export.differences.clone();
+        all.into_iter().filter(|it| it.packets_sent.is_some()).collect::<Vec<_>>()
+    };
+    let Some((point, differences)) =
+        findings.points.iter().map(|point| (point, wrong(point))).find(|(_, it)| !it.is_empty())
+    else {
+        return Ok(());
+    };
+    for difference in differences.iter().take(DIFFERENCES_MAX) {
+        let FlowDifference { flow, packets_sent, packets_reported, .. } = difference;
+        let (sent, reported, unit) = match packets_sent == packets_reported {
+            false => (*packets_sent, *packets_reported, ["packet", "packets"]),
+            true => (difference.bytes_sent, difference.bytes_reported, ["byte", "bytes"]),
+        };
+        let count = |count: Option<u64>| match count {
+            None => "none".to_owned(),
+            Some(count) => count_of(count, unit[0], unit[1]),
+        };
+        let (rate, sent, reported) = (grouped(point.load), count(sent), count(reported));
+        let text = format!("at {rate} flows/s: {flow}: {sent} sent, {reported} reported");
+        writeln!(f, "{}", wrapped("differs    ", &text))?;
+    }
+    Ok(())
 }
 
 /// Returns a sentence about the rate where loss begins.

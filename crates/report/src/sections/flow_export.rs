@@ -42,6 +42,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     section.table(summary(context, &benches));
     section.table(points(context, &benches));
     section.table(records(context, &benches));
+    section.table(differences(context, &benches));
     section.table(device_logs(context, &benches));
     vec![section]
 }
@@ -228,6 +229,35 @@ fn records(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
             Cell::count(export.unexpected.flows),
             Cell::maybe(export.cache_flows_max.map(|flows| flows as f64)),
         ]);
+    });
+    context.finish(table)
+}
+
+fn differences(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
+    let count = |title: &str| Column::number(title, Unit::None);
+    let columns = vec![
+        Column::text("Run"),
+        Column::number("Sent", Unit::PerSecond),
+        Column::text("Flow"),
+        count("Packets sent"),
+        count("Packets reported"),
+        count("Bytes sent"),
+        count("Bytes reported"),
+    ];
+    let mut table = Table::new("Some flows that differ", columns);
+    let value = |value: Option<u64>| Cell::maybe(value.map(|it| it as f64));
+    each(benches, |run, point| {
+        for difference in &point.export.differences {
+            table.row(vec![
+                Cell::text(context.label(run)),
+                Cell::Number(point.sent_per_s.round()),
+                Cell::text(difference.flow.clone()),
+                value(difference.packets_sent),
+                value(difference.packets_reported),
+                value(difference.bytes_sent),
+                value(difference.bytes_reported),
+            ]);
+        }
     });
     context.finish(table)
 }

@@ -56,18 +56,24 @@ fn start(device: &End, program: &str, arguments: &[&str]) -> Program {
     Program(command.spawn().unwrap())
 }
 
+/// Starts softflowd with short timeouts. `filter` selects packets.
+fn softflowd(device: &End, filter: &[&str]) -> Program {
+    let timeouts = ["udp", "tcp", "tcp.rst", "tcp.fin", "icmp", "general", "expint"];
+    let timeouts: Vec<String> = timeouts.map(|name| format!("-t{name}=1s")).into();
+    let mut arguments = vec!["-i", device.interface(), "-n", "127.0.0.1:2055", "-v", "10", "-d"];
+    arguments.extend(["-c", "none", "-m", "100000"]);
+    arguments.extend(timeouts.iter().map(String::as_str));
+    arguments.extend(filter);
+    start(device, "softflowd", &arguments)
+}
+
 #[test]
 fn softflowd_reports_all_flows_of_a_capture_with_new_addresses_in_each_pass() {
     if !can_run(&["softflowd"]) {
         return;
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
-    let timeouts = ["udp", "tcp", "tcp.rst", "tcp.fin", "icmp", "general", "expint"];
-    let timeouts: Vec<String> = timeouts.map(|name| format!("-t{name}=1s")).into();
-    let mut arguments = vec!["-i", lab.b.interface(), "-n", "127.0.0.1:2055", "-v", "10", "-d"];
-    arguments.extend(["-c", "none", "-m", "100000"]);
-    arguments.extend(timeouts.iter().map(String::as_str));
-    let _exporter = start(&lab.b, "softflowd", &arguments);
+    let _exporter = softflowd(&lab.b, &[]);
     let outcome = run_command(&mut command(&lab, &scratch, "200,400", "2s")).expect(0);
     let points = outcome.result()["findings"]["points"].as_array().expect("a list");
     assert_eq!(points.len(), 2, "{outcome}");
@@ -81,6 +87,27 @@ fn softflowd_reports_all_flows_of_a_capture_with_new_addresses_in_each_pass() {
         }
     }
     assert_eq!(outcome.result()["findings"]["limit"], Value::Null, "{outcome}");
+}
+
+#[test]
+fn flows_that_softflowd_filters_out_are_listed() {
+    if !can_run(&["softflowd"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let _exporter = softflowd(&lab.b, &["tcp"]);
+    let outcome = run_command(&mut command(&lab, &scratch, "200", "2s")).expect(0);
+    let export = &outcome.result()["findings"]["points"][0]["export"];
+    let missing = export["missing_flows"].as_u64().expect("a number");
+    assert!(missing > 0 && missing < 4 * FLOWS, "{outcome}");
+    let differences = export["differences"].as_array().expect("a list");
+    assert_eq!(differences.len(), 10, "{outcome}");
+    for difference in differences {
+        let flow = difference["flow"].as_str().expect("a text");
+        assert!(flow.ends_with(" UDP"), "{flow}: {outcome}");
+        assert!(difference["packets_sent"].as_u64() > Some(0), "{outcome}");
+        assert_eq!(difference["packets_reported"], Value::Null, "{outcome}");
+    }
 }
 
 #[test]

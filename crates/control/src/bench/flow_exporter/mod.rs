@@ -10,6 +10,7 @@
 //! arrives any more (RFC 6645 section 5.5).
 
 mod collector;
+mod differences;
 mod sent;
 mod traffic;
 
@@ -29,6 +30,7 @@ use wirestorm_method::trial::{
 };
 
 use self::collector::{CollectorThread, Trialled};
+use self::differences::DIFFERENCES_MAX;
 use self::sent::SentFlows;
 use self::traffic::{Traffic, filler_key, filler_plan};
 use super::local::{Observer, Phase, run_plan};
@@ -276,10 +278,13 @@ fn export(trialled: &Trialled, sent: &SentFlows, bed: &FlowExporterBed) -> Expor
         ..ExportOutput::default()
     };
     if is_by_key {
-        let comparison = table.compare(sent.flows(), 0);
+        let filler = filler_key(bed);
+        // The filler may be one of the unexpected flows.
+        let comparison = table.compare(sent.flows(), DIFFERENCES_MAX + 1);
+        export.differences = differences::list(&comparison, filler);
         export.captured = of(comparison.captured);
         export.unexpected = of(comparison.unexpected);
-        if let Some(filler) = table.find(filler_key(bed)) {
+        if let Some(filler) = table.find(filler) {
             // A capture may have flows with this key, which are then expected.
             let unexpected = &mut export.unexpected;
             unexpected.flows = unexpected.flows.saturating_sub(1);
