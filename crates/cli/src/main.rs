@@ -67,7 +67,7 @@ enum Command {
     Report(report_command::ReportFlags),
     /// Print the maximum frame rate of a link speed
     LineRate(traffic::line_rate::LineRateFlags),
-    /// Measure a device: RFC 2544, MLRsearch
+    /// Measure a device by RFC 2544, RFC 9971 and other methods
     Bench(Box<bench::BenchFlags>),
     /// Capture frames from an interface to a file or pipe
     Capture(capture::CaptureFlags),

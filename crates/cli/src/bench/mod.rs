@@ -46,8 +46,20 @@ use rfc9411::Rfc9411Flags;
 pub(crate) use table::Table;
 use y1564::Y1564Flags;
 
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm bench rfc2544 --tx eth1 --rx eth2 --dry-run
+      the trials and their duration, without a frame
+  wirestorm bench mlrsearch --tx eth1 --rx eth2 --name before --json before.json
+  wirestorm bench resume latest
+      continue after an interruption
+  wirestorm report before -o report.html
+
+Each method has a page of help: wirestorm bench METHOD --help";
+
 /// Measure a device with a benchmark method
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct BenchFlags {
     #[command(subcommand)]
     method: MethodFlags,
