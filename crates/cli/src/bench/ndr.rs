@@ -110,12 +110,14 @@ struct NdrTrafficFlags {
     /// With clients it is the connections per second of all clients. They need --max-load, such as
     /// 50k, or 20x for 20 times the rates of the plan.
     #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["capture", "frame_sizes", "traffic", "flows", "address"])]
+        conflicts_with_all = ["capture", "frame_sizes", "traffic", "flows", "address", "bidirectional"])]
     plan: Option<PathBuf>,
 
     /// Capture to replay in a loop, from --tx to --rx; its delays are not measured
     #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["frame_sizes", "traffic", "flows", "address", "max_latency"])]
+        conflicts_with_all = [
+            "frame_sizes", "traffic", "flows", "address", "max_latency", "bidirectional"
+        ])]
     capture: Option<PathBuf>,
 }
 

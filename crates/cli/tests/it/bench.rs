@@ -81,3 +81,16 @@ fn changed_input_file_refuses_to_resume() {
     check(&plan, "--plan", &[&*example("pages.yaml"), b"# 0"].concat());
     check(&["ndr", simulated], "--capture", &example("web-and-mail.pcap"));
 }
+
+#[test]
+fn files_that_define_the_direction_refuse_bidirectional() {
+    let scratch = Scratch::new().expect("a directory");
+    for flag in ["--plan", "--capture"] {
+        let simulated = "--simulate=frames_per_second=2e6";
+        let output = bench(&scratch, &["ndr", simulated, "--bidirectional", flag, "file"]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        for expected in [flag, "--bidirectional"] {
+            assert!(text(&output).contains(expected), "{expected}: {}", text(&output));
+        }
+    }
+}
