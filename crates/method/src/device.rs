@@ -337,7 +337,9 @@ impl Trial for SimulatedDevice {
                     received,
                     seconds: result.seconds,
                     last_loss_s: last_loss_s.filter(|_| lost > 0),
-                    delay: Some(Distribution::of(delay_ns as i64, received)),
+                    // Connections have no latency of frames.
+                    delay: (!self.is_connections)
+                        .then(|| Distribution::of(delay_ns as i64, received)),
                 });
             }
             if input.counts_seconds {

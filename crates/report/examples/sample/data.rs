@@ -60,7 +60,8 @@ impl Trial for Device {
     fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
         let mut output = self.device.run(input)?;
         for (offer, output) in input.offers.iter().zip(&mut output.offers) {
-            for (step, output) in offer.steps.iter().zip(&mut output.steps) {
+            let steps = offer.steps.iter().zip(&mut output.steps);
+            for (step, output) in steps.filter(|(_, output)| output.delay.is_some()) {
                 let share = step.load as f64 / self.model.capacity(offer.frame_size);
                 let size = f64::from(offer.frame_size.unwrap_or(64));
                 let median = self.model.delay_ns as f64 + size * 1.6 + 6_000.0 * share.powi(4);
