@@ -9,7 +9,7 @@ use wirestorm_store::compare::{Comparison, FigureDifference, Noise, TrialDiffere
 
 use super::value::{suffix, value};
 use super::{Failure, load, open, print_warnings};
-use crate::number::grouped;
+use crate::number::{count_of, grouped};
 use crate::ports::show;
 use crate::save::DirectoryFlags;
 use crate::status;
@@ -138,9 +138,9 @@ impl Display for Report<'_> {
             return writeln!(f, "{text}");
         }
         if single + comparison.unmatched > 0 {
+            let single = count_of(single as u64, "load", "loads");
             let text = format!(
-                "{single} loads without repeated trials in both runs (--json has them), {} in one \
-                 run only",
+                "{single} without repeated trials in both runs (--json has them), {} in one run only",
                 comparison.unmatched
             );
             writeln!(f, "{}", wrapped("", &text))?;
