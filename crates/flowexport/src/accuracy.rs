@@ -3,21 +3,99 @@
 //! The RFC calls a record accurate if it has all fields, if the values are in the ranges that the
 //! traffic generator set, and if all possible values were found.
 
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
 use core::ops::RangeInclusive;
 
-use crate::element::FieldId;
-use crate::record::Record;
+use crate::record::{FieldSet, FlowRecord};
 
 /// Widest range whose values are marked one by one.
 const VALUES_MAX: u64 = 1 << 20;
 
+/// A field of records whose values are checked, from whichever elements the exporter has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// IPv4 source address as a number. Records of IPv6 have none.
+    SourceAddress,
+    /// IPv4 destination address as a number. Records of IPv6 have none.
+    DestinationAddress,
+    /// Source port.
+    SourcePort,
+    /// Destination port.
+    DestinationPort,
+    /// Protocol.
+    Protocol,
+    /// Type of service.
+    TypeOfService,
+    /// Packets.
+    Packets,
+    /// Bytes of IP packets.
+    Bytes,
+    /// Time of the first packet in nanoseconds since 1970.
+    First,
+    /// Time of the last packet in nanoseconds since 1970.
+    Last,
+}
+
+impl Field {
+    /// Returns the name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SourceAddress => "source address",
+            Self::DestinationAddress => "destination address",
+            Self::SourcePort => "source port",
+            Self::DestinationPort => "destination port",
+            Self::Protocol => "protocol",
+            Self::TypeOfService => "type of service",
+            Self::Packets => "packets",
+            Self::Bytes => "bytes",
+            Self::First => "time of the first packet",
+            Self::Last => "time of the last packet",
+        }
+    }
+
+    /// Returns a value as text: an address in its notation.
+    pub fn text(self, value: u64) -> String {
+        match self {
+            Self::SourceAddress | Self::DestinationAddress => {
+                Ipv4Addr::from(value as u32).to_string()
+            }
+            _ => value.to_string(),
+        }
+    }
+
+    /// Returns the value in a record; `None` if the record has none.
+    pub fn of(self, flow: &FlowRecord) -> Option<u64> {
+        let if_present = |set, value| flow.present.contains(set).then_some(value);
+        let ipv4 = |address| match address {
+            IpAddr::V4(address) => if_present(FieldSet::ADDRESSES, u32::from(address).into()),
+            IpAddr::V6(_) => None,
+        };
+        let key = flow.key;
+        match self {
+            Self::SourceAddress => ipv4(key.source()),
+            Self::DestinationAddress => ipv4(key.destination()),
+            Self::SourcePort => if_present(FieldSet::PORTS, key.source_port().into()),
+            Self::DestinationPort => if_present(FieldSet::PORTS, key.destination_port().into()),
+            Self::Protocol => if_present(FieldSet::PROTOCOL, key.protocol().into()),
+            Self::TypeOfService => {
+                if_present(FieldSet::TYPE_OF_SERVICE, flow.type_of_service.into())
+            }
+            Self::Packets => if_present(FieldSet::PACKETS, flow.packets),
+            Self::Bytes => if_present(FieldSet::BYTES, flow.bytes),
+            Self::First => flow.first.map(|time| time.as_nanos()),
+            Self::Last => flow.last.map(|time| time.as_nanos()),
+        }
+    }
+}
+
 /// What is expected of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedField {
-    /// The field, of at most 8 bytes.
-    pub id: FieldId,
+    /// The field.
+    pub field: Field,
     /// Values that the generator sets.
     pub range: RangeInclusive<u64>,
 }
@@ -35,7 +113,7 @@ pub struct Accuracy {
 pub struct FieldAccuracy {
     /// Records with the field.
     pub present: u64,
-    /// Records without the field, or with more than 8 bytes of it.
+    /// Records without the field.
     pub missing: u64,
     /// Records whose value is outside the range.
     pub out_of_range: u64,
@@ -61,11 +139,11 @@ impl Accuracy {
     }
 
     /// Checks a record.
-    pub fn check(&mut self, record: &Record<'_>) {
+    pub fn check(&mut self, flow: &FlowRecord) {
         self.records += 1;
         let mut is_accurate = true;
         for (expected, found, marks) in &mut self.fields {
-            let Some(value) = record.unsigned(expected.id) else {
+            let Some(value) = expected.field.of(flow) else {
                 found.missing += 1;
                 is_accurate = false;
                 continue;
@@ -125,25 +203,17 @@ impl FieldAccuracy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element;
-    use crate::record::{Content, Counting, FieldSet, FlowRecord, Source};
-    use crate::template::{Template, TemplateField};
-    use crate::{Record, Version};
+    use crate::record::Counting;
+    use wirestorm_base::time::Instant;
     use wirestorm_wire::flow::FlowKey;
 
-    #[test]
-    fn fields_that_are_missing_out_of_range_or_incomplete_are_counted() {
-        let field = |id, length| TemplateField { id, length, is_scope: false };
-        let fields = vec![field(element::VLAN, 2), field(element::PROTOCOL, 1)];
-        let template = Template::new(256, fields).unwrap();
-        let exporter = "192.0.2.1:2055".parse().unwrap();
-        let source = Source { exporter, version: Version::NetflowV9, domain: 0, agent: None };
-        let flow = FlowRecord {
-            key: FlowKey::ipv4([0; 4], [0; 4], 6),
-            packets: 0,
+    fn record(source: [u8; 4], packets: u64) -> FlowRecord {
+        FlowRecord {
+            key: FlowKey::ipv4(source, [192, 0, 2, 1], 17).with_ports(5, 7),
+            packets,
             bytes: 0,
             first: None,
-            last: None,
+            last: Some(Instant::from_nanos(9)),
             input_interface: 0,
             output_interface: 0,
             sampling_interval: 0,
@@ -151,24 +221,41 @@ mod tests {
             type_of_service: 0,
             is_reverse: false,
             counting: Counting::Delta,
-            present: FieldSet::EMPTY,
-        };
-        let expected = |id, range| ExpectedField { id, range };
+            present: FieldSet::ADDRESSES | FieldSet::PACKETS | FieldSet::PROTOCOL,
+        }
+    }
+
+    #[test]
+    fn fields_that_are_missing_out_of_range_or_incomplete_are_counted() {
+        let expected = |field, range| ExpectedField { field, range };
+        let sources = 0x0a00_000a..=0x0a00_000d;
         let mut accuracy = Accuracy::new([
-            expected(element::VLAN, 10..=13),
-            expected(element::PROTOCOL, 0..=u64::MAX),
-            expected(element::SOURCE_PORT, 0..=0),
+            expected(Field::SourceAddress, sources),
+            expected(Field::Packets, 0..=u64::MAX),
+            expected(Field::SourcePort, 0..=0),
         ]);
-        for bytes in [[0, 10, 6], [0, 12, 17], [0, 12, 6], [1, 0, 6]] {
-            let content = Content::Fields { template: &template, bytes: &bytes, positions: &[] };
-            accuracy.check(&Record { source: &source, flow: &flow, content });
+        for (last, packets) in [(10, 6), (12, 17), (12, 6), (200, 6)] {
+            accuracy.check(&record([10, 0, 0, last], packets));
         }
         let found: Vec<_> = accuracy.fields().collect();
-        let [(vlan, vlans), (_, protocols), (_, ports)] = found[..] else { panic!("three fields") };
-        assert_eq!((vlans.present, vlans.out_of_range, vlans.values), (4, 1, Some((10, 256))));
-        assert_eq!((vlans.found_values, vlans.missing_values(vlan)), (Some(2), Some(2)));
-        assert_eq!((protocols.values, protocols.found_values), (Some((6, 17)), None));
+        let [(source, sources), (_, packets), (_, ports)] = found[..] else { panic!("3 fields") };
+        let values = Some((0x0a00_000a, 0x0a00_00c8));
+        assert_eq!((sources.present, sources.out_of_range, sources.values), (4, 1, values));
+        assert_eq!((sources.found_values, sources.missing_values(source)), (Some(2), Some(2)));
+        assert_eq!((packets.values, packets.found_values), (Some((6, 17)), None));
         assert_eq!((ports.missing, ports.present), (4, 0));
         assert_eq!((accuracy.records(), accuracy.accurate_records()), (4, 0));
+    }
+
+    #[test]
+    fn record_is_accurate_with_all_fields_in_their_ranges() {
+        let field = |(field, value)| ExpectedField { field, range: value..=value };
+        let fields = [(Field::Packets, 3), (Field::Protocol, 17), (Field::Last, 9)];
+        let mut accuracy = Accuracy::new(fields.map(field));
+        accuracy.check(&record([10, 0, 0, 1], 3));
+        accuracy.check(&record([10, 0, 0, 1], 4));
+        assert_eq!((accuracy.records(), accuracy.accurate_records()), (2, 1));
+        assert_eq!(Field::First.of(&record([0; 4], 1)), None);
+        assert_eq!(Field::SourceAddress.text(0x0a00_0001), "10.0.0.1");
     }
 }

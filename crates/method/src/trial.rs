@@ -230,9 +230,40 @@ pub struct ExportOutput {
     pub forwarding_lost: Option<u64>,
     /// Figures from the log of the device, by name.
     pub device_log: BTreeMap<String, f64>,
+    /// Accuracy of each field (RFC 6645 section 7); empty for a capture, whose values have no range.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldOutput>,
+    /// Records to the destination of the flows, whose fields were checked.
+    #[serde(default)]
+    pub checked_records: u64,
+    /// Those that have all fields with values that were sent.
+    #[serde(default)]
+    pub accurate_records: u64,
     /// Some of the flows that are missing, unexpected or wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<FlowDifference>,
+}
+
+/// Accuracy of a field of the records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FieldOutput {
+    /// Name of the field, such as `source port`.
+    pub name: String,
+    /// Records with the field.
+    pub present: u64,
+    /// Records without the field.
+    pub missing: u64,
+    /// Records with a value that was not sent.
+    pub out_of_range: u64,
+    /// Least value; null without a value, and for times.
+    pub least: Option<String>,
+    /// Greatest value; null without a value, and for times.
+    pub greatest: Option<String>,
+    /// Different values that were sent; null if they are not counted: times, or more than 1,048,576.
+    pub values_sent: Option<u64>,
+    /// Those of them that records have; null if they are not counted.
+    pub values_found: Option<u64>,
 }
 
 /// A flow that the device did not report as it was sent.

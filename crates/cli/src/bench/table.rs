@@ -8,7 +8,7 @@ use wirestorm_control::method::method::Findings;
 use wirestorm_control::method::mlrsearch::{MlrsearchFindings, MlrsearchRow};
 use wirestorm_control::method::ndr::{Limit, NdrFindings, is_connections};
 use wirestorm_control::method::rfc2544::{Repeated, Rfc2544Findings};
-use wirestorm_control::method::trial::{FlowDifference, StreamSent};
+use wirestorm_control::method::trial::{ExportOutput, FieldOutput, FlowDifference, StreamSent};
 use wirestorm_control::method::y1564::{Y1564Direction, Y1564Findings};
 use wirestorm_control::result::Outcome;
 use wirestorm_store::record::BenchResult;
@@ -250,6 +250,7 @@ fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt:
         (Some(lower), upper) => lossless_up_to("flows/s", lower, upper),
     };
     writeln!(f, "\n{}", wrapped("result     ", &text))?;
+    fields(f, &findings.points)?;
     // Devices also report flows of other hosts.
     let wrong = |point: &FlowPoint| {
         let all = point.export.differences.clone();
@@ -275,6 +276,38 @@ fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt:
         writeln!(f, "{}", wrapped("differs    ", &text))?;
     }
     Ok(())
+}
+
+/// Writes the accuracy of the fields of records (RFC 6645 section 7), with the fields that are wrong.
+fn fields(f: &mut Formatter<'_>, points: &[FlowPoint]) -> fmt::Result {
+    let sum = |of: fn(&ExportOutput) -> u64| points.iter().map(|it| of(&it.export)).sum::<u64>();
+    let checked = sum(|export| export.checked_records);
+    if checked == 0 {
+        return Ok(());
+    }
+    let accurate = grouped(sum(|export| export.accurate_records));
+    let text = format!(
+        "{accurate} of {} have all fields, with values that were sent",
+        count_of(checked, "record", "records")
+    );
+    writeln!(f, "{}", wrapped("fields     ", &text))?;
+    let Some(point) = points.iter().find(|it| it.export.fields.iter().any(is_wrong)) else {
+        return Ok(());
+    };
+    let rate = grouped(point.load);
+    for field in point.export.fields.iter().filter(|field| is_wrong(field)) {
+        let (missing, wrong) = (grouped(field.missing), grouped(field.out_of_range));
+        let text = format!(
+            "at {rate} flows/s: {}: missing in {missing}, never sent in {wrong} records",
+            field.name
+        );
+        writeln!(f, "{}", wrapped("fields     ", &text))?;
+    }
+    Ok(())
+}
+
+const fn is_wrong(field: &FieldOutput) -> bool {
+    field.missing + field.out_of_range > 0
 }
 
 /// Returns a sentence about the rate where loss begins.

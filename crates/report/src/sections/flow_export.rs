@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wirestorm_method::flow_exporter::{CAPTURE, FlowExporter, FlowExporterFindings, FlowPoint};
 use wirestorm_method::method::{Findings, Method};
+use wirestorm_method::trial::FieldOutput;
 
 use super::Context;
 use crate::document::{
@@ -42,6 +43,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     section.table(summary(context, &benches));
     section.table(points(context, &benches));
     section.table(records(context, &benches));
+    section.table(fields(context, &benches));
     section.table(differences(context, &benches));
     section.table(device_logs(context, &benches));
     vec![section]
@@ -233,6 +235,46 @@ fn records(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
     context.finish(table)
 }
 
+/// Accuracy of the fields (RFC 6645 section 7): of the lowest rate, and wrong ones of the others.
+fn fields(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
+    let count = |title: &str| Column::number(title, Unit::None);
+    let columns = vec![
+        Column::text("Run"),
+        Column::number("Sent", Unit::PerSecond),
+        Column::text("Field"),
+        count("Records with it"),
+        count("Without it"),
+        count("Never sent"),
+        Column::text("Least"),
+        Column::text("Greatest"),
+        count("Values sent"),
+        count("Values found"),
+    ];
+    let mut table = Table::new("Accuracy of the fields", columns);
+    let value = |value: Option<u64>| Cell::maybe(value.map(|it| it as f64));
+    for bench in benches {
+        for (number, point) in bench.findings.points.iter().enumerate() {
+            let is_wrong = |field: &&FieldOutput| field.missing + field.out_of_range > 0;
+            let all = point.export.fields.iter();
+            for field in all.filter(|field| number == 0 || is_wrong(field)) {
+                table.row(vec![
+                    Cell::text(context.label(bench.run)),
+                    Cell::Number(point.sent_per_s.round()),
+                    Cell::text(field.name.clone()),
+                    Cell::count(field.present),
+                    Cell::count(field.missing),
+                    Cell::count(field.out_of_range),
+                    Cell::text(field.least.clone().unwrap_or_default()),
+                    Cell::text(field.greatest.clone().unwrap_or_default()),
+                    value(field.values_sent),
+                    value(field.values_found),
+                ]);
+            }
+        }
+    }
+    context.finish(table)
+}
+
 fn differences(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
     let count = |title: &str| Column::number(title, Unit::None);
     let columns = vec![
@@ -282,7 +324,49 @@ fn device_logs(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use wirestorm_method::trial::ExportOutput;
+
     use super::*;
+
+    #[test]
+    fn fields_of_the_lowest_rate_and_wrong_ones_are_listed() {
+        let field = |name: &str, missing| FieldOutput {
+            name: name.to_owned(),
+            present: 10,
+            missing,
+            ..FieldOutput::default()
+        };
+        let point = |fields| FlowPoint {
+            export: ExportOutput { fields, ..ExportOutput::default() },
+            ..FlowPoint::default()
+        };
+        let findings = FlowExporterFindings {
+            points: vec![
+                point(vec![field("packets", 0), field("bytes", 0)]),
+                point(vec![field("packets", 0), field("bytes", 3)]),
+            ],
+            ..FlowExporterFindings::default()
+        };
+        let parameters = parameters();
+        let bench = Bench { run: 0, parameters: &parameters, findings: &findings };
+        let table = fields(&Context::new(&[]), &[bench]);
+        let names: Vec<_> = table.rows.iter().map(|row| row[1].clone()).collect();
+        assert_eq!(names, ["packets", "bytes", "bytes"].map(Cell::text));
+    }
+
+    fn parameters() -> FlowExporter {
+        FlowExporter {
+            rates: Vec::new(),
+            searches: false,
+            resolution: 0.01,
+            traffic: CAPTURE.into(),
+            frame_size: None,
+            trial: wirestorm_base::time::Duration::from_secs(60),
+            idle_timeout: wirestorm_base::time::Duration::from_secs(10),
+            active_timeout_s: None,
+            cache_size: None,
+        }
+    }
 
     #[test]
     fn graph_marks_the_loss_point_and_the_need_of_the_link() {
@@ -297,17 +381,7 @@ mod tests {
             points: vec![point(50_000, 50_000), point(60_000, 57_000), point(70_000, 57_000)],
             ..FlowExporterFindings::default()
         };
-        let parameters = FlowExporter {
-            rates: Vec::new(),
-            searches: false,
-            resolution: 0.01,
-            traffic: CAPTURE.into(),
-            frame_size: None,
-            trial: wirestorm_base::time::Duration::from_secs(60),
-            idle_timeout: wirestorm_base::time::Duration::from_secs(10),
-            active_timeout_s: None,
-            cache_size: None,
-        };
+        let parameters = parameters();
         let bench = Bench { run: 0, parameters: &parameters, findings: &findings };
         let plot = plot(&Context::new(&[]), &[bench], &BTreeSet::from([10_000_000_000]));
         let marks: Vec<_> = plot.marks.iter().map(|it| (it.x, &*it.label)).collect();

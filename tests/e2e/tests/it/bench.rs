@@ -416,6 +416,12 @@ fn records_of_softflowd_agree_with_the_flows_that_were_sent() {
             for name in ["bytes_differ", "packets_differ", "sequence_lost", "malformed"] {
                 assert_eq!(export[name], 0, "{name}: {outcome}");
             }
+            assert_eq!(export["checked_records"], flows, "{outcome}");
+            assert_eq!(export["accurate_records"], flows, "{outcome}");
+            let sources = &export["fields"][0];
+            assert_eq!(sources["name"], "source address", "{outcome}");
+            assert_eq!(sources["values_found"], flows, "{outcome}");
+            assert_eq!(sources["least"], "10.0.0.1", "{outcome}");
         }
     }
 }

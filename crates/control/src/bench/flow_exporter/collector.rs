@@ -1,18 +1,20 @@
 //! Thread of the collector: receives export packets and keeps the table of reported flows.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_flowexport::Version;
+use wirestorm_flowexport::accuracy::Accuracy;
 use wirestorm_flowexport::collector::{Collector, CollectorOptions, Counters};
 use wirestorm_flowexport::flow_table::{FlowTable, FlowTableOptions};
+use wirestorm_flowexport::{FieldSet, FlowRecord, Version};
 use wirestorm_io::clock;
 use wirestorm_io::namespace::Namespace;
 use wirestorm_io::udp::UdpPort;
 use wirestorm_method::trial::FlowAmount;
+use wirestorm_wire::flow::FlowKey;
 
 use super::FlowExporterError;
 
@@ -41,6 +43,7 @@ struct Shared {
 struct State {
     collector: Collector,
     table: Arc<Mutex<FlowTable>>,
+    fields: Fields,
     /// Totals at the start of the trial.
     before: Totals,
     started: Instant,
@@ -52,6 +55,37 @@ struct State {
     records_at_stop: u64,
     protocol: &'static str,
     error: Option<String>,
+}
+
+/// Fields that are checked in the records of a trial.
+#[derive(Debug)]
+pub(super) struct Fields {
+    /// Destination of the flows. Records of flows to other hosts are not checked.
+    pub(super) destination: IpAddr,
+    /// Flow that is not checked.
+    pub(super) filler: FlowKey,
+    pub(super) accuracy: Accuracy,
+}
+
+impl Fields {
+    /// Returns a check of no fields.
+    pub(super) fn none() -> Self {
+        let unspecified = [0; 4];
+        Self {
+            destination: unspecified.into(),
+            filler: FlowKey::ipv4(unspecified, unspecified, 0),
+            accuracy: Accuracy::new([]),
+        }
+    }
+
+    fn check(&mut self, flow: &FlowRecord) {
+        // A record without addresses has a key of zeros.
+        let is_ours = !flow.present.contains(FieldSet::ADDRESSES)
+            || flow.key.destination() == self.destination && flow.key != self.filler;
+        if is_ours {
+            self.accuracy.check(flow);
+        }
+    }
 }
 
 /// Sums of the records of a trial.
@@ -75,6 +109,7 @@ struct Totals {
 /// What the collector received in a trial.
 pub(super) struct Trialled {
     pub(super) table: Arc<Mutex<FlowTable>>,
+    pub(super) fields: Fields,
     pub(super) protocol: &'static str,
     pub(super) records: u64,
     pub(super) packets: u64,
@@ -107,6 +142,7 @@ impl CollectorThread {
         let state = State {
             collector: Collector::new(CollectorOptions::default()),
             table: Arc::new(Mutex::new(FlowTable::new(FlowTableOptions::default()))),
+            fields: Fields::none(),
             before: Totals::default(),
             started: now,
             stopped: None,
@@ -131,9 +167,10 @@ impl CollectorThread {
         self.address
     }
 
-    /// Starts a trial with an empty table of at most `flows_max` flows.
-    pub(super) fn begin(&self, flows_max: usize) {
+    /// Starts a trial with an empty table of at most `flows_max` flows, and fields to check.
+    pub(super) fn begin(&self, flows_max: usize, fields: Fields) {
         let mut state = self.shared.lock();
+        state.fields = fields;
         let options = FlowTableOptions { flows_max, ..FlowTableOptions::default() };
         state.table = Arc::new(Mutex::new(FlowTable::new(options)));
         state.before = state.totals(self.shared.port.dropped());
@@ -182,6 +219,7 @@ impl CollectorThread {
         let stopped = state.stopped.unwrap_or(state.last);
         Trialled {
             table: Arc::clone(&state.table),
+            fields: std::mem::replace(&mut state.fields, Fields::none()),
             protocol: state.protocol,
             records: state.sums.records,
             packets: state.sums.packets,
@@ -259,10 +297,12 @@ impl Shared {
 impl State {
     fn note(&mut self, sender: SocketAddr, datagram: &[u8], now: Instant) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let fields = &mut self.fields;
         let mut sums = self.sums;
         let before = sums.records;
         let received = self.collector.receive(sender, datagram, now, |record| {
             table.add(record.flow);
+            fields.check(record.flow);
             let factor = u64::from(record.flow.sampling_interval.max(1));
             sums.records += 1;
             sums.packets += record.flow.packets.saturating_mul(factor);

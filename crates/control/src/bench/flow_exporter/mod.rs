@@ -22,14 +22,16 @@ use std::sync::Arc;
 
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::time::Duration;
+use wirestorm_flowexport::accuracy::{Accuracy, ExpectedField, Field, FieldAccuracy};
 use wirestorm_flowexport::device_log;
 use wirestorm_io::namespace::Namespace;
 use wirestorm_io::udp::UdpError;
 use wirestorm_method::trial::{
-    ExportOutput, FlowAmount, OfferOutput, StepOutput, Trial, TrialError, TrialInput, TrialOutput,
+    ExportOutput, FieldOutput, FlowAmount, OfferOutput, StepOutput, Trial, TrialError, TrialInput,
+    TrialOutput,
 };
 
-use self::collector::{CollectorThread, Trialled};
+use self::collector::{CollectorThread, Fields, Trialled};
 use self::differences::DIFFERENCES_MAX;
 use self::sent::SentFlows;
 use self::traffic::{Traffic, filler_key, filler_plan};
@@ -165,7 +167,7 @@ impl<O: Observer> FlowExporterTrial<O> {
     /// Waits until the device has exported flows of earlier traffic, which would count as flows of
     /// the first trial.
     fn prepare(&mut self) -> Result<(), TrialError> {
-        self.collector.begin(self.bed.keys_max);
+        self.collector.begin(self.bed.keys_max, Fields::none());
         self.fill(Phase::Learning)?;
         self.observer.phase(Phase::Learning, None);
         self.collector.end_of_traffic();
@@ -185,7 +187,12 @@ impl<O: Observer> FlowExporterTrial<O> {
         };
         let plan = self.traffic.plan(&self.bed, offer, step).map_err(TrialError::Failed)?;
         let log_start = self.bed.device_log.as_deref().map(length);
-        self.collector.begin(self.bed.keys_max);
+        let fields = Fields {
+            destination: self.bed.destination.into(),
+            filler: filler_key(&self.bed),
+            accuracy: Accuracy::new(self.traffic.expected_fields(&self.bed, offer, step)),
+        };
+        self.collector.begin(self.bed.keys_max, fields);
         let result =
             run_plan(plan, &self.host, &self.stop, &mut self.observer, Phase::Traffic, |_| Ok(()))?;
         let sent = self.traffic.sent(&self.bed, offer, &result);
@@ -250,6 +257,27 @@ impl<O: Observer> FullTrial for FlowExporterTrial<O> {
     }
 }
 
+/// Returns the accuracy of the fields; nothing if none was checked.
+fn fields(accuracy: &Accuracy) -> Vec<FieldOutput> {
+    let output = |(expected, found): (&ExpectedField, &FieldAccuracy)| {
+        let text = |value| expected.field.text(value);
+        // Times are only present or not.
+        let is_time = matches!(expected.field, Field::First | Field::Last);
+        let values = found.values.filter(|_| !is_time);
+        FieldOutput {
+            name: expected.field.name().to_owned(),
+            present: found.present,
+            missing: found.missing,
+            out_of_range: found.out_of_range,
+            least: values.map(|(least, _)| text(least)),
+            greatest: values.map(|(_, greatest)| text(greatest)),
+            values_sent: found.found_values.map(|_| expected.values()),
+            values_found: found.found_values,
+        }
+    };
+    accuracy.fields().map(output).collect()
+}
+
 /// Compares what was sent with what the records report.
 fn export(trialled: &Trialled, sent: &SentFlows, bed: &FlowExporterBed) -> ExportOutput {
     let mut table = trialled.table.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -275,8 +303,13 @@ fn export(trialled: &Trialled, sent: &SentFlows, bed: &FlowExporterBed) -> Expor
         collector_dropped: trialled.dropped,
         cache_flows_max: amount.flows.checked_sub(trialled.records_at_stop),
         export_rate: trialled.export_rate(bed.idle_timeout),
+        fields: fields(&trialled.fields.accuracy),
         ..ExportOutput::default()
     };
+    if !export.fields.is_empty() {
+        export.checked_records = trialled.fields.accuracy.records();
+        export.accurate_records = trialled.fields.accuracy.accurate_records();
+    }
     if is_by_key {
         let filler = filler_key(bed);
         // The filler may be one of the unexpected flows.

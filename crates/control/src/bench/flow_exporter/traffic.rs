@@ -11,6 +11,7 @@ use wirestorm_base::pace::Pace;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_engine::replay::{Unique, UniqueFields};
+use wirestorm_flowexport::accuracy::{ExpectedField, Field};
 use wirestorm_flowexport::flow_table::SentFlow;
 use wirestorm_io::link::Link;
 use wirestorm_method::trial::{Offer, Step};
@@ -92,8 +93,7 @@ impl Traffic {
                     ports: PORTS,
                     sources: bed.sources,
                     packets: packets.saturating_sub(failed(result)),
-                    // Without Ethernet header and FCS.
-                    bytes: u64::from(offer.frame_size.unwrap_or(64)).saturating_sub(18),
+                    bytes: ip_bytes(offer),
                 }
             }
             Self::Capture { flows, .. } => SentFlows::Passes {
@@ -102,6 +102,38 @@ impl Traffic {
                 passes: result.achieved.passes.unwrap_or(0),
             },
         }
+    }
+
+    /// Returns what the fields of records should have (RFC 6645 section 7). Records of a capture have
+    /// no ranges.
+    pub(super) fn expected_fields(
+        &self,
+        bed: &FlowExporterBed,
+        offer: &Offer,
+        step: &Step,
+    ) -> Vec<ExpectedField> {
+        if let Self::Capture { .. } = self {
+            return Vec::new();
+        }
+        let flows = step.units().clamp(1, u64::from(bed.sources.max(1)));
+        // Packets of a flow whose key repeats may be in one record.
+        let packets = step.units().div_ceil(flows).max(1);
+        let first = u64::from(u32::from(bed.first_source));
+        let destination = u64::from(u32::from(bed.destination));
+        let bytes = ip_bytes(offer);
+        let ranges = [
+            (Field::SourceAddress, first..=first + flows - 1),
+            (Field::DestinationAddress, destination..=destination),
+            (Field::SourcePort, PORTS.0.into()..=PORTS.0.into()),
+            (Field::DestinationPort, PORTS.1.into()..=PORTS.1.into()),
+            (Field::Protocol, packet::protocol::UDP.into()..=packet::protocol::UDP.into()),
+            (Field::Packets, 1..=packets),
+            (Field::Bytes, bytes..=bytes * packets),
+            // The clock of the device is its own.
+            (Field::First, 0..=u64::MAX),
+            (Field::Last, 0..=u64::MAX),
+        ];
+        ranges.map(|(field, range)| ExpectedField { field, range }).into()
     }
 
     /// Returns an upper limit of the flows that were sent in part: a packet that the interface
@@ -130,6 +162,11 @@ impl Traffic {
             Self::Capture { .. } => (step.load as f64 * seconds * (1.0 - RATE_TOLERANCE)) as u64,
         }
     }
+}
+
+/// Returns the bytes of the IP packet in a generated frame: without Ethernet header and FCS.
+fn ip_bytes(offer: &Offer) -> u64 {
+    u64::from(offer.frame_size.unwrap_or(64)).saturating_sub(18)
 }
 
 /// Returns the packets that the interface failed to send.
