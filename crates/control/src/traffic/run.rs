@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::slice;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
@@ -335,6 +335,9 @@ impl WorkerContext<'_> {
             .send(workloads, start, &mut generators, &mut ports)
             .and_then(|paused| drain(&mut ports, &self.controls.stop, |_| {}).map(|()| paused));
         let finished = clock::now();
+        // Frames that were in flight have left: the last snapshot equals the result.
+        let snapshot = self.snapshot.lock();
+        record(&mut snapshot.unwrap_or_else(PoisonError::into_inner), &generators, &ports);
         let has_failed = outcome.is_err();
         let outcomes =
             generators.iter().zip(&mut ports).zip(choices).map(|((generator, port), choice)| {
@@ -396,7 +399,6 @@ impl WorkerContext<'_> {
             }
             let is_done = is_over || state == WorkerState::Done;
             if is_done || self.controls.is_stopped() {
-                self.publish(generators, ports);
                 return Ok(paused);
             }
             if now.saturating_since(published) >= PUBLISH_INTERVAL {
@@ -415,12 +417,18 @@ impl WorkerContext<'_> {
     }
 
     fn publish(&self, generators: &[Generator], ports: &[TransmitPort]) {
-        let Ok(mut snapshot) = self.snapshot.try_lock() else { return };
-        snapshot.time = clock::thread_time();
-        snapshot.ports.clear();
-        for (generator, port) in generators.iter().zip(ports) {
-            snapshot.ports.push((generator.counters().collect(), port.transmitted()));
+        // The next one comes soon.
+        if let Ok(mut snapshot) = self.snapshot.try_lock() {
+            record(&mut snapshot, generators, ports);
         }
+    }
+}
+
+fn record(snapshot: &mut WorkerSnapshot, generators: &[Generator], ports: &[TransmitPort]) {
+    snapshot.time = clock::thread_time();
+    snapshot.ports.clear();
+    for (generator, port) in generators.iter().zip(ports) {
+        snapshot.ports.push((generator.counters().collect(), port.transmitted()));
     }
 }
 
