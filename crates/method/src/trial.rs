@@ -233,7 +233,7 @@ pub struct ExportOutput {
     /// Accuracy of each field (RFC 6645 section 7); empty for a capture, whose values have no range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldOutput>,
-    /// Records to the destination of the flows, whose fields were checked.
+    /// Records to the destination of the flows, whose fields were checked; 0 for a capture.
     #[serde(default)]
     pub checked_records: u64,
     /// Those that have all fields with values that were sent.

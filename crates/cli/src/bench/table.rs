@@ -252,16 +252,10 @@ fn flow_exporter(f: &mut Formatter<'_>, findings: &FlowExporterFindings) -> fmt:
     writeln!(f, "\n{}", wrapped("result     ", &text))?;
     fields(f, &findings.points)?;
     // Devices also report flows of other hosts.
-    let wrong = |point: &FlowPoint| {
-        let all = point.export.differences.clone();
-        all.into_iter().filter(|it| it.packets_sent.is_some()).collect::<Vec<_>>()
-    };
-    let Some((point, differences)) =
-        findings.points.iter().map(|point| (point, wrong(point))).find(|(_, it)| !it.is_empty())
-    else {
-        return Ok(());
-    };
-    for difference in differences.iter().take(DIFFERENCES_MAX) {
+    let is_sent = |difference: &&FlowDifference| difference.packets_sent.is_some();
+    let differs = |point: &&FlowPoint| point.export.differences.iter().any(|it| is_sent(&it));
+    let Some(point) = findings.points.iter().find(differs) else { return Ok(()) };
+    for difference in point.export.differences.iter().filter(is_sent).take(DIFFERENCES_MAX) {
         let FlowDifference { flow, packets_sent, packets_reported, .. } = difference;
         let (sent, reported, unit) = match packets_sent == packets_reported {
             false => (*packets_sent, *packets_reported, ["packet", "packets"]),

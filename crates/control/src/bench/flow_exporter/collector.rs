@@ -43,7 +43,7 @@ struct Shared {
 struct State {
     collector: Collector,
     table: Arc<Mutex<FlowTable>>,
-    fields: Fields,
+    fields: Option<Fields>,
     /// Totals at the start of the trial.
     before: Totals,
     started: Instant,
@@ -68,16 +68,6 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Returns a check of no fields.
-    pub(super) fn none() -> Self {
-        let unspecified = [0; 4];
-        Self {
-            destination: unspecified.into(),
-            filler: FlowKey::ipv4(unspecified, unspecified, 0),
-            accuracy: Accuracy::new([]),
-        }
-    }
-
     fn check(&mut self, flow: &FlowRecord) {
         // A record without addresses has a key of zeros.
         let is_ours = !flow.present.contains(FieldSet::ADDRESSES)
@@ -109,7 +99,7 @@ struct Totals {
 /// What the collector received in a trial.
 pub(super) struct Trialled {
     pub(super) table: Arc<Mutex<FlowTable>>,
-    pub(super) fields: Fields,
+    pub(super) fields: Option<Fields>,
     pub(super) protocol: &'static str,
     pub(super) records: u64,
     pub(super) packets: u64,
@@ -142,7 +132,7 @@ impl CollectorThread {
         let state = State {
             collector: Collector::new(CollectorOptions::default()),
             table: Arc::new(Mutex::new(FlowTable::new(FlowTableOptions::default()))),
-            fields: Fields::none(),
+            fields: None,
             before: Totals::default(),
             started: now,
             stopped: None,
@@ -167,8 +157,9 @@ impl CollectorThread {
         self.address
     }
 
-    /// Starts a trial with an empty table of at most `flows_max` flows, and fields to check.
-    pub(super) fn begin(&self, flows_max: usize, fields: Fields) {
+    /// Starts a trial with an empty table of at most `flows_max` flows, and with fields
+    /// to check.
+    pub(super) fn begin(&self, flows_max: usize, fields: Option<Fields>) {
         let mut state = self.shared.lock();
         state.fields = fields;
         let options = FlowTableOptions { flows_max, ..FlowTableOptions::default() };
@@ -219,7 +210,7 @@ impl CollectorThread {
         let stopped = state.stopped.unwrap_or(state.last);
         Trialled {
             table: Arc::clone(&state.table),
-            fields: std::mem::replace(&mut state.fields, Fields::none()),
+            fields: state.fields.take(),
             protocol: state.protocol,
             records: state.sums.records,
             packets: state.sums.packets,
@@ -297,12 +288,14 @@ impl Shared {
 impl State {
     fn note(&mut self, sender: SocketAddr, datagram: &[u8], now: Instant) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let fields = &mut self.fields;
+        let mut fields = self.fields.as_mut();
         let mut sums = self.sums;
         let before = sums.records;
         let received = self.collector.receive(sender, datagram, now, |record| {
             table.add(record.flow);
-            fields.check(record.flow);
+            if let Some(fields) = &mut fields {
+                fields.check(record.flow);
+            }
             let factor = u64::from(record.flow.sampling_interval.max(1));
             sums.records += 1;
             sums.packets += record.flow.packets.saturating_mul(factor);

@@ -167,7 +167,7 @@ impl<O: Observer> FlowExporterTrial<O> {
     /// Waits until the device has exported flows of earlier traffic, which would count as flows of
     /// the first trial.
     fn prepare(&mut self) -> Result<(), TrialError> {
-        self.collector.begin(self.bed.keys_max, Fields::none());
+        self.collector.begin(self.bed.keys_max, None);
         self.fill(Phase::Learning)?;
         self.observer.phase(Phase::Learning, None);
         self.collector.end_of_traffic();
@@ -187,11 +187,12 @@ impl<O: Observer> FlowExporterTrial<O> {
         };
         let plan = self.traffic.plan(&self.bed, offer, step).map_err(TrialError::Failed)?;
         let log_start = self.bed.device_log.as_deref().map(length);
-        let fields = Fields {
+        let expected = self.traffic.expected_fields(&self.bed, offer, step);
+        let fields = expected.map(|expected| Fields {
             destination: self.bed.destination.into(),
             filler: filler_key(&self.bed),
-            accuracy: Accuracy::new(self.traffic.expected_fields(&self.bed, offer, step)),
-        };
+            accuracy: Accuracy::new(expected),
+        });
         self.collector.begin(self.bed.keys_max, fields);
         let result =
             run_plan(plan, &self.host, &self.stop, &mut self.observer, Phase::Traffic, |_| Ok(()))?;
@@ -257,7 +258,7 @@ impl<O: Observer> FullTrial for FlowExporterTrial<O> {
     }
 }
 
-/// Returns the accuracy of the fields; nothing if none was checked.
+/// Returns the accuracy of the fields.
 fn fields(accuracy: &Accuracy) -> Vec<FieldOutput> {
     let output = |(expected, found): (&ExpectedField, &FieldAccuracy)| {
         let text = |value| expected.field.text(value);
@@ -303,12 +304,12 @@ fn export(trialled: &Trialled, sent: &SentFlows, bed: &FlowExporterBed) -> Expor
         collector_dropped: trialled.dropped,
         cache_flows_max: amount.flows.checked_sub(trialled.records_at_stop),
         export_rate: trialled.export_rate(bed.idle_timeout),
-        fields: fields(&trialled.fields.accuracy),
         ..ExportOutput::default()
     };
-    if !export.fields.is_empty() {
-        export.checked_records = trialled.fields.accuracy.records();
-        export.accurate_records = trialled.fields.accuracy.accurate_records();
+    if let Some(Fields { accuracy, .. }) = &trialled.fields {
+        export.fields = fields(accuracy);
+        export.checked_records = accuracy.records();
+        export.accurate_records = accuracy.accurate_records();
     }
     if is_by_key {
         let filler = filler_key(bed);

@@ -104,16 +104,16 @@ impl Traffic {
         }
     }
 
-    /// Returns what the fields of records should have (RFC 6645 section 7). Records of a capture have
-    /// no ranges.
+    /// Returns what the fields of records should have (RFC 6645 section 7); `None` for a capture,
+    /// whose values have no ranges.
     pub(super) fn expected_fields(
         &self,
         bed: &FlowExporterBed,
         offer: &Offer,
         step: &Step,
-    ) -> Vec<ExpectedField> {
+    ) -> Option<[ExpectedField; 9]> {
         if let Self::Capture { .. } = self {
-            return Vec::new();
+            return None;
         }
         let flows = step.units().clamp(1, u64::from(bed.sources.max(1)));
         // Packets of a flow whose key repeats may be in one record.
@@ -133,7 +133,7 @@ impl Traffic {
             (Field::First, 0..=u64::MAX),
             (Field::Last, 0..=u64::MAX),
         ];
-        ranges.map(|(field, range)| ExpectedField { field, range }).into()
+        Some(ranges.map(|(field, range)| ExpectedField { field, range }))
     }
 
     /// Returns an upper limit of the flows that were sent in part: a packet that the interface
