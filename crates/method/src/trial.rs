@@ -224,7 +224,8 @@ pub struct ExportOutput {
     /// Largest number of flows in the cache of the device, estimated from the records that came
     /// later; null if it is unknown.
     pub cache_flows_max: Option<u64>,
-    /// Export packets that the socket of the collector dropped.
+    /// Export packets that the collector dropped: its socket was full, or they are of streams
+    /// beyond its limit of 4,096.
     pub collector_dropped: u64,
     /// Test packets that the device should forward and did not; null without a receiving interface.
     pub forwarding_lost: Option<u64>,

@@ -111,10 +111,4 @@ impl Counters {
         let control = self.templates + self.options_records;
         (self.datagrams > 0).then(|| control as f64 / self.datagrams as f64)
     }
-
-    /// Returns the share of template sets, options template sets and options data in all bytes.
-    pub fn control_share(&self) -> Option<f64> {
-        let control = self.template_bytes + self.options_bytes;
-        (self.bytes > 0).then(|| control as f64 / self.bytes as f64)
-    }
 }

@@ -328,7 +328,8 @@ impl State {
             sequence_lost: sequences().map(|sequence| sequence.lost).sum(),
             sequence_restarts: sequences().map(|sequence| sequence.restarts).sum(),
             malformed: self.collector.malformed().map(|(_, count)| count).sum(),
-            dropped,
+            // Datagrams of streams beyond the limit are lost like those of a full socket.
+            dropped: dropped + self.collector.refused_datagrams(),
         }
     }
 }
