@@ -197,7 +197,7 @@ fn groups(run: &Run, result: &BenchResult) -> Vec<TestCase> {
             for row in &findings.rows {
                 let case = match row.is_passed() {
                     true => Case::Passed,
-                    false => Case::Failed("criteria", row.failures.join("; ")),
+                    false => Case::Failed("criteria", row.total.failures.join("; ")),
                 };
                 let (test, service, load) = (row.test.name(), &row.service, row.load_percent);
                 let name = format!("{test} {service} {load:.0} % {} bytes", row.frame_size);

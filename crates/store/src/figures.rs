@@ -267,11 +267,11 @@ fn y1564(figures: &mut Figures, findings: &Y1564Findings) {
     for row in &findings.rows {
         let step = format!("{} {} {:.0} %", row.test.name(), row.service, row.load_percent);
         let name = |what: &str| format!("{what} {step} {}", row.frame_size);
-        figures.add(name("ir"), Unit::BitsPerSecond, row.ir_bps);
-        figures.add(name("flr"), Unit::Percent, row.flr * 100.0);
-        figures.add(name("ftd mean"), Unit::Nanoseconds, row.ftd_mean_ns);
-        figures.add(name("fdv"), Unit::Nanoseconds, row.fdv_ns.map(|ns| ns as f64));
-        let availability = row.availability.map(|part| part * 100.0);
+        figures.add(name("ir"), Unit::BitsPerSecond, row.total.ir_bps);
+        figures.add(name("flr"), Unit::Percent, row.total.flr * 100.0);
+        figures.add(name("ftd mean"), Unit::Nanoseconds, row.total.ftd_mean_ns);
+        figures.add(name("fdv"), Unit::Nanoseconds, row.total.fdv_ns.map(|ns| ns as f64));
+        let availability = row.total.availability.map(|part| part * 100.0);
         figures.add(name("availability"), Unit::Percent, availability);
     }
 }

@@ -445,7 +445,7 @@ fn y1564(f: &mut Formatter<'_>, findings: &Y1564Findings) -> fmt::Result {
             row.load_percent,
         );
         if row.directions.is_empty() {
-            service_figures(f, &text, &row.figures())?;
+            service_figures(f, &text, &row.total)?;
             continue;
         }
         // The service passes if each direction does, so figures of both together say little.

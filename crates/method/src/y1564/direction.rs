@@ -13,7 +13,7 @@ const FDV_QUANTILE: f64 = 0.999;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Y1564Direction {
-    /// Interfaces that send and receive, such as `eth1 > eth2`.
+    /// Interfaces that send and receive, such as `eth1 > eth2`; empty for all together.
     pub direction: String,
     /// Information rate received, in bit/s of layer 2.
     pub ir_bps: f64,
@@ -31,8 +31,8 @@ pub struct Y1564Direction {
     pub ftd_max_ns: Option<i64>,
     /// Frame delay variation in nanoseconds; null if it was not measured.
     pub fdv_ns: Option<i64>,
-    /// Available seconds of the performance test as a fraction of all; null in the configuration
-    /// test.
+    /// Seconds of the performance test in which at least half of the frames arrived, as a fraction of
+    /// all; null in the configuration test.
     pub availability: Option<f64>,
     /// Reasons why the direction failed; empty if it passed.
     pub failures: Vec<String>,

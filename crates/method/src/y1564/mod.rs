@@ -128,8 +128,7 @@ pub struct Y1564Findings {
     pub rows: Vec<Y1564Row>,
 }
 
-/// Result of one service in a step. With several directions, the figures are those of all together,
-/// and the service passes if each direction does.
+/// Result of one service in a step. With several directions, the service passes if each does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Y1564Row {
@@ -145,32 +144,13 @@ pub struct Y1564Row {
     pub load: u64,
     /// Load in bit/s of layer 2 of each interface.
     pub load_bps: f64,
-    /// Information rate received, in bit/s of layer 2 for each sending interface.
-    pub ir_bps: f64,
     /// Smallest information rate that passes, in bit/s; null without a limit.
     pub ir_min_bps: Option<f64>,
     /// Largest information rate that passes, in bit/s; null without a limit.
     pub ir_max_bps: Option<f64>,
-    /// Frames sent on all interfaces.
-    pub offered: u64,
-    /// Frames received on all interfaces.
-    pub received: u64,
-    /// Frame loss ratio, 0 to 1.
-    pub flr: f64,
-    /// Frame transfer delay in nanoseconds: minimum; null if it was not measured.
-    pub ftd_min_ns: Option<i64>,
-    /// Mean; null if it was not measured.
-    pub ftd_mean_ns: Option<f64>,
-    /// Maximum; null if it was not measured.
-    pub ftd_max_ns: Option<i64>,
-    /// Frame delay variation in nanoseconds; null if it was not measured.
-    pub fdv_ns: Option<i64>,
-    /// Seconds of the performance test in which at least half of the frames arrived, as a fraction of
-    /// all; null in the configuration test.
-    pub availability: Option<f64>,
-    /// Reasons why the service failed; empty if it passed. With several directions, each reason
-    /// begins with its direction.
-    pub failures: Vec<String>,
+    /// Figures of all directions together. With several, its rate is that of one sending interface on
+    /// average, and each reason of a failure begins with its direction.
+    pub total: Y1564Direction,
     /// Results of each direction; empty with a single one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<Y1564Direction>,
@@ -179,23 +159,15 @@ pub struct Y1564Row {
 impl Y1564Row {
     /// Returns whether the service passed.
     pub fn is_passed(&self) -> bool {
-        self.failures.is_empty()
+        self.total.is_passed()
     }
 
-    /// Returns the figures of all directions together, without the name of a direction.
-    pub fn figures(&self) -> Y1564Direction {
-        Y1564Direction {
-            direction: String::new(),
-            ir_bps: self.ir_bps,
-            offered: self.offered,
-            received: self.received,
-            flr: self.flr,
-            ftd_min_ns: self.ftd_min_ns,
-            ftd_mean_ns: self.ftd_mean_ns,
-            ftd_max_ns: self.ftd_max_ns,
-            fdv_ns: self.fdv_ns,
-            availability: self.availability,
-            failures: self.failures.clone(),
+    /// Returns the results that were judged: those of each direction, or of the only one.
+    pub fn results(&self) -> &[Y1564Direction] {
+        if self.directions.is_empty() {
+            std::slice::from_ref(&self.total)
+        } else {
+            &self.directions
         }
     }
 }
@@ -282,18 +254,8 @@ impl Y1564 {
         let traffic = service.traffic(frame_size);
         let length = Length::Time(self.step);
         let output = trial.run(&TrialInput::constant(test.name(), &traffic, load, length))?;
-        let mut row = row(service, frame_size, test, load);
-        let limits = if test == Test::Cir { None } else { Some(self.rate_limits(service)) };
-        (row.ir_min_bps, row.ir_max_bps) = limits.unzip();
-        row.fill(
-            &output.first(),
-            |_| None,
-            |direction| match limits {
-                None => direction.judge_criteria(&service.criteria),
-                Some((least, most)) => direction.judge_rate(least, most),
-            },
-        );
-        Ok(row)
+        let limits = (test != Test::Cir).then(|| self.rate_limits(service));
+        Ok(row(service, frame_size, test, load, limits, &output.first(), |_| None))
     }
 
     /// Returns the limits of the information rate of a load above the CIR, in bit/s. The criteria
@@ -333,9 +295,9 @@ impl Y1564 {
         let output = trial.run(&input)?;
         for (service, output) in services.into_iter().zip(&output.offers) {
             let (frame_size, load) = load(service);
-            let mut row = row(service, frame_size, Test::Performance, load);
             let available = |seconds: &[Vec<u64>]| availability(load, self.performance, seconds);
-            row.fill(output, available, |direction| direction.judge_criteria(&service.criteria));
+            let test = Test::Performance;
+            let row = row(service, frame_size, test, load, None, output, available);
             findings.rows.push(row);
         }
         Ok(())
@@ -405,48 +367,11 @@ impl Y1564Findings {
         for row in &self.rows {
             let (service, test, size) = (&row.service, row.test.name(), row.frame_size);
             let load = row.load_percent;
-            for failure in &row.failures {
+            for failure in &row.total.failures {
                 shortfalls.push(format!("{service}, {test} {load:.0} %, {size} B: {failure}"));
             }
         }
         shortfalls
-    }
-}
-
-impl Y1564Row {
-    /// Sets the figures of an output, and judges each direction, or the only one.
-    fn fill(
-        &mut self,
-        output: &OfferOutput,
-        available: impl Fn(&[Vec<u64>]) -> Option<f64>,
-        judge: impl Fn(&mut Y1564Direction),
-    ) {
-        let figures = |name: &str, total: &StepOutput, seconds: &[Vec<u64>]| {
-            let mut direction = Y1564Direction::new(name, self.load_bps, total);
-            direction.availability = available(seconds);
-            judge(&mut direction);
-            direction.judge_tester(total);
-            direction
-        };
-        let all = figures("", &output.total(), &output.seconds);
-        let seconds = |place| output.seconds.get(place..=place).unwrap_or_default();
-        let paths = output.paths.iter().enumerate();
-        self.directions =
-            paths.map(|(place, it)| figures(&it.path, &it.total, seconds(place))).collect();
-        let of_directions = self.directions.iter().flat_map(|it| {
-            it.failures.iter().map(|failure| format!("{}: {failure}", it.direction))
-        });
-        self.failures = match self.directions.is_empty() {
-            true => all.failures,
-            false => of_directions.collect(),
-        };
-        self.ir_bps = all.ir_bps;
-        (self.offered, self.received, self.flr) = (all.offered, all.received, all.flr);
-        self.ftd_min_ns = all.ftd_min_ns;
-        self.ftd_mean_ns = all.ftd_mean_ns;
-        self.ftd_max_ns = all.ftd_max_ns;
-        self.fdv_ns = all.fdv_ns;
-        self.availability = all.availability;
     }
 }
 
@@ -458,10 +383,41 @@ fn frames(bps: f64, frame_size: u32, test: Test) -> u64 {
     whole.max(1.0) as u64
 }
 
-/// Returns the row of a step without its figures.
-fn row(service: &Service, frame_size: u32, test: Test, load: u64) -> Y1564Row {
+/// Returns the row of a step. `limits` bound the information rate of a load above the CIR; without
+/// them the criteria of the service apply.
+fn row(
+    service: &Service,
+    frame_size: u32,
+    test: Test,
+    load: u64,
+    limits: Option<(f64, f64)>,
+    output: &OfferOutput,
+    available: impl Fn(&[Vec<u64>]) -> Option<f64>,
+) -> Y1564Row {
     let load_bps = layer_2_rate(load as f64, frame_size);
     let base = if service.cir_bps > 0 { service.cir_bps } else { service.eir_bps };
+    let judged = |name: &str, total: &StepOutput, seconds: &[Vec<u64>]| {
+        let mut direction = Y1564Direction::new(name, load_bps, total);
+        direction.availability = available(seconds);
+        match limits {
+            None => direction.judge_criteria(&service.criteria),
+            Some((least, most)) => direction.judge_rate(least, most),
+        }
+        direction.judge_tester(total);
+        direction
+    };
+    let seconds = |place| output.seconds.get(place..=place).unwrap_or_default();
+    let paths = output.paths.iter().enumerate();
+    let directions: Vec<Y1564Direction> =
+        paths.map(|(place, it)| judged(&it.path, &it.total, seconds(place))).collect();
+    let mut total = judged("", &output.total(), &output.seconds);
+    if !directions.is_empty() {
+        let failures = directions.iter().flat_map(|it| {
+            it.failures.iter().map(|failure| format!("{}: {failure}", it.direction))
+        });
+        total.failures = failures.collect();
+    }
+    let (ir_min_bps, ir_max_bps) = limits.unzip();
     Y1564Row {
         test,
         service: service.name.clone(),
@@ -469,19 +425,10 @@ fn row(service: &Service, frame_size: u32, test: Test, load: u64) -> Y1564Row {
         load_percent: load_bps * 100.0 / base.max(1) as f64,
         load,
         load_bps,
-        ir_bps: 0.0,
-        ir_min_bps: None,
-        ir_max_bps: None,
-        offered: 0,
-        received: 0,
-        flr: 0.0,
-        ftd_min_ns: None,
-        ftd_mean_ns: None,
-        ftd_max_ns: None,
-        fdv_ns: None,
-        availability: None,
-        failures: Vec::new(),
-        directions: Vec::new(),
+        ir_min_bps,
+        ir_max_bps,
+        total,
+        directions,
     }
 }
 

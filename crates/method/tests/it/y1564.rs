@@ -75,11 +75,11 @@ fn service_with_a_right_policer_passes_all_steps() {
         ]
     );
     let policing = &rows[5];
-    assert_eq!(policing.ir_bps, 15e6);
+    assert_eq!(policing.total.ir_bps, 15e6);
     assert_eq!(policing.ir_min_bps, Some(10e6 * 0.999 * 0.99));
     assert_eq!(policing.ir_max_bps, Some(15e6 * 1.01));
-    assert!((policing.flr - 1.25 / 16.25).abs() < 1e-4, "{policing:?}");
-    assert_eq!(rows[6].availability, Some(1.0));
+    assert!((policing.total.flr - 1.25 / 16.25).abs() < 1e-4, "{policing:?}");
+    assert_eq!(rows[6].total.availability, Some(1.0));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn missing_policer_fails_the_policing_test_only() {
     let failed: Vec<_> = rows.iter().filter(|row| !row.is_passed()).collect();
     let [row] = &*failed else { panic!("{failed:?}") };
     assert_eq!(row.test, Test::Policing);
-    assert!(row.failures[0].contains("IR 16.250 Mbit/s is above CIR + EIR"), "{row:?}");
+    assert!(row.total.failures[0].contains("IR 16.250 Mbit/s is above CIR + EIR"), "{row:?}");
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn policer_below_the_cir_fails_the_last_step_and_everything_after() {
     let rows = run(&method(&[service("voice", 10_000_000, 5_000_000)]), policed(9e6));
     let passed: Vec<_> = rows.iter().map(Y1564Row::is_passed).collect();
     assert_eq!(passed, [true, true, true, false, false, false, false]);
-    assert!((rows[3].flr - 0.1).abs() < 1e-3, "{rows:?}");
-    assert!(rows[3].failures[0].starts_with("FLR 10.0"), "{rows:?}");
-    assert!(rows[5].failures[0].contains("IR 9.000 Mbit/s is below the CIR"), "{rows:?}");
+    assert!((rows[3].total.flr - 0.1).abs() < 1e-3, "{rows:?}");
+    assert!(rows[3].total.failures[0].starts_with("FLR 10.0"), "{rows:?}");
+    assert!(rows[5].total.failures[0].contains("IR 9.000 Mbit/s is below the CIR"), "{rows:?}");
 }
 
 #[test]
@@ -212,12 +212,12 @@ fn delay_and_its_variation_are_judged() {
     // 1 frame of 1,000 is beyond the 99.9th percentile.
     assert!(delays(60_000_000, 1).is_passed());
     let variation = delays(6_100_000, 10);
-    assert_eq!(variation.fdv_ns, Some(2_100_000));
-    assert_eq!(variation.failures, ["FDV 2.100 ms, at most 2.000 ms"]);
+    assert_eq!(variation.total.fdv_ns, Some(2_100_000));
+    assert_eq!(variation.total.failures, ["FDV 2.100 ms, at most 2.000 ms"]);
     let slow = delays(6_000_000, 900);
-    assert_eq!(slow.failures, ["FTD 5.800 ms, at most 5.000 ms"]);
+    assert_eq!(slow.total.failures, ["FTD 5.800 ms, at most 5.000 ms"]);
     let unmeasured = run_changed(&method, |output| output.offers[0].steps[0].delay = None);
-    assert_eq!(unmeasured[0].failures, ["FTD was not measured", "FDV was not measured"]);
+    assert_eq!(unmeasured[0].total.failures, ["FTD was not measured", "FDV was not measured"]);
 }
 
 #[test]
@@ -237,11 +237,11 @@ fn availability_counts_seconds_with_half_of_the_frames() {
     seconds[40] = 499;
     seconds[41] = 500;
     let row = with(vec![seconds.clone()]);
-    assert_eq!((row.availability, row.is_passed()), (Some(0.99), true));
+    assert_eq!((row.total.availability, row.is_passed()), (Some(0.99), true));
     // The second direction is down in another second; it ends with a second without arrivals.
     let row = with(vec![seconds, vec![1_000; 99]]);
-    assert_eq!(row.availability, Some(0.98));
-    assert_eq!(row.failures, ["availability 98.0000 %, at least 99.0000 %"]);
+    assert_eq!(row.total.availability, Some(0.98));
+    assert_eq!(row.total.failures, ["availability 98.0000 %, at least 99.0000 %"]);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn load_that_the_tester_does_not_reach_fails() {
     let model = DeviceModel { generator_max: 9_000.0, ..DeviceModel::default() };
     let rows = run(&method(&[service("voice", 10_000_000, 0)]), model);
     assert!(rows[2].is_passed());
-    assert!(rows[3].failures[0].contains("the tester did not send 10.0"), "{rows:?}");
+    assert!(rows[3].total.failures[0].contains("the tester did not send 10.0"), "{rows:?}");
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn each_direction_is_judged_by_itself() {
     let models = [policed(15e6), policed(9e6)];
     let rows = run_both_ways(&method(&[service.clone()]), models);
     let last = rows.iter().rfind(|row| row.test == Test::Cir).unwrap();
-    assert!((last.flr - 0.05).abs() < 1e-9 && !last.is_passed(), "{last:?}");
+    assert!((last.total.flr - 0.05).abs() < 1e-9 && !last.is_passed(), "{last:?}");
     let [good, bad] = &*last.directions else { panic!("{last:?}") };
     assert_eq!(
         (&*good.direction, good.flr, good.ir_bps, good.is_passed()),
@@ -373,14 +373,17 @@ fn each_direction_is_judged_by_itself() {
     );
     assert_eq!((&*bad.direction, bad.ir_bps, bad.is_passed()), ("b > a", 9e6, false));
     assert_eq!(bad.failures, ["FLR 10.0000 %, at most 6.0000 %"]);
-    assert_eq!(last.failures, ["b > a: FLR 10.0000 %, at most 6.0000 %"]);
+    assert_eq!(last.total.failures, ["b > a: FLR 10.0000 %, at most 6.0000 %"]);
     // A policer that is missing in one direction only: 16.25 and 15 Mbit/s of 15.
     let rows = run_both_ways(&method(&[service]), [DeviceModel::default(), policed(15e6)]);
     let policing = rows.iter().find(|row| row.test == Test::Policing).unwrap();
     let passed: Vec<_> = policing.directions.iter().map(|it| (it.ir_bps, it.is_passed())).collect();
     assert_eq!(passed, [(16.25e6, false), (15e6, true)]);
-    assert_eq!(policing.failures.len(), 1, "{policing:?}");
-    assert!(policing.failures[0].starts_with("a > b: IR 16.250 Mbit/s is above"), "{policing:?}");
+    assert_eq!(policing.total.failures.len(), 1, "{policing:?}");
+    assert!(
+        policing.total.failures[0].starts_with("a > b: IR 16.250 Mbit/s is above"),
+        "{policing:?}"
+    );
 }
 
 #[test]
@@ -392,13 +395,13 @@ fn delay_and_availability_are_those_of_a_direction() {
     let method = Y1564 { tests: vec![Test::Performance], ..method(&[service]) };
     // The mean of both directions is below 1 ms.
     let row = run_both_ways(&method, [delay(10_000), delay(1_500_000)]).remove(0);
-    assert_eq!(row.failures, ["b > a: FTD 1.500 ms, at most 1.000 ms"]);
+    assert_eq!(row.total.failures, ["b > a: FTD 1.500 ms, at most 1.000 ms"]);
     let means: Vec<_> = row.directions.iter().map(|it| it.ftd_mean_ns).collect();
     assert_eq!(means, [Some(10_000.0), Some(1_500_000.0)]);
     // No second of the second direction is available: a tenth of its frames arrive.
     let row = run_both_ways(&method, [delay(10_000), policed(1e6)]).remove(0);
     let availability: Vec<_> = row.directions.iter().map(|it| it.availability).collect();
-    assert_eq!((availability, row.availability), (vec![Some(1.0), Some(0.0)], Some(0.0)));
-    assert!(row.failures.iter().all(|failure| failure.starts_with("b > a: ")), "{row:?}");
-    assert_eq!(row.failures.len(), 2, "{row:?}");
+    assert_eq!((availability, row.total.availability), (vec![Some(1.0), Some(0.0)], Some(0.0)));
+    assert!(row.total.failures.iter().all(|failure| failure.starts_with("b > a: ")), "{row:?}");
+    assert_eq!(row.total.failures.len(), 2, "{row:?}");
 }

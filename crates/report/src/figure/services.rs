@@ -38,21 +38,28 @@ impl Figures {
     }
 
     pub(super) fn y1564(&mut self, findings: &Y1564Findings) {
+        let signed = |value: Option<i64>| value.map(|ns| ns as f64);
         for row in &findings.rows {
             let (test, size) = (row.test.name(), row.frame_size.to_string());
             let step = format!("{:.0}", row.load_percent);
-            let labels = [&*row.service, test, &*step, &*size];
             let text = format!("{}, {test} at {step} %, {size} bytes", row.service);
-            let place = Place::new(text, &labels);
-            let signed = |value: Option<i64>| value.map(|ns| ns as f64);
-            self.add(&place, &INFORMATION_RATE, row.ir_bps);
-            self.add(&place, &LOSS, row.flr * 100.0);
-            self.add(&place, &LOST, row.offered.saturating_sub(row.received) as f64);
-            self.add_some(&place, &MIN_DELAY, signed(row.ftd_min_ns));
-            self.add_some(&place, &MEAN_DELAY, row.ftd_mean_ns);
-            self.add_some(&place, &MAX_DELAY, signed(row.ftd_max_ns));
-            self.add_some(&place, &PDV, signed(row.fdv_ns));
-            self.add_some(&place, &AVAILABILITY, row.availability.map(|part| part * 100.0));
+            for it in row.results() {
+                let mut labels = vec![&*row.service, test, &*step, &*size];
+                let mut text = text.clone();
+                if !it.direction.is_empty() {
+                    labels.push(&it.direction);
+                    text.push_str(&format!(", {}", it.direction));
+                }
+                let place = Place::new(text, &labels);
+                self.add(&place, &INFORMATION_RATE, it.ir_bps);
+                self.add(&place, &LOSS, it.flr * 100.0);
+                self.add(&place, &LOST, it.offered.saturating_sub(it.received) as f64);
+                self.add_some(&place, &MIN_DELAY, signed(it.ftd_min_ns));
+                self.add_some(&place, &MEAN_DELAY, it.ftd_mean_ns);
+                self.add_some(&place, &MAX_DELAY, signed(it.ftd_max_ns));
+                self.add_some(&place, &PDV, signed(it.fdv_ns));
+                self.add_some(&place, &AVAILABILITY, it.availability.map(|part| part * 100.0));
+            }
         }
     }
 

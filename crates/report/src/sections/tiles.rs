@@ -155,9 +155,13 @@ fn of_y1564(findings: &Y1564Findings) -> Vec<Tile> {
     };
     let note = "worst of all loads up to the CIR";
     let mut tiles = vec![services];
-    tiles.extend(worst(|row| Some(row.flr * 100.0)).map(|it| tile("FLR", it, Unit::Percent, note)));
-    tiles.extend(worst(|row| row.ftd_mean_ns).map(|it| tile("FTD", it, Unit::Nanoseconds, note)));
-    let fdv = worst(|row| row.fdv_ns.map(|ns| ns as f64));
+    tiles.extend(
+        worst(|row| Some(row.total.flr * 100.0)).map(|it| tile("FLR", it, Unit::Percent, note)),
+    );
+    tiles.extend(
+        worst(|row| row.total.ftd_mean_ns).map(|it| tile("FTD", it, Unit::Nanoseconds, note)),
+    );
+    let fdv = worst(|row| row.total.fdv_ns.map(|ns| ns as f64));
     tiles.extend(fdv.map(|it| tile("FDV", it, Unit::Nanoseconds, note)));
     tiles
 }

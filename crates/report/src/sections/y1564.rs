@@ -82,7 +82,9 @@ fn rate_plot(context: &Context<'_>, benches: &[Bench<'_>], name: &str) -> Plot {
             let mut series = Series::new(label, Some(bench.run), Style::Line);
             for row in rows.iter().filter(|row| row.frame_size == size) {
                 let is_hollow = !row.is_passed();
-                series.points.push(Point { is_hollow, ..Point::new(row.load_bps, row.ir_bps) });
+                series
+                    .points
+                    .push(Point { is_hollow, ..Point::new(row.load_bps, row.total.ir_bps) });
                 most = most.max(row.load_bps);
             }
             series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -135,6 +137,7 @@ fn rows(
         Column::text("Run"),
         Column::text("Service"),
         Column::text("Test"),
+        Column::text("Direction"),
         Column::number("Frame size", Unit::Bytes),
         Column::number("Load", Unit::Percent),
         Column::text("Verdict"),
@@ -152,35 +155,38 @@ fn rows(
         time("Minimum FTD").detail(),
         time("Maximum FTD").detail(),
     ];
+    let signed = |value: Option<i64>| Cell::maybe(value.map(|ns| ns as f64));
     let mut table = Table::new(caption, columns);
     for bench in benches {
         for row in bench.findings.rows.iter().filter(|row| is_shown(row)) {
-            let signed = |value: Option<i64>| Cell::maybe(value.map(|ns| ns as f64));
-            let verdict = match row.is_passed() {
-                true => Cell::text("passed"),
-                false => Cell::problem("failed"),
-            };
-            table.row(vec![
-                Cell::text(context.label(bench.run)),
-                Cell::text(row.service.clone()),
-                Cell::text(row.test.name()),
-                Cell::count(row.frame_size.into()),
-                Cell::Number(row.load_percent),
-                verdict,
-                Cell::Number(row.load_bps),
-                Cell::Number(row.ir_bps),
-                Cell::Number(row.flr * 100.0),
-                Cell::maybe(row.ftd_mean_ns),
-                signed(row.fdv_ns),
-                Cell::maybe(row.availability.map(|part| part * 100.0)),
-                Cell::problem(row.failures.join("; ")),
-                Cell::maybe(row.ir_min_bps),
-                Cell::maybe(row.ir_max_bps),
-                Cell::count(row.offered),
-                Cell::count(row.offered.saturating_sub(row.received)),
-                signed(row.ftd_min_ns),
-                signed(row.ftd_max_ns),
-            ]);
+            for it in row.results() {
+                let verdict = match it.is_passed() {
+                    true => Cell::text("passed"),
+                    false => Cell::problem("failed"),
+                };
+                table.row(vec![
+                    Cell::text(context.label(bench.run)),
+                    Cell::text(row.service.clone()),
+                    Cell::text(row.test.name()),
+                    Cell::text(it.direction.clone()),
+                    Cell::count(row.frame_size.into()),
+                    Cell::Number(row.load_percent),
+                    verdict,
+                    Cell::Number(row.load_bps),
+                    Cell::Number(it.ir_bps),
+                    Cell::Number(it.flr * 100.0),
+                    Cell::maybe(it.ftd_mean_ns),
+                    signed(it.fdv_ns),
+                    Cell::maybe(it.availability.map(|part| part * 100.0)),
+                    Cell::problem(it.failures.join("; ")),
+                    Cell::maybe(row.ir_min_bps),
+                    Cell::maybe(row.ir_max_bps),
+                    Cell::count(it.offered),
+                    Cell::count(it.offered.saturating_sub(it.received)),
+                    signed(it.ftd_min_ns),
+                    signed(it.ftd_max_ns),
+                ]);
+            }
         }
     }
     context.finish(table)
@@ -219,11 +225,11 @@ fn over_time(context: &Context<'_>, benches: &[Bench<'_>]) -> Plot {
                 if plot.series.len() >= SERIES_MAX {
                     return plot;
                 }
-                let interface = match output.seconds.len() {
-                    1 => String::new(),
-                    _ => format!(", interface {}", place + 1),
+                let direction = match output.paths.get(place) {
+                    Some(it) => format!(", {}", it.path),
+                    None => String::new(),
                 };
-                let label = context.series(bench.run, &format!("{}{interface}", offer.traffic));
+                let label = context.series(bench.run, &format!("{}{direction}", offer.traffic));
                 let bits: Vec<_> = frames
                     .iter()
                     .map(|&frames| Some(frames as f64 * f64::from(size) * 8.0))

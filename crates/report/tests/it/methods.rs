@@ -1,6 +1,7 @@
 //! Reports of non-drop rates, Ethernet services and RFC 9411.
 
 use wirestorm_method::method::Findings;
+use wirestorm_method::y1564::Y1564Direction;
 use wirestorm_report::document::{Block, Plot};
 use wirestorm_report::limit::Limit;
 use wirestorm_report::run::{Run, RunOutput};
@@ -131,6 +132,29 @@ fn services_mark_their_profile_and_failed_steps() {
     for expected in ["FLR 6.2", "IR 14.999 Mbit/s is below the CIR", "Least availability (%)"] {
         assert!(html.contains(expected), "{expected}");
     }
+}
+
+#[test]
+fn each_direction_of_a_service_is_a_row_and_a_figure() {
+    let mut runs = [services::y1564("a")];
+    let Some(RunOutput::Bench(result)) = &mut runs[0].result else { panic!("no method") };
+    let Findings::Y1564(findings) = &mut result.findings else { panic!("no services") };
+    findings.rows.truncate(1);
+    let row = &mut findings.rows[0];
+    for (direction, flr) in [("eth1 > eth2", 0.0), ("eth2 > eth1", 0.1)] {
+        row.directions.push(Y1564Direction {
+            direction: direction.to_owned(),
+            flr,
+            ..row.total.clone()
+        });
+    }
+    row.total.flr = 0.05;
+    let html = report(&runs, &[]).html();
+    for expected in ["Direction", "eth1 &gt; eth2", "eth2 &gt; eth1"] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    // The loss of one direction is no average of both.
+    judge(&runs, &[("loss>9%", 2, 1)]);
 }
 
 #[test]

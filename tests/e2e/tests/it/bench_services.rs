@@ -85,17 +85,20 @@ fn services_meet_their_profiles_behind_a_policer() {
     assert_eq!(rows.len(), 3 + 4 + 2, "{outcome}");
     // CIR + 1.25 EIR is a load of 9.2 Mbit/s, of which the policer passes at most 8.192 and its
     // burst. It passes less if the sender pauses for longer than the burst lasts.
-    let policed = row("data", "policing");
+    let policed = &row("data", "policing")["total"];
     assert_eq!(policed["failures"], Value::Array(Vec::new()), "{outcome}");
     let (offered, received) = (policed["offered"].as_u64(), policed["received"].as_u64().unwrap());
     assert_eq!(offered, Some(6_750), "{outcome}");
     let passed = 3 * 2_000 + 50;
     assert!((passed * 4 / 5..passed + passed / 100).contains(&received), "{outcome}");
     // The device does not police `voice`, whose 1.25 CIR are 1,220 frames per second.
-    let failure = row("voice", "policing")["failures"][0].as_str().unwrap();
+    let failure = row("voice", "policing")["total"]["failures"][0].as_str().unwrap();
     assert!(failure.contains("is above CIR + EIR"), "{outcome}");
-    assert_eq!(row("data", "performance")["availability"], 1.0, "{outcome}");
-    assert!(row("voice", "performance")["ftd_mean_ns"].as_f64().unwrap() > 0.0, "{outcome}");
+    assert_eq!(row("data", "performance")["total"]["availability"], 1.0, "{outcome}");
+    assert!(
+        row("voice", "performance")["total"]["ftd_mean_ns"].as_f64().unwrap() > 0.0,
+        "{outcome}"
+    );
     assert_eq!(outcome.text("/verdict/outcome"), "fell_short", "{outcome}");
     let [reason] = &**outcome.result()["verdict"]["reasons"].as_array().unwrap() else {
         panic!("{outcome}")
@@ -121,12 +124,12 @@ fn direction_with_a_policer_fails_alone() {
     for row in 0..2 {
         let direction = |place| format!("/findings/rows/{row}/directions/{place}");
         // 5 % of all frames are lost, but 10 % of one direction.
-        assert!((outcome.decimal(&format!("/findings/rows/{row}/flr")) - 0.05).abs() < 0.002);
+        assert!((outcome.decimal(&format!("/findings/rows/{row}/total/flr")) - 0.05).abs() < 0.002);
         assert_eq!(outcome.decimal(&format!("{}/flr", direction(0))), 0.0, "{outcome}");
         assert!((outcome.decimal(&format!("{}/flr", direction(1))) - 0.1).abs() < 0.002);
         let [a, b] = [bridge.lab.a.port(), bridge.lab.b.port()];
         assert_eq!(outcome.text(&format!("{}/direction", direction(1))), format!("{b} > {a}"));
-        let failures = outcome.lines(&format!("/findings/rows/{row}/failures"));
+        let failures = outcome.lines(&format!("/findings/rows/{row}/total/failures"));
         assert!(failures.starts_with(&format!("{b} > {a}: FLR")), "{failures}");
         assert_eq!(failures.lines().count(), 1, "{failures}");
     }
