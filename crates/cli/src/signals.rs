@@ -1,13 +1,13 @@
 //! Control of runs by signals.
 //!
-//! The first Ctrl-C stops the run and prints its result; the second one ends the program. As in
+//! The first Ctrl-C stops the run and prints its result; a later one ends the program. As in
 //! tcpreplay, SIGUSR1 pauses the run and SIGCONT resumes it.
 //!
 //! Ctrl-Z pauses the run before it stops the process, so that the stopped time counts as a pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::iterator;
@@ -23,14 +23,19 @@ use crate::status;
 /// ahead of their due times.
 const PAUSE_TIME: Duration = Duration::from_millis(60);
 
+/// Time after a signal in which others count as the same one.
+///
+/// `timeout` and service managers send a signal to the process, and again to its group.
+const SAME_SIGNAL_TIME: Duration = Duration::from_millis(100);
+
 /// Signal handler of this process, which runs on its own thread.
 #[derive(Clone, Default)]
 pub(crate) struct Signals(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Whether a signal has requested the end. The next such signal exits the program.
-    caught: AtomicBool,
+    /// Time of the signal that requested the end. A later one exits the program.
+    caught: Mutex<Option<Instant>>,
     run: Mutex<Option<RunHandle>>,
     /// Stop flag for commands without a [`RunHandle`].
     stop: Arc<AtomicBool>,
@@ -57,7 +62,7 @@ impl Signals {
     /// Makes the signals control this run.
     pub(crate) fn command(&self, run: &RunHandle) {
         *self.run() = Some(run.clone());
-        if self.0.caught.load(Ordering::Relaxed) {
+        if self.caught().is_some() {
             run.stop();
         }
     }
@@ -65,7 +70,7 @@ impl Signals {
     /// Makes SIGINT, SIGTERM and SIGHUP stop a method.
     pub(crate) fn on_stop(&self, stop: &StopSignal) {
         *self.0.method.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop.clone());
-        if self.0.caught.load(Ordering::Relaxed) {
+        if self.caught().is_some() {
             stop.stop();
         }
     }
@@ -77,7 +82,7 @@ impl Signals {
 
     /// Clears the stop request after a run, so that the next signal counts as the first one.
     pub(crate) fn clear_stop_request(&self) {
-        self.0.caught.store(false, Ordering::Relaxed);
+        *self.caught() = None;
     }
 
     fn handle(&self, signal: i32) {
@@ -97,10 +102,11 @@ impl Signals {
                     eprintln!("wirestorm: cannot stop the process: {error}");
                 }
             }
-            _ if self.0.caught.swap(true, Ordering::Relaxed) => {
-                std::process::exit(status::INTERRUPTED.into());
-            }
             _ => {
+                let first = *self.caught().get_or_insert_with(Instant::now);
+                if first.elapsed() > SAME_SIGNAL_TIME {
+                    std::process::exit(status::INTERRUPTED.into());
+                }
                 self.0.stop.store(true, Ordering::Relaxed);
                 let method = self.0.method.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 if let Some(method) = method {
@@ -111,7 +117,11 @@ impl Signals {
         }
     }
 
-    fn run(&self) -> std::sync::MutexGuard<'_, Option<RunHandle>> {
+    fn caught(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.caught.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) -> MutexGuard<'_, Option<RunHandle>> {
         self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -71,6 +71,8 @@ pub(super) fn protocol_names(protocols: &[Protocol]) -> Vec<String> {
 #[command(after_help = RFC2544_EXAMPLES)]
 pub(super) struct Rfc2544Flags {
     /// Tests: throughput, latency, frame-loss, back-to-back, recovery, reset or all
+    ///
+    /// The throughput is always measured.
     #[arg(
         long,
         value_name = "NAME",

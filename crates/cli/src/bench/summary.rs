@@ -51,18 +51,20 @@ pub(super) fn of_plan(method: &Method, waits_s: f64) -> String {
         (least.min(duration), most.max(duration))
     });
     let sum = format!(
-        "{} trials, about {}, for a device that forwards half of the largest load.",
+        "{} {}, about {}, for a device that forwards half of the largest load.",
         grouped(middle.len() as u64),
+        if middle.len() == 1 { "trial" } else { "trials" },
         duration(length(middle))
     );
     let _ = writeln!(text, "\n{}", wrapped("", &sum));
-    let range = format!(
-        "A device that forwards 10 % or all of it needs {} to {}. Each trial includes {waits_s} s of \
-         waits (--settle, --learning-wait).",
-        duration(least),
-        duration(most)
-    );
-    let _ = writeln!(text, "{}", wrapped("", &range));
+    let (least, most) = (duration(least), duration(most));
+    let range = match least == most {
+        true => format!("A device that forwards 10 % or all of it needs {least}."),
+        false => format!("A device that forwards 10 % or all of it needs {least} to {most}."),
+    };
+    let waits =
+        format!("{range} Each trial includes {waits_s} s of waits (--settle, --learning-wait).");
+    let _ = writeln!(text, "{}", wrapped("", &waits));
     for deviation in method.deviations() {
         let _ = writeln!(text, "{}", wrapped("deviation  ", &deviation));
     }

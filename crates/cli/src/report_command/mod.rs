@@ -22,7 +22,7 @@ Examples:
 
 Limits: METRIC[SELECTOR,...] OPERATOR VALUE UNIT
   A limit is true if one figure is; then the exit status is 3. A limit that no figure
-  belongs to is an error with exit status 1. Selectors choose figures by frame size,
+  belongs to, and a run without a result, is an error with exit status 1. Selectors choose figures by frame size,
   name of a flow, port, traffic, goal or run; \"...\" around names with , or ].
   --list-metrics prints all metrics with their units.";
 
@@ -148,7 +148,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode, Failure> {
         Format::Json => report.json(),
     };
     write(&flags.output, is_standard, &text)?;
-    Ok(ExitCode::from(judge(&report)))
+    Ok(ExitCode::from(judge(&report, &runs)))
 }
 
 fn write(path: &Path, is_standard: bool, text: &str) -> Result<(), Failure> {
@@ -165,8 +165,8 @@ fn write(path: &Path, is_standard: bool, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Prints the limits that are true, and returns the exit status.
-fn judge(report: &Report<'_>) -> u8 {
+/// Prints the limits that are true and the runs that they cannot judge, and returns the exit status.
+fn judge(report: &Report<'_>, runs: &[Run]) -> u8 {
     /// Figures shown at most for each limit; the report has all of them.
     const FIGURES_MAX: usize = 5;
     let mut exit = 0;
@@ -186,6 +186,14 @@ fn judge(report: &Report<'_>) -> u8 {
         eprintln!(
             "wirestorm: --fail-if {limit}: no figure of the runs belongs to this limit; \
              `--format json` lists all figures with their labels"
+        );
+        exit = status::FAILED;
+    }
+    let has_limits = !report.limits.is_empty();
+    for run in runs.iter().filter(|run| has_limits && run.result.is_none()) {
+        let id = &run.record.id;
+        eprintln!(
+            "wirestorm: --fail-if: {id} has no result to judge; `wirestorm runs show {id}` says why"
         );
         exit = status::FAILED;
     }

@@ -292,6 +292,26 @@ fn is_stopped(child: &Child) -> bool {
 }
 
 #[test]
+fn signals_at_the_same_time_count_as_one() {
+    if !require_root() {
+        return;
+    }
+    let scratch = scratch();
+    handshake(&scratch);
+    let lab = Lab::new().expect("a lab");
+    let mut child = paced(&lab, &scratch, Path::new(WIRESTORM), "replay");
+    // As by `timeout`, which sends a signal to the process and to its group. Each takes a
+    // millisecond, so that the process sees them one by one.
+    for _ in 0..5 {
+        signal(&child, "-TERM");
+    }
+    assert_eq!(child.wait().expect("the program ends").code(), Some(130));
+    let result = fs::read(scratch.file("result.json")).expect("a result");
+    let result: Value = serde_json::from_slice(&result).expect("JSON");
+    assert_eq!(result["verdict"]["outcome"], "interrupted", "{result}");
+}
+
+#[test]
 fn stall_changes_neither_frame_count_nor_average_rate() {
     if !require_root() {
         return;

@@ -85,6 +85,34 @@ fn limits_set_the_exit_status_and_the_report_is_written() {
 }
 
 #[test]
+fn limit_fails_for_a_run_without_a_result() {
+    let scratch = Scratch::new().expect("a folder");
+    let flags =
+        ["--simulate", "frames_per_second=1e6", "--frame-sizes", "64", "--runs-dir", "runs"];
+    for name in ["whole", "killed"] {
+        let bench = ["bench", "ndr", "--name", name];
+        let output = wirestorm(&scratch, &[&bench[..], &flags].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let runs = fs::read_dir(scratch.file("runs")).expect("a folder");
+    let mut folders = runs.map(|entry| entry.expect("an entry").path()).collect::<Vec<_>>();
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    // As after `kill -9`.
+    let killed = folders.last().expect("a run");
+    fs::remove_file(killed.join("result.json")).expect("a result");
+    let report = |run: &str, limits: &[&str]| {
+        wirestorm(&scratch, &[&["report", "whole", run, "--runs-dir", "runs"][..], limits].concat())
+    };
+    let limit = ["--fail-if", "throughput[64]<1pps"];
+    assert_eq!(report("whole", &limit).status.code(), Some(0));
+    assert_eq!(report("killed", &[]).status.code(), Some(0));
+    let output = report("killed", &limit);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("has no result to judge"), "{}", stderr(&output));
+}
+
+#[test]
 fn wrong_files_are_named() {
     let scratch = Scratch::new().expect("a folder");
     fs::write(scratch.file("other.json"), "{\"schema\": \"other/1\"}").expect("a file");
