@@ -14,6 +14,8 @@ use crate::document::{Tile, Unit, grouped, scaled};
 
 /// Most tiles of a report.
 const TILES_MAX: usize = 12;
+/// Most rates of a search or results of a test that have a tile.
+const EACH_MAX: usize = 4;
 
 pub(super) fn tiles(context: &Context<'_>) -> Vec<Tile> {
     let mut all = Vec::new();
@@ -58,12 +60,22 @@ fn tile(label: impl Into<String>, value: f64, unit: Unit, note: impl Into<String
     Tile { label: label.into(), value, unit, note: note.into(), is_warning: false }
 }
 
+/// Returns the frame size, with the traffic if a method has several.
+fn subject<'a>(all: impl IntoIterator<Item = &'a str>, traffic: &str, frame_size: u32) -> String {
+    match all.into_iter().all(|it| it == traffic) {
+        true => format!("{frame_size} bytes"),
+        false => format!("{traffic} {frame_size} bytes"),
+    }
+}
+
 fn of_rfc2544(findings: &Rfc2544Findings) -> Vec<Tile> {
     let mut tiles = Vec::new();
-    let smallest = findings.throughput.iter().min_by_key(|row| row.frame_size);
-    let largest = findings.throughput.iter().max_by_key(|row| row.frame_size);
-    for row in smallest.into_iter().chain(largest.filter(|row| Some(*row) != smallest)) {
-        let label = format!("Throughput, {} bytes", row.frame_size);
+    let all = || findings.throughput.iter().map(|row| &*row.traffic);
+    let sizes = || findings.throughput.iter().map(|row| row.frame_size);
+    let (smallest, largest) = (sizes().min(), sizes().max());
+    let is_end = |size: u32| Some(size) == smallest || Some(size) == largest;
+    for row in findings.throughput.iter().filter(|row| is_end(row.frame_size)).take(EACH_MAX) {
+        let label = format!("Throughput, {}", subject(all(), &row.traffic, row.frame_size));
         let share = format!("{:.1} % of the line rate", row.line_rate_percent);
         let mut tile = tile(label, row.load as f64, Unit::FramesPerSecond, share);
         if row.is_tester_limited {
@@ -74,7 +86,7 @@ fn of_rfc2544(findings: &Rfc2544Findings) -> Vec<Tile> {
     }
     if let Some(row) = findings.latency.iter().min_by_key(|row| row.frame_size) {
         let mut add = |what: &str, value: Option<wirestorm_method::rfc2544::Repeated>| {
-            let label = format!("{what} latency, {} bytes", row.frame_size);
+            let label = format!("{what} latency, {}", subject(all(), &row.traffic, row.frame_size));
             let note = format!("median of {} streams", row.repetitions);
             tiles.extend(value.map(|it| tile(label, it.median_ns, Unit::Nanoseconds, note)));
         };
@@ -88,8 +100,9 @@ fn of_mlrsearch(findings: &MlrsearchFindings) -> Vec<Tile> {
     let Some(row) = findings.searches.iter().min_by_key(|row| row.frame_size) else {
         return Vec::new();
     };
+    let all = || findings.searches.iter().map(|row| &*row.traffic);
     let tile = |result: &wirestorm_method::search::mlrsearch::GoalResult| {
-        let label = format!("{}, {} bytes", result.goal, row.frame_size);
+        let label = format!("{}, {}", result.goal, subject(all(), &row.traffic, row.frame_size));
         let lower = result.lower.unwrap_or(0) as f64;
         let mut tile = tile(label, lower, Unit::FramesPerSecond, "relevant lower bound");
         let mut qualify = |text: &str| {
@@ -106,9 +119,6 @@ fn of_mlrsearch(findings: &MlrsearchFindings) -> Vec<Tile> {
     };
     row.results.iter().take(4).map(tile).collect()
 }
-
-/// Most rates of a search or results of a test that have a tile.
-const EACH_MAX: usize = 4;
 
 fn of_ndr(method: &Ndr, findings: &NdrFindings) -> Vec<Tile> {
     let tile = |row: &wirestorm_method::ndr::NdrRow| {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use wirestorm_control::result::Outcome;
+use wirestorm_method::method::Findings;
 use wirestorm_report::limit::Limit;
 use wirestorm_report::run::{Run, RunOutput};
 use wirestorm_report::{Options, Report};
@@ -81,6 +82,22 @@ fn markdown_tables_have_at_most_100_columns() {
         let rows = markdown.lines().filter(|line| line.starts_with("| ")).count();
         assert!(rows > 20, "{markdown}");
     }
+}
+
+#[test]
+fn tiles_name_the_traffic_if_there_are_several() {
+    let mut runs = [sample::rfc2544("a", "router", "ipv4", 9.2e6)];
+    let labels = |runs: &[Run]| {
+        let tiles = &report(runs, &[]).document.tiles;
+        tiles.iter().map(|tile| tile.label.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(&runs)[..2], ["Throughput, 64 bytes", "Throughput, 1518 bytes"]);
+    let Some(RunOutput::Bench(result)) = &mut runs[0].result else { panic!("no method") };
+    let Findings::Rfc2544(findings) = &mut result.findings else { panic!("another method") };
+    findings.throughput.truncate(1);
+    findings.throughput.push(findings.throughput[0].clone());
+    findings.throughput[1].traffic = "ipv6".to_owned();
+    assert_eq!(labels(&runs)[..2], ["Throughput, ipv4 64 bytes", "Throughput, ipv6 64 bytes"]);
 }
 
 #[test]
