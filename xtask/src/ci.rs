@@ -250,11 +250,12 @@ fn python(_: Extent) -> Fallible<Pass> {
     done(with_command.env("WIRESTORM_PYTHON", &python))?;
     // The tests above have built the binary that runs profiles.
     let binary = workspace::in_target("debug/wirestorm")?;
-    for name in ["wirestorm", "trex"] {
+    // The tests of `trex` wait for most of their time: three processes of pytest-xdist share them.
+    for (name, flags) in [("wirestorm", &[][..]), ("trex", &["--numprocesses", "3"])] {
         let mut test = Command::new(&python);
         test.env(BINARY, &binary).current_dir(package(name));
         // `-rs` prints the reasons of skipped tests.
-        done(test.args(["-m", "pytest", "--quiet", "-rs"]))?;
+        done(test.args(["-m", "pytest", "--quiet", "-rs"]).args(flags))?;
     }
     Ok(Pass::Done)
 }
