@@ -4,8 +4,10 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestorm_control::base::time::Duration;
 use wirestorm_control::bench::{CompletedTrial, Observer, Phase, TrialLog};
 use wirestorm_control::method::trial::{Length, TrialInput, TrialOutput};
 use wirestorm_control::method::{collector, flow_exporter, ndr};
@@ -22,8 +24,40 @@ use crate::traffic::shortened;
 pub(super) struct Progress {
     bar: ProgressBar,
     quiet: bool,
-    /// Text beside the bar, without the current rate.
-    text: Arc<Mutex<String>>,
+    current: Arc<Mutex<Current>>,
+}
+
+/// The current trial.
+struct Current {
+    /// Number, test, traffic and load.
+    text: String,
+    started: Instant,
+    /// Time until the end of the method, when the trial started, in seconds.
+    remaining_s: f64,
+    /// Time of its traffic.
+    duration: Duration,
+    phase: Phase,
+}
+
+impl Current {
+    /// Returns the text beside the bar. A narrow terminal cuts its end.
+    fn message(&self) -> String {
+        let phase = match self.phase {
+            Phase::Learning => "learning  ",
+            Phase::Traffic => "",
+            Phase::Collecting => "collecting  ",
+            Phase::Settling => "settling  ",
+        };
+        let left = (self.remaining_s - self.started.elapsed().as_secs_f64()).max(0.0);
+        format!("{phase}{} left  {}", duration(left), self.text)
+    }
+
+    /// Returns the completed part of the traffic. A run whose plan has the durations does not know
+    /// it.
+    fn fraction(&self, snapshot: &Snapshot) -> f64 {
+        let of_trial = || snapshot.elapsed.as_secs_f64() / self.duration.as_secs_f64().max(1e-9);
+        snapshot.fraction.unwrap_or_else(of_trial).min(1.0)
+    }
 }
 
 impl Progress {
@@ -32,16 +66,23 @@ impl Progress {
         if quiet || !std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let style = ProgressStyle::with_template("{bar:12} {msg}");
+        let style = ProgressStyle::with_template("{bar:6} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, quiet, text: Arc::default() }
+        let current = Current {
+            text: String::new(),
+            started: Instant::now(),
+            remaining_s: 0.0,
+            duration: Duration::ZERO,
+            phase: Phase::Traffic,
+        };
+        Self { bar, quiet, current: Arc::new(Mutex::new(current)) }
     }
 
     /// Returns the observer of trials on interfaces.
     pub(super) fn observer(&self, signals: &Signals, foreground: Rc<Foreground>) -> BarObserver {
         BarObserver {
             bar: self.bar.clone(),
-            text: Arc::clone(&self.text),
+            current: Arc::clone(&self.current),
             signals: signals.clone(),
             foreground,
         }
@@ -55,12 +96,17 @@ impl Progress {
 
 impl TrialLog for Progress {
     fn started(&mut self, number: u32, input: &TrialInput, remaining_s: f64) {
-        let text =
-            format!("trial {number} {}, about {} left", described(input), duration(remaining_s));
+        let current = Current {
+            text: format!("trial {number} {}", described(input)),
+            started: Instant::now(),
+            remaining_s,
+            duration: input.duration(),
+            phase: Phase::Traffic,
+        };
         self.bar.set_position(0);
-        self.bar.set_message(text.clone());
+        self.bar.set_message(current.message());
         self.bar.tick();
-        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = current;
     }
 
     fn completed(&mut self, trial: &CompletedTrial) -> Result<(), String> {
@@ -75,7 +121,7 @@ impl TrialLog for Progress {
 /// Shows the progress of trials on interfaces.
 pub(super) struct BarObserver {
     bar: ProgressBar,
-    text: Arc<Mutex<String>>,
+    current: Arc<Mutex<Current>>,
     signals: Signals,
     foreground: Rc<Foreground>,
 }
@@ -86,23 +132,17 @@ impl Observer for BarObserver {
             self.signals.command(handle);
             self.foreground.watch(handle);
         }
-        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let text = match phase {
-            Phase::Learning => format!("learning  {text}"),
-            Phase::Traffic => text,
-            Phase::Collecting => format!("collecting  {text}"),
-            Phase::Settling => format!("settling  {text}"),
-        };
-        self.bar.set_message(text);
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.phase = phase;
+        self.bar.set_message(current.message());
         self.bar.tick();
     }
 
     fn progress(&mut self, phase: Phase, snapshot: &Snapshot) {
-        if phase != Phase::Traffic {
-            return;
-        }
-        if let Some(fraction) = snapshot.fraction {
-            self.bar.set_position((fraction.min(1.0) * 1e3) as u64);
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bar.set_message(current.message());
+        if phase == Phase::Traffic {
+            self.bar.set_position((current.fraction(snapshot) * 1e3) as u64);
         }
         self.bar.tick();
     }
@@ -190,5 +230,38 @@ fn loss(output: &TrialOutput) -> String {
             let percent = lost as f64 * 100.0 / total.offered.max(1) as f64;
             if percent < 0.001 { format!("lost {lost}") } else { format!("loss {percent:.3} %") }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(phase: Phase, seconds: u64) -> Current {
+        Current {
+            text: "trial 3 throughput".to_owned(),
+            started: Instant::now() - std::time::Duration::from_secs(seconds),
+            remaining_s: 60.9,
+            duration: Duration::from_secs(20),
+            phase,
+        }
+    }
+
+    #[test]
+    fn remaining_time_falls_during_a_trial() {
+        assert!(at(Phase::Traffic, 0).message().ends_with("s left  trial 3 throughput"));
+        let settling = at(Phase::Settling, 10).message();
+        assert!(settling.starts_with("settling  5"), "{settling}");
+        assert!(at(Phase::Traffic, 90).message().starts_with("0 s left"));
+    }
+
+    #[test]
+    fn traffic_without_a_known_end_lasts_as_long_as_the_trial() {
+        let trial = at(Phase::Traffic, 5);
+        let elapsed =
+            |seconds| Snapshot { elapsed: Duration::from_secs(seconds), ..<_>::default() };
+        assert_eq!(trial.fraction(&elapsed(5)), 0.25);
+        assert_eq!(trial.fraction(&elapsed(30)), 1.0);
+        assert_eq!(trial.fraction(&Snapshot { fraction: Some(0.5), ..elapsed(5) }), 0.5);
     }
 }
