@@ -21,9 +21,10 @@ Examples:
   wirestorm report bench.json --fail-if 'throughput[64]<1Mpps' -o junit.xml
 
 Limits: METRIC[SELECTOR,...] OPERATOR VALUE UNIT
-  A limit is true if one figure is; then the exit status is 3. A limit that no figure
-  belongs to, and a run without a result, is an error with exit status 1. Selectors choose figures by frame size,
-  name of a flow, port, traffic, goal or run; \"...\" around names with , or ].
+  A limit is true if one figure is; then the exit status is 3. A limit that no
+  figure belongs to, and a run without a result, is an error with exit status 1.
+  Selectors choose figures by frame size, name of a flow, port, traffic, goal or
+  run; \"...\" around names with , or ].
   --list-metrics prints all metrics with their units.";
 
 /// Write a report with plots on stored runs, or check limits
