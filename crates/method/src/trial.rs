@@ -485,6 +485,13 @@ impl StepOutput {
     }
 }
 
+impl FieldOutput {
+    /// Returns whether the field is missing in a record, or has a value that was not sent.
+    pub const fn is_wrong(&self) -> bool {
+        self.missing > 0 || self.out_of_range > 0
+    }
+}
+
 impl SegmentsOutput {
     /// Returns the retransmitted segments as a fraction of all; 0 without segments.
     pub fn retransmitted_ratio(&self) -> f64 {

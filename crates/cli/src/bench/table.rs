@@ -285,11 +285,12 @@ fn fields(f: &mut Formatter<'_>, points: &[FlowPoint]) -> fmt::Result {
         count_of(checked, "record", "records")
     );
     writeln!(f, "{}", wrapped("fields     ", &text))?;
-    let Some(point) = points.iter().find(|it| it.export.fields.iter().any(is_wrong)) else {
+    let Some(point) = points.iter().find(|it| it.export.fields.iter().any(FieldOutput::is_wrong))
+    else {
         return Ok(());
     };
     let rate = grouped(point.load);
-    for field in point.export.fields.iter().filter(|field| is_wrong(field)) {
+    for field in point.export.fields.iter().filter(|field| field.is_wrong()) {
         let (missing, wrong) = (grouped(field.missing), grouped(field.out_of_range));
         let text = format!(
             "at {rate} flows/s: {}: missing in {missing}, never sent in {wrong} records",
@@ -298,10 +299,6 @@ fn fields(f: &mut Formatter<'_>, points: &[FlowPoint]) -> fmt::Result {
         writeln!(f, "{}", wrapped("fields     ", &text))?;
     }
     Ok(())
-}
-
-const fn is_wrong(field: &FieldOutput) -> bool {
-    field.missing + field.out_of_range > 0
 }
 
 /// Returns a sentence about the rate where loss begins.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use wirestorm_method::flow_exporter::{CAPTURE, FlowExporter, FlowExporterFindings, FlowPoint};
 use wirestorm_method::method::{Findings, Method};
-use wirestorm_method::trial::FieldOutput;
 
 use super::Context;
 use crate::document::{
@@ -254,9 +253,8 @@ fn fields(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
     let value = |value: Option<u64>| Cell::maybe(value.map(|it| it as f64));
     for bench in benches {
         for (number, point) in bench.findings.points.iter().enumerate() {
-            let is_wrong = |field: &&FieldOutput| field.missing + field.out_of_range > 0;
             let all = point.export.fields.iter();
-            for field in all.filter(|field| number == 0 || is_wrong(field)) {
+            for field in all.filter(|field| number == 0 || field.is_wrong()) {
                 table.row(vec![
                     Cell::text(context.label(bench.run)),
                     Cell::Number(point.sent_per_s.round()),
@@ -324,7 +322,7 @@ fn device_logs(context: &Context<'_>, benches: &[Bench<'_>]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use wirestorm_method::trial::ExportOutput;
+    use wirestorm_method::trial::{ExportOutput, FieldOutput};
 
     use super::*;
 
