@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 22] = [
+const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
@@ -36,12 +36,25 @@ const DIRECTIONS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("wirestorm-store", &["wirestorm-method", "wirestorm-control"]),
-    ("wirestorm-serve", &["wirestorm-control"]),
+    ("wirestorm-api", &["wirestorm-control"]),
+    (
+        "wirestorm-serve",
+        &["wirestorm-control", "wirestorm-store", "wirestorm-report", "wirestorm-api"],
+    ),
     (
         "wirestorm-report",
         &["wirestorm-base", "wirestorm-control", "wirestorm-method", "wirestorm-store"],
     ),
-    ("wirestorm", &["wirestorm-control", "wirestorm-store", "wirestorm-serve", "wirestorm-report"]),
+    (
+        "wirestorm",
+        &[
+            "wirestorm-control",
+            "wirestorm-store",
+            "wirestorm-api",
+            "wirestorm-serve",
+            "wirestorm-report",
+        ],
+    ),
     ("wirestorm-python", &["wirestorm-control"]),
     ("wirestorm-testkit", ANYTHING),
     ("wirestorm-e2e", ANYTHING),

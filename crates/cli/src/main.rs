@@ -26,6 +26,7 @@ mod report_command;
 mod runs;
 mod save;
 mod schema;
+mod serve;
 mod signals;
 mod suggestions;
 mod tcpreplay;
@@ -79,6 +80,8 @@ enum Command {
     Doctor(doctor::DoctorFlags),
     /// List, compare, export and delete saved runs
     Runs(runs::RunsFlags),
+    /// Host runs for users: HTTP API, leases of ports
+    Serve(Box<serve::ServeFlags>),
     /// Print the JSON Schema of results, plans or saved runs
     Schema(schema::SchemaFlags),
     /// Print shell completions
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Runs(flags) => runs::run(&flags),
+        Command::Serve(flags) => serve::run(&flags),
         Command::Schema(flags) => schema::run(&flags),
         Command::Completions(flags) => manual::completions(&flags),
         Command::Manual(flags) => manual::manual(&flags),

@@ -182,6 +182,7 @@ mod tests {
 
     fn facts() -> InterfaceFacts {
         InterfaceFacts {
+            mac: None,
             interface: "enp1s0f0np0abcd".into(),
             name: "enp1s0f0np0abcd".into(),
             state: "no carrier",

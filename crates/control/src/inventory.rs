@@ -11,6 +11,7 @@ use wirestorm_io::link::{self, Link, LinkError, LinkKind};
 use wirestorm_io::lock::{Access, InterfaceLock};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_io::privilege::{self, Capabilities, Capability};
+use wirestorm_wire::packet::MacAddress;
 
 use crate::backend::{
     AF_PACKET, BACKENDS, Candidate, Conditions, Descriptor, KernelVersion, LatencyProbe,
@@ -40,6 +41,8 @@ pub struct InterfaceFacts {
     pub firmware: String,
     /// Bus address, such as `0000:01:00.0`; empty for virtual devices.
     pub bus: String,
+    /// Ethernet address; `None` if the interface has none.
+    pub mac: Option<String>,
     /// Longest network-layer packet in bytes.
     pub mtu: u32,
     /// Transmit queues in use.
@@ -265,6 +268,7 @@ fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
         driver_version: driver.version,
         firmware: driver.firmware,
         bus: driver.bus,
+        mac: link.mac.map(|mac| MacAddress(mac).to_string()),
         mtu: link.mtu,
         transmit_queues: link.queues.transmit,
         receive_queues: link.queues.receive,

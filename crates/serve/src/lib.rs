@@ -1,17 +1,25 @@
-//! HTTP server of Wirestorm.
+//! Server of Wirestorm.
 //!
 //! ```text
-//! caller's thread   MetricsServer::start(address, &host), watch(&run), drop
-//! thread `metrics`  http: connections ─> metrics: the last snapshot of each run ─> text
-//! runs              publish snapshots; nothing here calls them or makes them wait
+//! Service ─┬─ thread `serve`        listen: sockets, TLS ─> api: routes ─> server: users, ports, runs
+//!          ├─ threads `serve-work`  requests that block
+//!          ├─ thread `serve-clock`  leases that expire, limits of users, links of ports
+//!          └─ threads `record-N`    one for each run: its states and its result
+//! MetricsServer ── thread `metrics` live metrics of the runs of a command
 //! ```
 //!
-//! This is the only crate with an async runtime: a single-threaded one, on its own thread. That
-//! thread stays off the CPUs of in-kernel senders.
+//! This is the only crate with an async runtime: single-threaded ones. All threads stay off the CPUs
+//! of in-kernel senders.
 #![forbid(unsafe_code)]
 
-mod http;
+mod api;
+mod listen;
 pub mod metrics;
+mod server;
+mod service;
 
-pub use http::ListenError;
+pub use api::openapi;
+pub use listen::{ListenError, TlsError, TlsFiles};
 pub use metrics::MetricsServer;
+pub use server::{PortOption, Server, ServerError, ServerOptions, Users, UsersError};
+pub use service::{ListenOption, Service, ServiceError};

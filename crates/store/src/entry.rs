@@ -4,7 +4,7 @@ use serde::Serialize;
 use wirestorm_control::result::Outcome;
 
 use crate::figures::Figure;
-use crate::record::{RecordKind, State};
+use crate::record::{OwnerRecord, RecordKind, State};
 
 /// Summary of a run, from the index.
 #[derive(Clone, Debug, Serialize)]
@@ -23,6 +23,10 @@ pub struct RunEntry {
     pub process: u32,
     /// Command line, with spaces between the arguments.
     pub command: String,
+    /// User of the server that executed the run; null for a run of the command line.
+    pub owner: Option<OwnerRecord>,
+    /// Interfaces, with their namespaces.
+    pub interfaces: Vec<String>,
     /// Start in nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
     /// End in nanoseconds since the Unix epoch; null until the end.

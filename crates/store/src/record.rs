@@ -41,6 +41,9 @@ pub struct RunRecord {
     pub process: ProcessRecord,
     /// Command line.
     pub command: Vec<String>,
+    /// User of the server that executed the run; null for a run of the command line.
+    #[serde(default)]
+    pub owner: Option<OwnerRecord>,
     /// Wirestorm version.
     pub version: String,
     /// Host name, kernel and CPUs of the run.
@@ -78,6 +81,7 @@ impl RunRecord {
             state: State::Running,
             process: ProcessRecord::current(),
             command,
+            owner: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             host: HostFacts::read(),
             machine: MachineRecord::read(),
@@ -106,6 +110,16 @@ impl RunRecord {
 pub(crate) fn now_unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// User of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OwnerRecord {
+    /// Name of the user.
+    pub user: String,
+    /// Session of the user; empty for the default session.
+    pub session: String,
 }
 
 /// Kind of a recorded run.

@@ -91,6 +91,15 @@ impl RunWriter {
     /// # Errors
     /// The record cannot be written.
     pub fn finish(mut self, state: State, error: Option<String>) -> Result<RunRecord, StoreError> {
+        self.end(state, error)?;
+        Ok(self.record)
+    }
+
+    /// Like [`finish`](Self::finish), for callers that try again after an error.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub fn end(&mut self, state: State, error: Option<String>) -> Result<(), StoreError> {
         self.update(|record| {
             record.state = state;
             record.error = error;
@@ -100,7 +109,7 @@ impl RunWriter {
             // Repaired at the next open.
             let _ = index.update(&self.record.id);
         }
-        Ok(self.record)
+        Ok(())
     }
 
     /// Deletes the run, because it did not begin.

@@ -165,6 +165,8 @@ mod tests {
     fn entry(state: State, outcome: Option<Outcome>) -> RunEntry {
         let (name, unit) = ("sent".to_owned(), Unit::FramesPerSecond);
         RunEntry {
+            owner: None,
+            interfaces: Vec::new(),
             id: "2026-11-26T23-45-01-mlrsearch-12".into(),
             name: Some("a name that is too long".into()),
             kind: RecordKind::Bench,

@@ -69,6 +69,13 @@ impl RunHandle {
         self.0.latest()
     }
 
+    /// Waits until the state differs from `state`, and returns it. Returns at once if the run is
+    /// over.
+    pub fn wait_change(&self, state: RunState) -> RunState {
+        self.0.wait_until(None, |now| now != state || now.is_over());
+        self.state()
+    }
+
     /// Waits for at most `timeout` until the run is prepared, running or over. Returns whether it
     /// is.
     pub fn wait_prepared(&self, timeout: Option<StdDuration>) -> bool {

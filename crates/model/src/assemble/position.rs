@@ -72,6 +72,11 @@ impl FieldPosition {
 }
 
 impl PlacedHeader {
+    /// Returns the positions of the present fields, in layout order.
+    pub fn fields(&self) -> impl Iterator<Item = &FieldPosition> {
+        self.places.iter().flatten()
+    }
+
     /// Returns the position of a field by its name or path, as in `options.0.value`.
     pub(super) fn field(&self, path: &str) -> Result<FieldPosition, Problem> {
         if let Some(rest) = self.item_path(path) {

@@ -14,6 +14,7 @@ mod watched;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -24,7 +25,7 @@ use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::registry::Registry;
 use wirestorm_control::{Host, RunHandle};
 
-use crate::http::{HttpThread, ListenError};
+use crate::listen::{Bounds, Endpoint, HttpThread, ListenError};
 use collector::RunCollector;
 use watched::WatchedRuns;
 
@@ -35,6 +36,10 @@ pub const FLOWS_MAX: usize = 1_000;
 /// Maximum number of runs with metrics. The oldest that ended make room for new ones;
 /// `wirestorm_runs_omitted_total` counts those for which there was none.
 pub const RUNS_MAX: usize = Host::ENDED_RUNS_MAX;
+
+/// A scrape takes milliseconds; Prometheus gives up after 10 s by default. The limit keeps clients
+/// that vanish from keeping the others out.
+const BOUNDS: Bounds = Bounds { connections_max: 64, lifetime_max: Some(Duration::from_secs(10)) };
 
 /// Beginning of the names of all metrics.
 const PREFIX: &str = "wirestorm";
@@ -72,13 +77,15 @@ impl MetricsServer {
     /// See [`ListenError`].
     pub fn start(address: SocketAddr, host: &Host) -> Result<Self, ListenError> {
         let runs = Arc::new(WatchedRuns::default());
-        let thread = HttpThread::start("metrics", address, router(Arc::clone(&runs)), host)?;
+        let router = router(Arc::clone(&runs));
+        let endpoint = Endpoint { address, tls: None, router, bounds: BOUNDS };
+        let thread = HttpThread::start("metrics", vec![endpoint], host)?;
         Ok(Self { thread, runs })
     }
 
     /// Returns the address and the port of the server.
-    pub const fn address(&self) -> SocketAddr {
-        self.thread.address()
+    pub fn address(&self) -> SocketAddr {
+        self.thread.addresses()[0]
     }
 
     /// Adds the metrics of a run, also from before its start and after its end. The run's number is

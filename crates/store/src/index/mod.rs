@@ -27,7 +27,7 @@ pub(crate) const INDEX: &str = "index.sqlite";
 /// File whose lock excludes two processes that replace the index at once.
 const LOCK: &str = ".index.lock";
 /// Version of the tables: `PRAGMA user_version`.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// Time that a writer waits for others.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Age after which a hidden directory of the store is a remnant of a process that was killed.

@@ -25,13 +25,17 @@ pub(super) fn put_run(
         None => (None, None, None),
     };
     let process = serde_json::to_string(&record.process).unwrap_or_default();
+    let owner = record.owner.as_ref().and_then(|owner| serde_json::to_string(owner).ok());
+    let interfaces: Vec<&str> = record.interfaces.iter().map(|it| it.interface.as_str()).collect();
+    let interfaces = serde_json::to_string(&interfaces).unwrap_or_default();
     // An update keeps the trials of the run; REPLACE would delete them.
     connection.execute(
-        "INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+        "INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
+         ?16, ?17)
          ON CONFLICT (id) DO UPDATE SET name = ?2, kind = ?3, method = ?4, state = ?5,
-         process = ?6, command = ?7, started_unix_ns = ?8, ended_unix_ns = ?9, error = ?10,
-         outcome = ?11, figure_name = ?12, figure_value = ?13, figure_unit = ?14,
-         fingerprint = ?15",
+         process = ?6, command = ?7, owner = ?8, interfaces = ?9, started_unix_ns = ?10,
+         ended_unix_ns = ?11, error = ?12, outcome = ?13, figure_name = ?14, figure_value = ?15,
+         figure_unit = ?16, fingerprint = ?17",
         params![
             record.id,
             record.name,
@@ -40,6 +44,8 @@ pub(super) fn put_run(
             record.state.name(),
             process,
             record.command.join(" "),
+            owner,
+            interfaces,
             signed(record.started_unix_ns),
             record.ended_unix_ns.map(signed),
             record.error,
@@ -97,7 +103,7 @@ pub(super) fn entries(connection: &Connection) -> rusqlite::Result<Vec<RunEntry>
     let mut rows = connection.prepare(
         "SELECT id, name, kind, method, state, process, command, started_unix_ns, ended_unix_ns,
          error, outcome, figure_name, figure_value, figure_unit,
-         (SELECT count(DISTINCT number) FROM trials WHERE run = id)
+         (SELECT count(DISTINCT number) FROM trials WHERE run = id), owner, interfaces
          FROM runs ORDER BY started_unix_ns DESC, id DESC",
     )?;
     rows.query_map([], entry)?.collect()
@@ -121,6 +127,8 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
         }
         _ => None,
     };
+    let owner: Option<String> = row.get(15)?;
+    let interfaces: String = row.get(16)?;
     Ok(RunEntry {
         id: row.get(0)?,
         name: row.get(1)?,
@@ -129,6 +137,8 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
         state,
         process: process.id,
         command: row.get(6)?,
+        owner: owner.and_then(|owner| serde_json::from_str(&owner).ok()),
+        interfaces: serde_json::from_str(&interfaces).unwrap_or_default(),
         started_unix_ns: unsigned(row.get(7)?),
         ended_unix_ns: row.get::<_, Option<i64>>(8)?.map(unsigned),
         error: row.get(9)?,

@@ -8,6 +8,10 @@ CREATE TABLE runs (
     -- ProcessRecord in JSON.
     process TEXT NOT NULL,
     command TEXT NOT NULL,
+    -- OwnerRecord in JSON.
+    owner TEXT,
+    -- List of names in JSON.
+    interfaces TEXT NOT NULL,
     started_unix_ns INTEGER NOT NULL,
     ended_unix_ns INTEGER,
     error TEXT,

@@ -1,0 +1,172 @@
+//! `wirestorm serve`: hosts runs for users.
+
+mod user;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use wirestorm_serve::{ListenOption, PortOption, ServerOptions, Service, TlsFiles};
+
+use crate::save::DirectoryFlags;
+use crate::signals::Signals;
+use crate::status;
+use crate::traffic::usage;
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm serve --port eth1 --port eth2
+  wirestorm run plan.yaml --server localhost
+  wirestorm serve user add ada --role operate
+  wirestorm serve --listen 0.0.0.0:9410 --tls-cert cert.pem --tls-key key.pem --port eth1
+  wirestorm serve --port dut_in=eth1 --port dut_out=eth2 --listen 127.0.0.1:9000
+
+On a loopback address, everybody on this machine may do everything. Any other
+address needs TLS, and users with a token or a client certificate.";
+
+/// Host runs for users: HTTP API, leases of ports
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct ServeFlags {
+    #[command(subcommand)]
+    command: Option<ServeCommand>,
+
+    /// Address and port to listen on; repeatable [default: 127.0.0.1:9410]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Vec<SocketAddr>,
+
+    /// Interface that the server lends; repeatable [default: all of this machine]
+    #[arg(short, long, value_name = "[NAME=]INTERFACE", value_parser = port)]
+    port: Vec<PortOption>,
+
+    /// Certificate of the server in PEM, with those of intermediate authorities
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Access")]
+    tls_cert: Option<PathBuf>,
+
+    /// Private key of the server in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Access")]
+    tls_key: Option<PathBuf>,
+
+    /// Authorities of client certificates in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Access")]
+    client_ca: Option<PathBuf>,
+
+    /// Require a user on loopback addresses too
+    #[arg(long, help_heading = "Access")]
+    require_user: bool,
+
+    #[command(flatten)]
+    state: StateFlags,
+
+    #[command(flatten)]
+    runs: DirectoryFlags,
+
+    /// Maximum size of all uploaded captures together
+    #[arg(long, value_name = "GIGABYTES", default_value_t = 10,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Storage")]
+    captures_max: u64,
+}
+
+#[derive(Subcommand, Debug)]
+enum ServeCommand {
+    /// Add, list and remove users
+    User(user::UserFlags),
+}
+
+/// Flag for the directory of the server.
+#[derive(Args, Clone, Debug)]
+struct StateFlags {
+    /// Directory of users, plans and captures
+    ///
+    /// [default: ~/.local/state/wirestorm/server]
+    ///
+    /// Without the flag: $XDG_STATE_HOME/wirestorm/server, else ~/.local/state/wirestorm/server.
+    #[arg(long, value_name = "DIR", help_heading = "Storage")]
+    state_dir: Option<PathBuf>,
+}
+
+impl StateFlags {
+    /// Returns the directory.
+    fn directory(&self) -> Result<PathBuf, String> {
+        if let Some(directory) = &self.state_dir {
+            return Ok(directory.clone());
+        }
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let state = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+        let state =
+            state.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/state")));
+        state
+            .map(|state| state.join("wirestorm/server"))
+            .ok_or_else(|| "no directory for the server: set HOME, or use --state-dir DIR".into())
+    }
+}
+
+fn port(text: &str) -> Result<PortOption, String> {
+    let (name, interface) = text.split_once('=').unwrap_or((text, text));
+    if name.is_empty() || interface.is_empty() {
+        return Err("expected INTERFACE or NAME=INTERFACE".to_owned());
+    }
+    Ok(PortOption { name: name.to_owned(), interface: interface.to_owned() })
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
+    if let Some(ServeCommand::User(flags)) = &flags.command {
+        return user::run(flags);
+    }
+    let service = match start(flags) {
+        Ok(service) => service,
+        Err(message) => return usage(message),
+    };
+    let scheme = if flags.tls_cert.is_some() { "https" } else { "http" };
+    for address in service.addresses() {
+        eprintln!("wirestorm: serving at {scheme}://{address}");
+    }
+    let signals = Signals::catch();
+    let stop = signals.stop_flag();
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    eprintln!("wirestorm: stopping all runs; another Ctrl-C ends the server at once");
+    let unsaved = service.stop();
+    if unsaved.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("wirestorm: these results could not be saved: {}", unsaved.join(", "));
+    ExitCode::from(status::FAILED)
+}
+
+fn start(flags: &ServeFlags) -> Result<Service, String> {
+    let mut names = std::collections::BTreeSet::new();
+    for port in &flags.port {
+        if !names.insert(&port.name)
+            || !names.insert(&port.interface) && port.name != port.interface
+        {
+            return Err(format!("--port {}: named twice", port.name));
+        }
+    }
+    let tls = flags.tls_cert.clone().zip(flags.tls_key.clone());
+    let tls = tls.map(|(certificate, key)| TlsFiles {
+        certificate,
+        key,
+        client_authority: flags.client_ca.clone(),
+    });
+    let listen = match flags.listen.as_slice() {
+        [] => vec![SocketAddr::from(([127, 0, 0, 1], wirestorm_api::PORT))],
+        addresses => addresses.to_vec(),
+    };
+    let listen: Vec<ListenOption> = listen
+        .into_iter()
+        .map(|address| ListenOption { address, tls: tls.clone(), needs_user: flags.require_user })
+        .collect();
+    let options = ServerOptions {
+        ports: flags.port.clone(),
+        directory: flags.state.directory()?,
+        runs_directory: flags.runs.directory()?,
+        captures_bytes_max: flags.captures_max * 1_000_000_000,
+    };
+    Service::start(options, &listen).map_err(|error| error.to_string())
+}

@@ -1,0 +1,149 @@
+//! Who may send a request: users by token or client certificate, or anybody on loopback.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use wirestorm_api::error::{ErrorCode, ErrorDocument};
+use wirestorm_api::session::{Limits, Role, SESSION_HEADER, USER_HEADER, User};
+
+use super::answer::Refused;
+use crate::listen::Peer;
+use crate::server::{Identity, Server, checked_name};
+
+/// Access to an endpoint.
+#[derive(Clone)]
+pub(crate) struct Access {
+    pub(crate) server: Arc<Server>,
+    /// Whether each request needs a token or a client certificate. Without, clients choose a name,
+    /// and all are administrators; the endpoint must be on loopback.
+    pub(crate) needs_user: bool,
+}
+
+/// Adds the [`Identity`] of the user to a request, or refuses it.
+pub(crate) async fn identify(
+    State(access): State<Access>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match access.identity(&request) {
+        Ok(identity) => {
+            request.extensions_mut().insert(identity);
+            next.run(request).await
+        }
+        Err(error) => Refused(error).into_response(),
+    }
+}
+
+/// Refuses requests of users with less than a role.
+pub(crate) async fn require(State(role): State<Role>, request: Request, next: Next) -> Response {
+    let found = request.extensions().get::<Identity>();
+    if found.is_some_and(|identity| identity.role >= role) {
+        return next.run(request).await;
+    }
+    let message = match found {
+        Some(identity) => format!(
+            "{} has the role {}, and this request needs {}",
+            identity.user,
+            identity.role.name(),
+            role.name()
+        ),
+        // The layers are in the wrong order: a defect, which must not open the route.
+        None => "the request has no user".to_owned(),
+    };
+    Refused(ErrorDocument::new(ErrorCode::Forbidden, message)).into_response()
+}
+
+impl Access {
+    fn identity(&self, request: &Request) -> Result<Identity, ErrorDocument> {
+        let headers = request.headers();
+        let session = text(headers, SESSION_HEADER)?.unwrap_or_default();
+        if !session.is_empty() {
+            checked_name("session", session)?;
+        }
+        if !self.needs_user {
+            check_origin(request)?;
+            let user = text(headers, USER_HEADER)?.unwrap_or(Identity::ANONYMOUS);
+            checked_name("user", user)?;
+            return Ok(Identity {
+                user: user.into(),
+                session: session.into(),
+                role: Role::Administer,
+                limits: Arc::default(),
+            });
+        }
+        let user = self.user(request)?;
+        let User { name, role, limits, .. } = user;
+        Ok(Identity {
+            user: name.into(),
+            session: session.into(),
+            role,
+            limits: Arc::<Limits>::new(limits),
+        })
+    }
+
+    /// Returns the user by the token, or by the client certificate.
+    fn user(&self, request: &Request) -> Result<User, ErrorDocument> {
+        let broken = |error: crate::server::UsersError| {
+            ErrorDocument::new(ErrorCode::Internal, error.to_string())
+        };
+        let refused = |message: &str| ErrorDocument::new(ErrorCode::Unauthorized, message);
+        let users = self.server.users();
+        if let Some(value) = text(request.headers(), header::AUTHORIZATION.as_str())? {
+            let token =
+                value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+            let (_, token) =
+                token.ok_or_else(|| refused("expected `Authorization: Bearer TOKEN`"))?;
+            let user = users.with_token(token.trim()).map_err(broken)?;
+            return user.ok_or_else(|| refused("no user has this token"));
+        }
+        let peer = request.extensions().get::<Peer>();
+        if let Some(name) = peer.and_then(|peer| peer.certificate.as_deref()) {
+            let user = users.with_certificate(name).map_err(broken)?;
+            return user.ok_or_else(|| {
+                refused(&format!("no user has a client certificate with the common name {name:?}"))
+            });
+        }
+        Err(refused(
+            "this server needs a token: send `Authorization: Bearer TOKEN`, or use --token-file",
+        ))
+    }
+}
+
+/// Returns the text of a header.
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ErrorDocument> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    value.to_str().map(Some).map_err(|_| {
+        let message = format!("header {name}: expected printable ASCII characters");
+        ErrorDocument::new(ErrorCode::Invalid, message)
+    })
+}
+
+/// Refuses requests that a page of another site makes in a browser on this machine. Such a page can
+/// reach loopback: its requests have a foreign `Origin`, or a foreign `Host` if its name resolves to
+/// loopback (DNS rebinding).
+fn check_origin(request: &Request) -> Result<(), ErrorDocument> {
+    let headers = request.headers();
+    let refused = |message: String| Err(ErrorDocument::new(ErrorCode::Forbidden, message));
+    // HTTP/2 has the authority in the URI instead.
+    let host = match text(headers, header::HOST.as_str())? {
+        Some(host) => host,
+        None => request.uri().authority().map_or("", |authority| authority.as_str()),
+    };
+    let bare = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|it| it.is_ascii_digit()));
+    let bare = bare.map_or(host, |(bare, _)| bare);
+    let address = bare.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    if !(bare == "localhost" || address.is_ok_and(|address| address.is_loopback())) {
+        return refused(format!(
+            "found host {host:?}, expected localhost or a loopback address: this server has no users"
+        ));
+    }
+    match text(headers, header::ORIGIN.as_str())? {
+        Some(origin) if origin.split_once("://").is_none_or(|(_, origin)| origin != host) => {
+            refused(format!("found a request of a page of {origin}, expected one of {host}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,135 @@
+//! Conversion of command requests to commands of runs.
+
+use std::net::IpAddr;
+
+use wirestorm_api::error::ErrorDocument;
+use wirestorm_api::run::CommandRequest;
+use wirestorm_control::base::rate::Decimal;
+use wirestorm_control::plan::traffic::{RequestedRate, parse_rate};
+use wirestorm_control::result::Kind;
+use wirestorm_control::{Command, FlowCommand, LoadFactor, StartAt};
+
+use super::request::invalid;
+
+/// What a command request asks for.
+pub(super) enum Request {
+    /// Start the run.
+    Start(StartAt),
+    /// Execute a command.
+    Execute(Command),
+}
+
+/// Converts a request for a run of a kind whose flows have these names.
+///
+/// # Errors
+/// A value is not valid, or a flow does not exist.
+pub(super) fn convert(
+    request: &CommandRequest,
+    kind: Kind,
+    names: &[String],
+) -> Result<Request, ErrorDocument> {
+    let command = match request {
+        CommandRequest::Start { at_unix_ns } => {
+            let at = at_unix_ns.map_or(StartAt::Now, StartAt::Realtime);
+            return Ok(Request::Start(at));
+        }
+        CommandRequest::Stop => Command::Stop,
+        CommandRequest::Pause { flows: None } => Command::Pause,
+        CommandRequest::Resume { flows: None } => Command::Resume,
+        CommandRequest::Pause { flows: Some(flows) } => {
+            to_flows(named(flows, names)?, FlowCommand::Pause)
+        }
+        CommandRequest::Resume { flows: Some(flows) } => {
+            to_flows(named(flows, names)?, FlowCommand::Resume)
+        }
+        CommandRequest::StartFlows { flows } => to_flows(named(flows, names)?, FlowCommand::Start),
+        CommandRequest::StopFlows { flows } => to_flows(named(flows, names)?, FlowCommand::Stop),
+        CommandRequest::Rate { rate, flows } => {
+            let Some(RequestedRate::Speed(speed)) = parse_rate(rate) else {
+                let message =
+                    format!("found {rate:?}, expected a rate such as 1Mpps, 10G-l1, 10G-l2 or max");
+                return Err(invalid("rate", message));
+            };
+            to_flows(chosen(flows.as_deref(), names)?, FlowCommand::SetSpeed(speed))
+        }
+        CommandRequest::Scale { factor, flows } => {
+            let decimal = parse_factor(factor)?;
+            if kind == Kind::Streams {
+                let Decimal { digits: numerator, denominator } = decimal;
+                let command = FlowCommand::Scale { numerator, denominator };
+                to_flows(chosen(flows.as_deref(), names)?, command)
+            } else {
+                if flows.is_some() {
+                    return Err(invalid("flows", "clients have no flows with names: remove it"));
+                }
+                let factor = LoadFactor::new(decimal).ok_or_else(|| out_of_range(factor))?;
+                Command::ScaleLoad(factor)
+            }
+        }
+        CommandRequest::EndLoad => Command::EndLoad,
+        CommandRequest::Clients { ranges, on } => {
+            let ranges = ranges.iter().enumerate().map(|(at, range)| read_range(at, range));
+            Command::Clients { ranges: ranges.collect::<Result<_, _>>()?, on: *on }
+        }
+    };
+    Ok(Request::Execute(command))
+}
+
+fn to_flows(flows: Vec<usize>, command: FlowCommand) -> Command {
+    Command::Flows { flows, command }
+}
+
+/// Returns the indices of flows; of all flows without names.
+fn chosen(flows: Option<&[String]>, names: &[String]) -> Result<Vec<usize>, ErrorDocument> {
+    match flows {
+        None => Ok((0..names.len()).collect()),
+        Some(flows) => named(flows, names),
+    }
+}
+
+fn named(flows: &[String], names: &[String]) -> Result<Vec<usize>, ErrorDocument> {
+    let index = |(at, flow): (usize, &String)| {
+        names.iter().position(|name| name == flow).ok_or_else(|| {
+            let known: Vec<&str> = names.iter().take(10).map(String::as_str).collect();
+            let message = match known.is_empty() {
+                true => "the run has no flows with names".to_owned(),
+                false => format!("found {flow:?}, expected a flow such as {}", known.join(", ")),
+            };
+            invalid(&format!("flows[{at}]"), message)
+        })
+    };
+    flows.iter().enumerate().map(index).collect()
+}
+
+/// Parses a factor such as `0.5` or `50%`.
+fn parse_factor(text: &str) -> Result<Decimal, ErrorDocument> {
+    let (number, divisor) = match text.strip_suffix('%') {
+        Some(number) => (number, 100),
+        None => (text, 1),
+    };
+    let decimal = Decimal::parse(number).ok().filter(|decimal| decimal.digits > 0);
+    let decimal = decimal.ok_or_else(|| out_of_range(text))?;
+    Ok(Decimal { denominator: decimal.denominator.saturating_mul(divisor), ..decimal })
+}
+
+fn out_of_range(text: &str) -> ErrorDocument {
+    let message = format!("found {text:?}, expected a factor greater than 0, such as 0.5 or 50%");
+    invalid("factor", message)
+}
+
+fn read_range(
+    at: usize,
+    (first, last): &(String, String),
+) -> Result<(IpAddr, IpAddr), ErrorDocument> {
+    let wrong = || {
+        let message =
+            format!("found {first:?} and {last:?}, expected an ascending range of IP addresses");
+        invalid(&format!("ranges[{at}]"), message)
+    };
+    let (first, last): (IpAddr, IpAddr) =
+        (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
+    match first.is_ipv4() == last.is_ipv4() && first <= last {
+        true => Ok((first, last)),
+        false => Err(wrong()),
+    }
+}

@@ -1,0 +1,755 @@
+//! What a server does, whatever protocol asks for it.
+//!
+//! ```text
+//! HTTP API ─┐
+//! OTG ──────┼─> Server ─┬─> users      names, roles, limits, digests of tokens
+//! TRex RPC ─┘           ├─> ports      interfaces that the server lends, and their leases
+//!                       ├─> library    plans and captures that users upload
+//!                       ├─> runs       each with a thread that records its states and result
+//!                       └─> history    run directories, as the command line writes them
+//! ```
+//!
+//! Nothing here is async. Methods may block for the time of a file access; [`Server::create_run`]
+//! blocks until the run is prepared, for at most [`PREPARATION_WAIT`].
+
+mod commands;
+mod frames;
+mod identity;
+mod library;
+mod limits;
+mod ports;
+mod request;
+mod runs;
+mod users;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast;
+use wirestorm_api::capture::Capture;
+use wirestorm_api::error::{ErrorAt, ErrorCode, ErrorDocument};
+use wirestorm_api::event::Event;
+use wirestorm_api::lease::{Lease, LeaseRequest};
+use wirestorm_api::plan::{FlowFrames, PlanSummary, StoredPlan};
+use wirestorm_api::port::Port;
+use wirestorm_api::progress::Progress;
+use wirestorm_api::run::{
+    CommandRequest, RunList, RunRequest, RunSummary, StartRequest, WhenLeaseEnds,
+};
+use wirestorm_control::files::Files;
+use wirestorm_control::host::Access;
+use wirestorm_control::inventory;
+use wirestorm_control::run::{Options, Run};
+use wirestorm_control::{CommandError, Delivery, Host, RunError, RunErrorKind, StartAt};
+use wirestorm_store::record::{InterfaceRecord, OwnerRecord, RunRecord};
+use wirestorm_store::{SavedResult, SavedRun, Store, StoreError};
+
+pub(crate) use identity::{Identity, checked_name};
+pub(crate) use library::{PLAN_BYTES_MAX, Upload};
+pub use ports::PortOption;
+pub(crate) use request::Resolved;
+pub(crate) use runs::HostedRun;
+pub use users::{Users, UsersError};
+
+use library::{Folder, UploadedFiles};
+use ports::{EndedLease, Ports};
+use request::Resolver;
+use runs::{Runs, Saving};
+
+/// Time that the request for a run waits until the run is prepared, so that most errors are in its
+/// answer. A run may take longer to find its neighbours.
+const PREPARATION_WAIT: Duration = Duration::from_millis(500);
+/// Time that a forced lease waits for the end of the runs on the port.
+const FORCE_WAIT: Duration = Duration::from_secs(5);
+/// Number of events that a slow subscriber may be behind.
+const EVENTS_MAX: usize = 256;
+/// Interval at which the server tries to save results that it could not write.
+const SAVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Longest list of runs.
+const RUNS_LIST_MAX: usize = 1_000;
+
+/// Options of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Ports that the server lends; empty for all interfaces of the machine.
+    pub ports: Vec<PortOption>,
+    /// Directory of users, plans and captures.
+    pub directory: PathBuf,
+    /// Directory of the run history.
+    pub runs_directory: PathBuf,
+    /// Maximum number of bytes of all captures together.
+    pub captures_bytes_max: u64,
+}
+
+/// Error of creating a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// A directory cannot be used.
+    #[error("{}: {error}", path.display())]
+    Directory {
+        /// Path.
+        path: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The users cannot be read.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+    /// The run history cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A server: hosts runs for users.
+pub struct Server {
+    host: Host,
+    users: Users,
+    ports: Ports,
+    plans: Folder,
+    captures: Arc<Folder>,
+    runs: Runs,
+    store: Mutex<Store>,
+    events: broadcast::Sender<Arc<Event>>,
+    saved_last: Mutex<Instant>,
+}
+
+/// A run to host.
+pub(crate) struct HostRequest {
+    /// Plan, with what the server must know about it.
+    pub(crate) resolved: Resolved,
+    /// Name in the history.
+    pub(crate) name: Option<String>,
+    /// Command line, for the history.
+    pub(crate) command: Vec<String>,
+    /// Sharing of the interfaces with other runs.
+    pub(crate) access: Access,
+    /// Start; `None` to start it later.
+    pub(crate) start: Option<StartAt>,
+    /// What happens when the lease of a port ends.
+    pub(crate) when_lease_ends: WhenLeaseEnds,
+}
+
+type Answer<T> = Result<T, ErrorDocument>;
+
+impl Server {
+    /// Creates a server.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn open(options: ServerOptions) -> Result<Arc<Self>, ServerError> {
+        let ServerOptions { ports, directory, runs_directory, captures_bytes_max } = options;
+        let folder = |name: &str, what, bytes_max| {
+            let path = directory.join(name);
+            Folder::open(path.clone(), what, bytes_max)
+                .map_err(|error| ServerError::Directory { path, error })
+        };
+        let host = Host::new();
+        Ok(Arc::new(Self {
+            users: Users::open(&directory)?,
+            ports: Ports::new(ports, host.clone()),
+            plans: folder("plans", "plan", captures_bytes_max)?,
+            captures: Arc::new(folder("captures", "capture", captures_bytes_max)?),
+            runs: Runs::default(),
+            store: Mutex::new(Store::open(&runs_directory)?),
+            events: broadcast::Sender::new(EVENTS_MAX),
+            saved_last: Mutex::new(Instant::now()),
+            host,
+        }))
+    }
+
+    /// Returns the host of the runs.
+    pub(crate) const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Returns the users.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Subscribes to the changes from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
+    }
+
+    /// Returns whether anybody subscribes to changes.
+    pub(crate) fn has_subscribers(&self) -> bool {
+        self.events.receiver_count() > 0
+    }
+
+    /// Ends expired leases, checks the limits of users, and tries to save results again. To be
+    /// called several times a second.
+    pub(crate) fn tick(&self) {
+        for ended in self.ports.expire() {
+            self.lease_ended(&ended, "expired");
+        }
+        for run in self.runs.active() {
+            limits::enforce(&run);
+        }
+        let mut last = self.saved_last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() >= SAVE_INTERVAL {
+            *last = Instant::now();
+            drop(last);
+            for run in self.runs.all().into_iter().filter(|run| run.is_unsaved()) {
+                run.save();
+                self.publish_run(&run);
+            }
+        }
+    }
+
+    /// Stops all runs and waits for at most `timeout` until their results are saved. Returns the
+    /// IDs of runs whose results are lost.
+    pub fn shut_down(&self, timeout: Duration) -> Vec<String> {
+        let deadline = Instant::now() + timeout;
+        for run in self.runs.active() {
+            run.stop(Some("the server ended".to_owned()));
+        }
+        self.runs.wait_over(timeout);
+        // The threads of the runs save the results right after the end.
+        while self.runs.active().iter().any(|run| run.handle.state().is_over())
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let unsaved = self.runs.all().into_iter().filter(|run| {
+            if run.is_unsaved() {
+                run.save();
+            }
+            run.is_unsaved() || !run.is_over()
+        });
+        unsaved.map(|run| run.id.clone()).collect()
+    }
+
+    // Ports
+
+    /// Returns all ports.
+    pub(crate) fn ports(&self) -> Vec<Port> {
+        let active = self.runs.active();
+        let mut ports = self.ports.list();
+        for port in &mut ports {
+            let on_it = active.iter().filter(|run| run.interfaces.contains(&port.interface));
+            port.runs = on_it.map(|run| run.id.clone()).collect();
+        }
+        ports
+    }
+
+    /// Returns a port.
+    pub(crate) fn port(&self, user: &Identity, name: &str) -> Answer<Port> {
+        let found = self.ports.find(name, user)?;
+        let mut port = self.ports.port(&found);
+        let active = self.runs.active().into_iter();
+        let on_it = active.filter(|run| run.interfaces.contains(&port.interface));
+        port.runs = on_it.map(|run| run.id.clone()).collect();
+        Ok(port)
+    }
+
+    /// Returns the interface of a port that a user may use now.
+    pub(crate) fn usable_interface(&self, user: &Identity, name: &str) -> Answer<String> {
+        let port = self.ports.find(name, user)?;
+        self.ports.check_free(&port.interface, user)?;
+        Ok(port.interface)
+    }
+
+    /// Leases a port, or renews the lease. With force, runs of the earlier owner on the port stop.
+    pub(crate) fn acquire(
+        &self,
+        user: &Identity,
+        name: &str,
+        request: &LeaseRequest,
+    ) -> Answer<Lease> {
+        let port = self.ports.find(name, user)?;
+        if let Some(lease) = self.ports.renew(&port, user, request)? {
+            return Ok(lease);
+        }
+        let before = self.ports.may_take(&port, user, request.force)?;
+        let mut used = self.ports.leased_by(&user.user);
+        used.push(port.interface.clone());
+        self.check_number_of_ports(user, used)?;
+        if let Some(ended) = before
+            && self.ports.end(&port.interface).is_some()
+        {
+            let reason = format!("{} took port {}", user.owner(), port.name);
+            self.stop_on(&ended, &reason, |_| true);
+        }
+        let lease = self.ports.take(&port, user, request);
+        self.publish_ports();
+        lease
+    }
+
+    /// Ends the lease of a port.
+    pub(crate) fn release(&self, user: &Identity, name: &str) -> Answer<()> {
+        let port = self.ports.find(name, user)?;
+        let Some(lease) = self.ports.lease(&port.interface) else {
+            let message = format!("port {name} is not leased");
+            return Err(ErrorDocument::new(ErrorCode::Conflict, message));
+        };
+        user.may_change(&lease.user, &format!("port {name}"))?;
+        if let Some(ended) = self.ports.end(&port.interface) {
+            self.lease_ended(&ended, "was released");
+        }
+        Ok(())
+    }
+
+    /// Stops the runs that end with a lease.
+    fn lease_ended(&self, ended: &EndedLease, how: &str) {
+        let reason = format!("the lease of {} {how}", ended.interface);
+        self.stop_on(ended, &reason, |run| run.when_lease_ends == WhenLeaseEnds::Stop);
+        self.publish_ports();
+    }
+
+    /// Stops runs of the owner of a lease on its interface, and waits for their end.
+    fn stop_on(&self, ended: &EndedLease, reason: &str, which: impl Fn(&HostedRun) -> bool) {
+        let active = self.runs.active().into_iter();
+        let affected: Vec<_> = active
+            .filter(|run| {
+                run.interfaces.contains(&ended.interface)
+                    && run.user == ended.user
+                    && run.session == ended.session
+                    && which(run)
+            })
+            .collect();
+        for run in &affected {
+            run.stop(Some(reason.to_owned()));
+        }
+        let deadline = Instant::now() + FORCE_WAIT;
+        for run in &affected {
+            run.handle.wait_over(Some(deadline.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// Checks the limit on the number of ports. `interfaces`: those that the user would use.
+    fn check_number_of_ports(&self, user: &Identity, mut interfaces: Vec<String>) -> Answer<()> {
+        let Some(most) = user.limits.ports_max else { return Ok(()) };
+        let own = self.runs.active().into_iter().filter(|run| *run.user == *user.user);
+        interfaces.extend(own.flat_map(|run| run.interfaces.clone()));
+        interfaces.sort();
+        interfaces.dedup();
+        if interfaces.len() <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "{} would use {} ports, and its limit is {most}: release ports, or stop runs",
+            user.user,
+            interfaces.len()
+        );
+        Err(ErrorDocument::new(ErrorCode::Forbidden, message))
+    }
+
+    fn publish_ports(&self) {
+        if self.has_subscribers() {
+            self.publish(Event::Ports { ports: self.ports() });
+        }
+    }
+
+    /// Publishes the ports if they differ from `before`, and returns them.
+    pub(crate) fn publish_changed_ports(&self, before: Vec<Port>) -> Vec<Port> {
+        let now = self.ports();
+        let bare = |ports: &[Port]| -> Vec<Port> {
+            // The time that is left of a lease changes all the time.
+            let mut ports = ports.to_vec();
+            for lease in ports.iter_mut().filter_map(|port| port.lease.as_mut()) {
+                lease.expires_in_s = None;
+            }
+            ports
+        };
+        if bare(&now) != bare(&before) {
+            self.publish(Event::Ports { ports: now.clone() });
+        }
+        now
+    }
+
+    fn publish_run(&self, run: &HostedRun) {
+        if self.has_subscribers() {
+            self.publish(Event::Run { run: Box::new(run.summary()) });
+        }
+    }
+
+    fn publish(&self, event: Event) {
+        // An error means that nobody subscribes.
+        let _ = self.events.send(Arc::new(event));
+    }
+
+    // Runs
+
+    /// Creates a run and starts it as requested.
+    pub(crate) fn create_run(
+        self: &Arc<Self>,
+        user: &Identity,
+        request: RunRequest,
+    ) -> Answer<RunSummary> {
+        let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), request.files));
+        let resolver = Resolver {
+            files: &*files,
+            stored: &|name| self.plan(name),
+            interface: &|name| self.usable_interface(user, name),
+        };
+        let resolved = resolver.resolve(request.plan, &request.ports, &request.options);
+        let resolved = resolved.map_err(|error| with_missing(error, &files))?;
+        let hosted = HostRequest {
+            resolved,
+            name: request.name.filter(|name| !name.is_empty()),
+            command: request.command,
+            access: if request.shared { Access::Shared } else { Access::ByBackend },
+            start: match request.start {
+                StartRequest::Now => Some(StartAt::Now),
+                StartRequest::OnCommand => None,
+                StartRequest::AtUnixNs(at) => Some(StartAt::Realtime(at)),
+            },
+            when_lease_ends: request.when_lease_ends,
+        };
+        let run = self.host_run(user, hosted, Arc::clone(&files) as _);
+        run.map(|run| run.summary()).map_err(|error| with_missing(error, &files))
+    }
+
+    /// Starts to prepare a run, and starts it as requested. Waits until it is prepared, for at most
+    /// [`PREPARATION_WAIT`].
+    pub(crate) fn host_run(
+        self: &Arc<Self>,
+        user: &Identity,
+        request: HostRequest,
+        files: Arc<dyn Files>,
+    ) -> Answer<Arc<HostedRun>> {
+        let HostRequest { resolved, name, command, access, start, when_lease_ends } = request;
+        let mut used = self.ports.leased_by(&user.user);
+        used.extend(resolved.interfaces.iter().cloned());
+        self.check_number_of_ports(user, used)?;
+        limits::check(&resolved.plan, user)?;
+        let writer = {
+            let mut record = RunRecord::new(resolved.kind, command);
+            record.name = name;
+            record.owner = Some(OwnerRecord {
+                user: user.user.to_string(),
+                session: user.session.to_string(),
+            });
+            let facts = resolved.interfaces.iter().filter_map(|it| inventory::interface(it).ok());
+            let facts = facts.flat_map(|it| it.interfaces.into_iter());
+            record.interfaces = facts.map(InterfaceRecord::from).collect();
+            record.files.extend(resolved.text.map(|text| (resolved.source.clone(), text)));
+            self.store().create(record).map_err(|error| of_store(&error))?
+        };
+        let options = Options { access, owner: user.owner(), source: resolved.source, files };
+        let (preparing, snapshots) =
+            Run::begin_watched(resolved.plan, options, &self.host, Delivery::Latest);
+        // The latest snapshot is all that the server reads.
+        drop(snapshots);
+        let handle = preparing.handle();
+        if let Some(at) = start {
+            handle.start(at);
+        }
+        handle.wait_prepared(Some(PREPARATION_WAIT));
+        if let Some(Err(error)) = handle.outcome()
+            && error.kind() == RunErrorKind::Input
+        {
+            // Nothing began, so the history has nothing to keep.
+            let _ = writer.discard();
+            return Err(of_run(&error));
+        }
+        let run = Arc::new(HostedRun {
+            id: writer.id().to_owned(),
+            name: writer.record().name.clone(),
+            kind: resolved.kind,
+            user: user.user.to_string(),
+            session: user.session.to_string(),
+            interfaces: resolved.interfaces,
+            created_unix_ns: writer.record().started_unix_ns,
+            flows: resolved.flows,
+            when_lease_ends,
+            limits: Arc::clone(&user.limits),
+            saving: Mutex::new(Saving::Pending(writer)),
+            stop_reason: Mutex::default(),
+            checked: Mutex::default(),
+            handle,
+        });
+        self.runs.add(Arc::clone(&run));
+        let server = Arc::clone(self);
+        let recorded = Arc::clone(&run);
+        let name = format!("record-{}", run.handle.id());
+        let recorder = std::thread::Builder::new().name(name);
+        if let Err(error) = recorder.spawn(move || server.record(&recorded)) {
+            run.handle.stop();
+            run.handle.wait_over(None);
+            run.save();
+            let message = format!("cannot start a thread: {error}");
+            return Err(ErrorDocument::new(ErrorCode::Internal, message));
+        }
+        Ok(run)
+    }
+
+    /// Publishes the states of a run and saves its result.
+    fn record(&self, run: &HostedRun) {
+        let mut state = run.handle.state();
+        loop {
+            self.publish_run(run);
+            if state.is_over() {
+                break;
+            }
+            state = run.handle.wait_change(state);
+        }
+        run.save();
+        self.publish_run(run);
+        self.publish_ports();
+    }
+
+    /// Returns the newest runs of the server and of the history.
+    pub(crate) fn runs(&self, limit: usize) -> Answer<RunList> {
+        let entries = self.store().runs().map_err(|error| of_store(&error))?;
+        let total = entries.len();
+        let own: BTreeMap<String, _> =
+            self.runs.all().into_iter().map(|run| (run.id.clone(), run)).collect();
+        let newest = entries.into_iter().take(limit.min(RUNS_LIST_MAX));
+        let summary = |entry: wirestorm_store::entry::RunEntry| match own.get(&entry.id) {
+            Some(run) => run.summary(),
+            None => runs::summary_of(entry),
+        };
+        Ok(RunList { runs: newest.map(summary).collect(), total })
+    }
+
+    /// Returns the active runs.
+    pub(crate) fn active_runs(&self) -> Vec<RunSummary> {
+        self.runs.active().iter().map(|run| run.summary()).collect()
+    }
+
+    /// Returns a run by its ID, its name, the beginning of its ID, or `latest`.
+    pub(crate) fn run(&self, selector: &str) -> Answer<RunSummary> {
+        if let Some(run) = self.runs.get(selector) {
+            return Ok(run.summary());
+        }
+        let entry = self.store().find(selector).map_err(|error| of_store(&error))?;
+        Ok(match self.runs.get(&entry.id) {
+            Some(run) => run.summary(),
+            None => runs::summary_of(entry),
+        })
+    }
+
+    /// Returns a run of this server that is in memory.
+    fn hosted(&self, selector: &str) -> Answer<Arc<HostedRun>> {
+        if let Some(run) = self.runs.get(selector) {
+            return Ok(run);
+        }
+        let entry = self.store().find(selector).map_err(|error| of_store(&error))?;
+        self.runs.get(&entry.id).ok_or_else(|| {
+            let message = format!("run {} is not one of this server, or ended long ago", entry.id);
+            ErrorDocument::new(ErrorCode::Conflict, message)
+        })
+    }
+
+    /// Sends a command to a run.
+    pub(crate) fn command(
+        &self,
+        user: &Identity,
+        selector: &str,
+        request: &CommandRequest,
+    ) -> Answer<RunSummary> {
+        let run = self.hosted(selector)?;
+        user.may_change(&run.user, &format!("run {}", run.id))?;
+        limits::check_command(&run, request)?;
+        match commands::convert(request, run.handle.kind(), &run.flows)? {
+            commands::Request::Start(at) => {
+                if run.handle.state().is_over() {
+                    let error = CommandError::Over { state: run.handle.state().name() };
+                    return Err(ErrorDocument::new(ErrorCode::Conflict, error.to_string()));
+                }
+                run.handle.start(at);
+            }
+            commands::Request::Execute(command) => {
+                run.handle.command(command).map_err(|error| {
+                    let code = match error {
+                        CommandError::Over { .. } => ErrorCode::Conflict,
+                        _ => ErrorCode::Invalid,
+                    };
+                    ErrorDocument::new(code, error.to_string())
+                })?;
+            }
+        }
+        Ok(run.summary())
+    }
+
+    /// Returns the live counters of a run.
+    pub(crate) fn progress(&self, selector: &str, with_flows: bool) -> Answer<Progress> {
+        Ok(self.hosted(selector)?.progress(with_flows))
+    }
+
+    /// Returns the result of a run as JSON.
+    pub(crate) fn result(&self, selector: &str) -> Answer<String> {
+        let json = |json: serde_json::Result<String>| {
+            json.map_err(|error| ErrorDocument::new(ErrorCode::Internal, error.to_string()))
+        };
+        let summary = self.run(selector)?;
+        if let Some(run) = self.runs.get(&summary.id) {
+            return match run.result() {
+                Some(result) => json(serde_json::to_string(&*result)),
+                None => Err(without_result(&summary)),
+            };
+        }
+        match self.saved(&summary.id)?.result {
+            Some(SavedResult::Run(result)) => json(serde_json::to_string(&*result)),
+            Some(SavedResult::Bench(result)) => json(serde_json::to_string(&*result)),
+            None => Err(without_result(&summary)),
+        }
+    }
+
+    /// Returns a run of the history.
+    fn saved(&self, id: &str) -> Answer<SavedRun> {
+        self.store().load(id).map_err(|error| of_store(&error))
+    }
+
+    /// Returns the directory of a run in the history.
+    pub(crate) fn run_directory(&self, selector: &str) -> Answer<PathBuf> {
+        let summary = self.run(selector)?;
+        Ok(self.saved(&summary.id)?.directory().to_owned())
+    }
+
+    /// Deletes a run from the history.
+    pub(crate) fn delete_run(&self, user: &Identity, selector: &str) -> Answer<()> {
+        let summary = self.run(selector)?;
+        let owner = summary.user.as_deref().unwrap_or("the command line");
+        user.may_change(owner, &format!("run {}", summary.id))?;
+        self.store().delete(&summary.id).map_err(|error| of_store(&error))?;
+        self.runs.remove(&summary.id);
+        self.publish(Event::RunDeleted { id: summary.id });
+        Ok(())
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // Plans and captures
+
+    /// Lists the stored plans.
+    pub(crate) fn plans(&self) -> Answer<Vec<StoredPlan>> {
+        Ok(self.plans.list()?.into_iter().map(StoredPlan::from).collect())
+    }
+
+    /// Returns the text of a stored plan.
+    pub(crate) fn plan(&self, name: &str) -> Answer<String> {
+        let path = self.plans.path(name)?;
+        fs::read_to_string(&path).map_err(|error| {
+            ErrorDocument::new(ErrorCode::Storage, format!("plan {name:?}: {error}"))
+        })
+    }
+
+    /// Stores a plan, or replaces it. It must have no errors.
+    pub(crate) fn store_plan(&self, name: &str, text: &str) -> Answer<StoredPlan> {
+        let summary = self.check_plan(text);
+        if !summary.errors.is_empty() {
+            let message = "the plan has errors".to_owned();
+            return Err(ErrorDocument { code: ErrorCode::Plan, message, errors: summary.errors });
+        }
+        let mut upload = self.plans.create(name)?;
+        upload.write(text.as_bytes())?;
+        Ok(upload.finish()?.into())
+    }
+
+    /// Deletes a stored plan.
+    pub(crate) fn delete_plan(&self, name: &str) -> Answer<()> {
+        self.plans.delete(name)
+    }
+
+    /// Returns what a plan contains, and its errors.
+    pub(crate) fn check_plan(&self, text: &str) -> PlanSummary {
+        let files = UploadedFiles::new(Arc::clone(&self.captures), BTreeMap::new());
+        request::summary(text, &files)
+    }
+
+    /// Returns the first frames of each flow of a plan.
+    pub(crate) fn frames(&self, text: &str, count: u64) -> Answer<Vec<FlowFrames>> {
+        let files = UploadedFiles::new(Arc::clone(&self.captures), BTreeMap::new());
+        let plan =
+            request::streams_of(text, &files).map_err(|error| with_missing(error, &files))?;
+        frames::frames(&plan, count)
+    }
+
+    /// Lists the uploaded captures.
+    pub(crate) fn captures(&self) -> Answer<Vec<Capture>> {
+        Ok(self.captures.list()?.into_iter().map(Capture::from).collect())
+    }
+
+    /// Returns the path of an uploaded capture.
+    pub(crate) fn capture_path(&self, name: &str) -> Answer<PathBuf> {
+        self.captures.path(name)
+    }
+
+    /// Starts the upload of a capture.
+    pub(crate) fn upload(&self, name: &str) -> Answer<Upload<'_>> {
+        self.captures.create(name)
+    }
+
+    /// Ends the upload of a capture.
+    pub(crate) fn finish_upload(&self, upload: Upload<'_>) -> Answer<Capture> {
+        upload.finish().map(Capture::from)
+    }
+
+    /// Deletes an uploaded capture.
+    pub(crate) fn delete_capture(&self, name: &str) -> Answer<()> {
+        self.captures.delete(name)
+    }
+}
+
+/// Returns the error of a run that did not begin.
+fn of_run(error: &RunError) -> ErrorDocument {
+    use wirestorm_control::emulation::EmulationError;
+    use wirestorm_control::port::OpenError;
+    use wirestorm_control::traffic::TrafficError;
+    let open = match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(TrafficError::Open(error)), _) | (_, Some(EmulationError::Open(error))) => {
+            Some(error)
+        }
+        _ => None,
+    };
+    let (code, message) = match open {
+        Some(OpenError::DefaultRoute(interface)) => (
+            ErrorCode::Plan,
+            format!(
+                "{interface} carries the default route: frames would go to your own network; set \
+                 the option force_interface to send anyway"
+            ),
+        ),
+        Some(OpenError::Leased { .. } | OpenError::Lock(_)) => {
+            (ErrorCode::Conflict, error.to_string())
+        }
+        _ => (ErrorCode::Plan, error.to_string()),
+    };
+    ErrorDocument::new(code, message)
+}
+
+/// Turns an error into one about missing files if there are any.
+fn with_missing(error: ErrorDocument, files: &UploadedFiles) -> ErrorDocument {
+    let missing = files.missing();
+    if missing.is_empty() {
+        return error;
+    }
+    let at = |path: String| ErrorAt { path, message: "upload it as a capture".to_owned() };
+    ErrorDocument {
+        code: ErrorCode::MissingFile,
+        message: format!("the plan names files that are not on the server: {}", missing.join(", ")),
+        errors: missing.into_iter().map(at).collect(),
+    }
+}
+
+fn without_result(run: &RunSummary) -> ErrorDocument {
+    let message = match run.state.is_over() {
+        false => format!("run {} has not ended", run.id),
+        true => {
+            let reason = run.message.as_deref().unwrap_or("it ended before it measured anything");
+            format!("run {} has no result: {reason}", run.id)
+        }
+    };
+    ErrorDocument::new(ErrorCode::Conflict, message)
+}
+
+fn of_store(error: &StoreError) -> ErrorDocument {
+    let code = match error {
+        StoreError::Empty(_) | StoreError::Unknown { .. } => ErrorCode::NotFound,
+        StoreError::Ambiguous { .. } | StoreError::Running { .. } | StoreError::Finished(_) => {
+            ErrorCode::Conflict
+        }
+        StoreError::Name(_) => ErrorCode::Invalid,
+        _ => ErrorCode::Storage,
+    };
+    ErrorDocument::new(code, error.to_string())
+}
