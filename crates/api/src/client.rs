@@ -20,7 +20,7 @@ use crate::plan::PlanSummary;
 use crate::port::Port;
 use crate::progress::Progress;
 use crate::run::{CommandRequest, RunList, RunRequest, RunSummary};
-use crate::session::{SESSION_HEADER, Session};
+use crate::session::{SESSION_HEADER, Session, USER_HEADER};
 use crate::{BASE, PORT};
 
 /// Time for a connection to the server.
@@ -38,6 +38,8 @@ pub struct ClientOptions {
     pub server: String,
     /// Token of the user.
     pub token: Option<String>,
+    /// Name of the user, for a server without users.
+    pub user: Option<String>,
     /// File with the certificate of the server or its authority, in PEM; `None` for the public
     /// authorities.
     pub authority: Option<PathBuf>,
@@ -98,6 +100,7 @@ pub struct Client {
     agent: Agent,
     server: String,
     authorization: Option<String>,
+    user: Option<String>,
     session: String,
 }
 
@@ -139,7 +142,8 @@ impl Client {
             .build();
         let authorization = options.token.as_ref().map(|token| format!("Bearer {token}"));
         let session = options.session.clone();
-        Ok(Self { agent: agent.new_agent(), server, authorization, session })
+        let user = options.user.clone();
+        Ok(Self { agent: agent.new_agent(), server, authorization, user, session })
     }
 
     /// Returns the base URL of the server.
@@ -199,6 +203,14 @@ impl Client {
     pub fn check_plan(&self, text: &str) -> Result<PlanSummary> {
         let request = self.request(self.agent.post(self.url("/plans/check")));
         self.document(self.checked(request.content_type("text/plain").send(text))?)
+    }
+
+    /// Returns the uploaded captures.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn captures(&self) -> Result<Vec<Capture>> {
+        self.get("/captures")
     }
 
     /// Uploads a capture, or another file that plans name.
@@ -296,6 +308,9 @@ impl Client {
     fn request<B>(&self, mut request: RequestBuilder<B>) -> RequestBuilder<B> {
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
+        }
+        if let Some(user) = &self.user {
+            request = request.header(USER_HEADER, user);
         }
         if !self.session.is_empty() {
             request = request.header(SESSION_HEADER, &self.session);

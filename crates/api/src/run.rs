@@ -314,13 +314,15 @@ pub enum CommandRequest {
     },
     /// Start flows of a plan of streams, whether they have ended or never started.
     StartFlows {
-        /// Names of the flows.
-        flows: Vec<String>,
+        /// Names of the flows; null for all.
+        #[serde(default)]
+        flows: Option<Vec<String>>,
     },
     /// Stop flows of a plan of streams.
     StopFlows {
-        /// Names of the flows.
-        flows: Vec<String>,
+        /// Names of the flows; null for all.
+        #[serde(default)]
+        flows: Option<Vec<String>>,
     },
     /// Start no more connections, as at the end of the duration.
     EndLoad,

@@ -1,27 +1,32 @@
 //! `wirestorm capture`: captures frames from an interface to a file or a pipe.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};
+use wirestorm_api::client::Client;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::capture::{CaptureError, CaptureOptions, CaptureReport, capture};
 use wirestorm_control::plan::traffic::parse_time;
 
 use crate::number::{count_of, grouped, seconds};
+use crate::remote::ServerFlags;
 use crate::signals::Signals;
 use crate::status;
 use crate::terminal_width::{columns, fit_beside_bar};
+use crate::traffic::usage;
 
 const EXAMPLES: &str = "\
 Examples:
   wirestorm capture eth1 -w out.pcapng
   wirestorm capture netns/dut:eth1 'udp port 53' -w dns.pcapng --packets 100
   wirestorm capture eth1 -w - | wireshark -k -i -
-      live, in Wireshark";
+      live, in Wireshark
+  wirestorm capture port0 --server lab -w - | wireshark -k -i -
+      of a port of the server lab";
 
 /// Captures received frames as pcapng, with the kernel's nanosecond timestamps.
 ///
@@ -60,6 +65,9 @@ pub(crate) struct CaptureFlags {
     /// Print no progress line and no statistics
     #[arg(short, long)]
     quiet: bool,
+
+    #[command(flatten)]
+    server: ServerFlags,
 }
 
 /// Runs the command.
@@ -99,6 +107,13 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
             }
         }
     };
+    let client = match flags.server.client() {
+        Ok(client) => client,
+        Err(message) => return usage(message),
+    };
+    if let Some(client) = client {
+        return from_server(&client, flags, &mut *output, &bar);
+    }
     let stop = Signals::catch().stop_flag();
     let outcome = capture(&options, &mut *output, &stop, |packets, bytes| {
         let parts = [count_of(packets, "packet", "packets"), count_of(bytes, "byte", "bytes")];
@@ -119,6 +134,54 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
             eprintln!("wirestorm: {error}");
             let failed = matches!(error, CaptureError::Port(_) | CaptureError::Write(_));
             ExitCode::from(if failed { status::FAILED } else { status::USAGE })
+        }
+    }
+}
+
+/// Captures on a server until a limit is reached. Each chunk is written at once, so a signal can end
+/// the program at any time.
+fn from_server(
+    client: &Client,
+    flags: &CaptureFlags,
+    output: &mut dyn Write,
+    bar: &ProgressBar,
+) -> ExitCode {
+    let mut query = vec![("snap_length", flags.snaplen.to_string())];
+    if !flags.filter.is_empty() {
+        query.push(("filter", flags.filter.join(" ")));
+    }
+    if flags.packets != u64::MAX {
+        query.push(("packets", flags.packets.to_string()));
+    }
+    query.extend(flags.duration.clone().map(|duration| ("duration", duration)));
+    let mut frames = match client.capture(&flags.interface, &query) {
+        Ok(frames) => frames,
+        Err(error) => return usage(error),
+    };
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    let done = loop {
+        let length = match frames.read(&mut buffer) {
+            Ok(0) => break Ok(()),
+            Ok(length) => length,
+            Err(error) => break Err(format!("server {}: {error}", client.server())),
+        };
+        let written = output.write_all(&buffer[..length]).and_then(|()| output.flush());
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break Ok(()),
+            Err(error) => break Err(format!("cannot write the capture: {error}")),
+        }
+        bytes += length as u64;
+        bar.set_message(fit_beside_bar(columns(), &[count_of(bytes, "byte", "bytes")]));
+        bar.tick();
+    };
+    bar.finish_and_clear();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("wirestorm: {message}");
+            ExitCode::from(status::FAILED)
         }
     }
 }

@@ -20,6 +20,7 @@ mod options;
 mod ping;
 mod pktgen;
 mod ports;
+mod remote;
 mod replay;
 mod report;
 mod report_command;

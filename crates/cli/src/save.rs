@@ -116,6 +116,24 @@ impl Draft {
 pub(crate) struct Recording(Option<RunWriter>);
 
 impl SaveFlags {
+    /// Returns the name that the user gave.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.save.clone().flatten()
+    }
+
+    /// Refuses the flag for a directory on this machine: a server saves each run in its own.
+    ///
+    /// # Errors
+    /// A message with the flag.
+    pub(crate) fn check_remote(&self) -> Result<(), String> {
+        match self.directory.runs_dir {
+            None => Ok(()),
+            Some(_) => Err("--runs-dir has no effect with --server: the server saves each run in \
+                            its own directory"
+                .to_owned()),
+        }
+    }
+
     /// Returns whether the command has a flag of these.
     pub(crate) fn is_given(&self) -> bool {
         self.save.is_some() || self.directory.runs_dir.is_some()

@@ -14,20 +14,24 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use wirestorm_api::run::{PlanSource, RunOptions, TrexProfile};
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{EmulationError, EmulationOptions, WatchOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::load::{LoadedPlan, PlanKind, Profile};
+use wirestorm_control::plan::traffic::parse_time;
 use wirestorm_control::plan::trex::captures::CaptureProfile;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::plan::{self, Multiplier};
+use wirestorm_control::result::RunResult;
 use wirestorm_control::run::Plan;
 use wirestorm_store::record::RecordKind;
 
 use crate::files::CommandLineFiles;
 use crate::foreground::Foreground;
 use crate::metrics::MetricsFlags;
+use crate::remote::{self, RemotePlan, ServerFlags, bindings};
 use crate::report::Output;
 use crate::save::{self, Draft, SaveFlags};
 use crate::signals::Signals;
@@ -138,6 +142,9 @@ pub(crate) struct EmulateFlags {
     )]
     multiplier: String,
 
+    #[command(flatten)]
+    server: ServerFlags,
+
     /// Arguments for the TRex profile; must be the last option
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
     tunables: Vec<String>,
@@ -153,6 +160,28 @@ pub(crate) struct EmulateFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
+    match flags.server.client() {
+        Ok(None) => {}
+        Ok(Some(client)) => {
+            let plan = match remote_plan(flags) {
+                Ok(plan) => plan,
+                Err(message) => return usage(message),
+            };
+            let duration = flags.duration.as_deref().and_then(parse_time).unwrap_or(Duration::MAX);
+            let view = Live::new(flags.quiet, duration);
+            let show =
+                |result: &RunResult, output: &mut Output| output.print(result, Table(result));
+            return remote::run_and_print(
+                &client,
+                plan,
+                view,
+                flags.json.as_deref(),
+                |_| Ok(()),
+                show,
+            );
+        }
+        Err(message) => return usage(message),
+    }
     let (plan, options) = match prepare(flags) {
         Ok(prepared) => prepared,
         Err(message) => return usage(message),
@@ -226,6 +255,62 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         is_visible: false,
     };
     Ok((plan, options))
+}
+
+/// The plan for a server.
+fn remote_plan(flags: &EmulateFlags) -> Result<RemotePlan<'_>, String> {
+    let unsupported = [
+        ("--metrics", flags.metrics.metrics.is_some(), "the server has them at /metrics"),
+        ("--sample-flows", flags.sample_flows.is_some(), "remove it"),
+        ("--cc", flags.cc.is_some(), "remove it"),
+    ];
+    if let Some((flag, _, advice)) = unsupported.into_iter().find(|(_, is_given, _)| *is_given) {
+        return Err(format!("{flag} does not work with --server: {advice}"));
+    }
+    flags.save.check_remote()?;
+    let file = open(&flags.plan)?;
+    let name = flags.plan.display();
+    let of_flows = || Err(format!("{name}: this is a plan of flows; use `wirestorm run {name}`"));
+    let source = match file.kind() {
+        PlanKind::Streams => return of_flows(),
+        PlanKind::Emulation | PlanKind::Unknown => {
+            check_options(flags)?;
+            PlanSource::Text(file.into_text().unwrap_or_default())
+        }
+        PlanKind::Trex => {
+            let arguments =
+                trex::ProfileArguments { tunables: &flags.tunables, direction: 0, port_id: 0 };
+            match load(&flags.plan, file, PlanKind::Emulation, &arguments)? {
+                LoadedPlan::Trex(Profile::Stateful(json)) => {
+                    let profile = serde_json::from_str(&json)
+                        .map_err(|error| format!("{}: {error}", flags.plan.display()))?;
+                    PlanSource::TrexProfile(TrexProfile { profile, ipv6: flags.ipv6 })
+                }
+                LoadedPlan::Trex(Profile::Captures(_)) => {
+                    return Err(format!(
+                        "{name}: a profile of captures does not work with --server; run it without"
+                    ));
+                }
+                _ => return of_flows(),
+            }
+        }
+    };
+    let options = RunOptions {
+        duration: flags.duration.clone(),
+        multiplier: Some(flags.multiplier.clone()),
+        backend: Some(flags.backend.name().to_owned()),
+        force_interface: Some(flags.force_interface),
+        drain_timeout: Some(flags.drain_timeout.clone()),
+        link_down_timeout: Some(flags.link_down_timeout.clone()),
+        rx_coalesce: Some(flags.rx_coalesce.clone()),
+        interval: Some(flags.interval.clone()),
+        flows_max: Some(flags.flows_max),
+        seed: flags.seed,
+        verify_checksums: Some(flags.verify_checksums),
+        ..RunOptions::default()
+    };
+    let ports = bindings(&flags.port)?;
+    Ok(RemotePlan { source, file: &flags.plan, name: flags.save.name(), ports, options })
 }
 
 /// Default of `--interval`.

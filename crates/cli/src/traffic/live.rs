@@ -6,7 +6,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::Snapshot;
 use wirestorm_control::base::rate::Layer;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::traffic::TrafficPlan;
 
 use crate::foreground::View;
 use crate::number::{scaled, signed_nanoseconds};
@@ -44,15 +43,16 @@ pub(crate) fn bar(quiet: bool, duration: Duration) -> ProgressBar {
 }
 
 impl Live {
-    pub(super) fn new(plan: &TrafficPlan, quiet: bool, duration: Duration) -> Self {
+    /// `names`: names of the flows, or none if the first snapshot tells them. `is_measured`:
+    /// whether any is measured.
+    pub(super) fn new(
+        names: Vec<String>,
+        is_measured: bool,
+        quiet: bool,
+        duration: Duration,
+    ) -> Self {
         let bar = bar(quiet, duration);
-        Self {
-            bar,
-            duration,
-            names: plan.flows.iter().map(|flow| flow.stream.name.clone()).collect(),
-            is_measured: plan.flows.iter().any(|flow| flow.stream.is_measured),
-            before: Snapshot::default(),
-        }
+        Self { bar, duration, names, is_measured, before: Snapshot::default() }
     }
 
     fn show(&mut self, progress: &Snapshot) {
@@ -60,6 +60,10 @@ impl Live {
         if self.bar.is_hidden() || since < 0.2 {
             return;
         }
+        if self.names.is_empty() {
+            self.names = progress.flows.iter().map(|flow| flow.name.to_string()).collect();
+        }
+        self.is_measured |= progress.flows.iter().any(|flow| flow.received.is_some());
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
         let pps = rate(progress.transmitted.sent, self.before.transmitted.sent);
         let bytes = rate(progress.transmitted.sent_bytes, self.before.transmitted.sent_bytes);

@@ -1,10 +1,13 @@
 //! `wirestorm run`: sends the flows of a plan.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use wirestorm_api::client::Client;
+use wirestorm_api::run::{PlanSource, RunOptions, TrexStreams};
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
@@ -12,6 +15,7 @@ use wirestorm_control::plan::load::{LoadedPlan, PlanKind, Profile};
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::port::OpenError;
+use wirestorm_control::result::RunResult;
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{
     SeriesOptions, StreamOptions, TrafficError, TrexPort, plan_of_trex,
@@ -23,6 +27,7 @@ use super::table::Table;
 use super::{bind, control, of_clients, open, read_multiplier, read_time, trex, usage};
 use crate::foreground::Foreground;
 use crate::metrics::MetricsFlags;
+use crate::remote::{self, RemotePlan, ServerFlags, bindings};
 use crate::report::Output;
 use crate::save::{self, Draft, SaveFlags};
 use crate::signals::Signals;
@@ -51,6 +56,9 @@ pub(crate) struct RunFlags {
 
     #[command(flatten)]
     pub(super) how: SendingFlags,
+
+    #[command(flatten)]
+    server: ServerFlags,
 
     /// Arguments for the TRex profile; must be the last option
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
@@ -133,6 +141,11 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     if flags.plan == standard && flags.how.control.as_deref() == Some(standard) {
         return usage("the plan and --control both use standard input (-); use a file for one");
     }
+    match flags.server.client() {
+        Ok(None) => {}
+        Ok(Some(client)) => return run_on_server(flags, &client),
+        Err(message) => return usage(message),
+    }
     let prepared = prepare(flags);
     match prepared {
         Ok((plan, interfaces, multiplier)) => {
@@ -143,6 +156,60 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
         }
         Err(message) => usage(message),
     }
+}
+
+/// Runs the plan on a server.
+fn run_on_server(flags: &RunFlags, client: &Client) -> ExitCode {
+    let (plan, live) = match remote_plan(flags) {
+        Ok(prepared) => prepared,
+        Err(message) => return usage(message),
+    };
+    let with_run = |id: &str| match &flags.how.control {
+        Some(path) => control::follow_remote(path, client, id),
+        None => Ok(()),
+    };
+    let show = |result: &RunResult, output: &mut Output| output.print(result, Table(result));
+    remote::run_and_print(client, plan, live, flags.how.json.as_deref(), with_run, show)
+}
+
+/// The plan for a server, and the view of its progress.
+fn remote_plan(flags: &RunFlags) -> Result<(RemotePlan<'_>, Live), String> {
+    flags.how.check_remote()?;
+    let duration = match &flags.how.duration {
+        Some(text) => read_time("--duration", text)?,
+        None => Duration::MAX,
+    };
+    let file = open(&flags.plan)?;
+    let (source, ports) = match file.kind() {
+        PlanKind::Emulation => return Err(of_clients(&flags.plan)),
+        PlanKind::Trex => {
+            match file.load_or(PlanKind::Streams).map_err(|error| error.to_string())? {
+                LoadedPlan::Trex(profile) => (remote_trex(flags, &profile)?, BTreeMap::new()),
+                _ => return Err(of_clients(&flags.plan)),
+            }
+        }
+        PlanKind::Streams | PlanKind::Unknown => {
+            let tunables = !flags.tunables.is_empty();
+            trex::TrexOnlyOptions { tunables, ..Default::default() }.reject(&flags.plan)?;
+            (PlanSource::Text(file.into_text().unwrap_or_default()), bindings(&flags.port)?)
+        }
+    };
+    let name = flags.how.save.name();
+    let options = flags.how.remote_options();
+    let plan = RemotePlan { source, file: &flags.plan, name, ports, options };
+    Ok((plan, Live::new(Vec::new(), false, flags.how.quiet, duration)))
+}
+
+/// The streams of a TRex profile for the ports of a server.
+fn remote_trex(flags: &RunFlags, profile: &Profile) -> Result<PlanSource, String> {
+    let ports = trex_ports(flags, profile)?;
+    let streams = ports.into_iter().map(|port| {
+        let json = port.streams.as_deref().unwrap_or("null");
+        let streams = serde_json::from_str(json)
+            .map_err(|error| format!("{}: {error}", flags.plan.display()))?;
+        Ok((port.number.to_string(), TrexStreams { interface: port.interface, streams }))
+    });
+    streams.collect::<Result<_, String>>().map(PlanSource::TrexStreams)
 }
 
 /// The plan, the interfaces of its ports, and the multiplier of its rates.
@@ -242,7 +309,9 @@ pub(super) fn run_and_print(
         Err(message) => return usage(message),
     };
     let plan = Arc::new(plan);
-    let mut live = Live::new(&plan, how.quiet, options.duration);
+    let names = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
+    let is_measured = plan.flows.iter().any(|flow| flow.stream.is_measured);
+    let mut live = Live::new(names, is_measured, how.quiet, options.duration);
     let mut commands = Ok(());
     let run = Plan::Streams { plan: Arc::clone(&plan), options };
     let outcome = foreground.run(run, source, &mut live, &signals, |handle| {
@@ -273,6 +342,33 @@ pub(super) fn run_and_print(
         return ExitCode::from(status::FAILED);
     }
     ExitCode::from(save::status(saved, result.verdict.outcome.exit_status()))
+}
+
+impl SendingFlags {
+    /// Refuses flags that do not work on a server.
+    fn check_remote(&self) -> Result<(), String> {
+        if self.metrics.metrics.is_some() {
+            return Err(
+                "--metrics has no effect with --server: the server has them at /metrics".to_owned()
+            );
+        }
+        self.save.check_remote()
+    }
+
+    /// The flags as options of a run on a server.
+    fn remote_options(&self) -> RunOptions {
+        RunOptions {
+            duration: self.duration.clone(),
+            multiplier: Some(self.multiplier.clone()),
+            backend: Some(self.backend.name().to_owned()),
+            workers: Some(self.workers),
+            catch_up: Some(self.catch_up.clone()),
+            force_interface: Some(self.force_interface),
+            per_vlan: Some(self.per_vlan),
+            tolerance: Some(self.tolerance),
+            ..RunOptions::default()
+        }
+    }
 }
 
 fn options(

@@ -27,6 +27,7 @@ pub(crate) use stream_ids::{RunStreamIds, StreamIds};
 
 use crate::lifecycle::{RunHandle, RunId};
 use crate::port::OpenError;
+pub use crate::receive::FrameClaim;
 use crate::receive::SharedReceivers;
 use cpus::Cpus;
 use leases::{Claim, Leases};
@@ -84,6 +85,15 @@ impl Host {
     pub fn holders(&self, interface: &str) -> Vec<LeaseHolder> {
         let Ok(interface) = interface.parse() else { return Vec::new() };
         self.0.leases.holders(&interface)
+    }
+
+    /// Claims the frames that arrive on an interface for a packet socket beside the runs, as long as
+    /// the claim lives: runs with shared access that start later receive with packet sockets too.
+    ///
+    /// # Errors
+    /// Fails if the name is not valid, or a run with shared access consumes the frames already.
+    pub fn claim_frames(&self, interface: &str) -> Result<FrameClaim, OpenError> {
+        self.0.receivers.need(&interface.parse()?)
     }
 
     /// Keeps the calling thread off the CPUs that runs reserve for in-kernel senders, as long as the

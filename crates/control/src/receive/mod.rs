@@ -85,9 +85,10 @@ impl ArrivalCounters {
     }
 }
 
-/// Marks that a run receives frames on an interface. While this exists, other runs must not consume
-/// those frames.
-pub(crate) struct FrameClaim {
+/// Marks that a run or a capture receives frames on an interface. While this exists, other runs with
+/// shared access do not consume those frames.
+#[derive(Debug)]
+pub struct FrameClaim {
     _interface: Arc<InterfaceName>,
 }
 

@@ -164,6 +164,16 @@ impl<'a> PlanFile<'a> {
         }
     }
 
+    /// Returns the text of the file; `None` for a profile of TRex.
+    pub fn into_text(self) -> Option<String> {
+        match self.content {
+            Content::Streams(text) | Content::Emulation(text) | Content::Unknown(text) => {
+                Some(text)
+            }
+            Content::Trex(_) => None,
+        }
+    }
+
     /// Reads the plan; one of unknown kind as `unknown`. Paths in it are relative to its folder.
     ///
     /// # Errors

@@ -110,10 +110,11 @@ pub(super) async fn capture(
     /// Number of chunks that wait for a slow client.
     const CHUNKS_MAX: usize = 16;
     let name = format!("{}.pcapng", port.replace(['/', ':'], "-"));
-    let interface = blocking(move || server.usable_interface(&user, &port)).await?;
-    let options = capture_options(interface, query)?;
+    let guard = blocking(move || server.begin_capture(&user, &port)).await?;
+    let options = capture_options(guard.interface.clone(), query)?;
     let (sender, mut receiver) = mpsc::channel(CHUNKS_MAX);
     let thread = std::thread::Builder::new().name("capture".to_owned()).spawn(move || {
+        let _guard = guard;
         let mut output = ChunkWriter { sender: sender.clone() };
         // The end of the response fails the next write, also one without frames.
         let captured = capture_frames(&options, &mut output, &AtomicBool::new(false), |_, _| ());

@@ -42,8 +42,12 @@ pub(super) fn convert(
         CommandRequest::Resume { flows: Some(flows) } => {
             to_flows(named(flows, names)?, FlowCommand::Resume)
         }
-        CommandRequest::StartFlows { flows } => to_flows(named(flows, names)?, FlowCommand::Start),
-        CommandRequest::StopFlows { flows } => to_flows(named(flows, names)?, FlowCommand::Stop),
+        CommandRequest::StartFlows { flows } => {
+            to_flows(chosen(flows.as_deref(), names)?, FlowCommand::Start)
+        }
+        CommandRequest::StopFlows { flows } => {
+            to_flows(chosen(flows.as_deref(), names)?, FlowCommand::Stop)
+        }
         CommandRequest::Rate { rate, flows } => {
             let Some(RequestedRate::Speed(speed)) = parse_rate(rate) else {
                 let message =

@@ -40,10 +40,13 @@ use wirestorm_api::progress::Progress;
 use wirestorm_api::run::{
     CommandRequest, RunList, RunRequest, RunSummary, StartRequest, WhenLeaseEnds,
 };
+use wirestorm_control::emulation::EmulationError;
 use wirestorm_control::files::Files;
-use wirestorm_control::host::Access;
+use wirestorm_control::host::{self, Access};
 use wirestorm_control::inventory;
+use wirestorm_control::port::OpenError;
 use wirestorm_control::run::{Options, Run};
+use wirestorm_control::traffic::TrafficError;
 use wirestorm_control::{CommandError, Delivery, Host, RunError, RunErrorKind, StartAt};
 use wirestorm_store::record::{InterfaceRecord, OwnerRecord, RunRecord};
 use wirestorm_store::{SavedResult, SavedRun, Store, StoreError};
@@ -115,6 +118,8 @@ pub struct Server {
     store: Mutex<Store>,
     events: broadcast::Sender<Arc<Event>>,
     saved_last: Mutex<Instant>,
+    /// Number of captures of frames by interface.
+    captured: Mutex<BTreeMap<String, usize>>,
 }
 
 /// A run to host.
@@ -157,6 +162,7 @@ impl Server {
             store: Mutex::new(Store::open(&runs_directory)?),
             events: broadcast::Sender::new(EVENTS_MAX),
             saved_last: Mutex::new(Instant::now()),
+            captured: Mutex::default(),
             host,
         }))
     }
@@ -252,6 +258,43 @@ impl Server {
         let port = self.ports.find(name, user)?;
         self.ports.check_free(&port.interface, user)?;
         Ok(port.interface)
+    }
+
+    /// Returns the interface of a port for a capture of its frames, which lasts as long as the guard.
+    ///
+    /// A run that starts during the capture receives with packet sockets, so that both see the
+    /// frames.
+    pub(crate) fn begin_capture(
+        self: &Arc<Self>,
+        user: &Identity,
+        name: &str,
+    ) -> Answer<CaptureGuard> {
+        let interface = self.usable_interface(user, name)?;
+        let active = self.runs.active().into_iter();
+        let on_it: Vec<_> = active.filter(|run| run.interfaces.contains(&interface)).collect();
+        if let Some(run) = on_it.iter().find(|run| run.user != *user.user) {
+            let message = format!("port {name} is in use by run {} of {}", run.id, run.user);
+            return Err(ErrorDocument::new(ErrorCode::Conflict, message));
+        }
+        if let Some(run) = on_it.first()
+            && inventory::has_xdp_program(&interface)
+        {
+            let message = format!(
+                "run {} takes the frames of port {name} in the driver, before a capture sees them: \
+                 start the capture before the run, or the run with `shared`",
+                run.id
+            );
+            return Err(ErrorDocument::new(ErrorCode::Conflict, message));
+        }
+        let claim = self.host.claim_frames(&interface);
+        let claim =
+            claim.map_err(|error| ErrorDocument::new(ErrorCode::Conflict, error.to_string()))?;
+        *self.captured().entry(interface.clone()).or_default() += 1;
+        Ok(CaptureGuard { server: Arc::clone(self), interface, _claim: claim })
+    }
+
+    fn captured(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leases a port, or renews the lease. With force, runs of the earlier owner on the port stop.
@@ -418,6 +461,18 @@ impl Server {
         used.extend(resolved.interfaces.iter().cloned());
         self.check_number_of_ports(user, used)?;
         limits::check(&resolved.plan, user)?;
+        // Also shared runs keep the runs of other users off.
+        let reserve = |interface: &String| self.host.reserve(interface, &user.owner());
+        let reservations: Result<Vec<host::Lease>, OpenError> =
+            resolved.interfaces.iter().map(reserve).collect();
+        let reservations =
+            reservations.map_err(|error| of_run(&RunError::from(TrafficError::from(error))))?;
+        // A receiver in the driver would take the frames before a capture sees them.
+        let is_captured = {
+            let captured = self.captured();
+            resolved.interfaces.iter().any(|interface| captured.contains_key(interface))
+        };
+        let access = if is_captured { Access::Shared } else { access };
         let writer = {
             let mut record = RunRecord::new(resolved.kind, command);
             record.name = name;
@@ -462,6 +517,7 @@ impl Server {
             saving: Mutex::new(Saving::Pending(writer)),
             stop_reason: Mutex::default(),
             checked: Mutex::default(),
+            reservations: Mutex::new(reservations),
             handle,
         });
         self.runs.add(Arc::clone(&run));
@@ -489,6 +545,7 @@ impl Server {
             }
             state = run.handle.wait_change(state);
         }
+        run.release();
         run.save();
         self.publish_run(run);
         self.publish_ports();
@@ -690,11 +747,28 @@ impl Server {
     }
 }
 
+/// Marks an interface as captured until it is dropped.
+pub(crate) struct CaptureGuard {
+    server: Arc<Server>,
+    /// The interface.
+    pub(crate) interface: String,
+    _claim: host::FrameClaim,
+}
+
+impl Drop for CaptureGuard {
+    fn drop(&mut self) {
+        let mut captured = self.server.captured();
+        if let Some(count) = captured.get_mut(&self.interface) {
+            *count -= 1;
+            if *count == 0 {
+                captured.remove(&self.interface);
+            }
+        }
+    }
+}
+
 /// Returns the error of a run that did not begin.
 fn of_run(error: &RunError) -> ErrorDocument {
-    use wirestorm_control::emulation::EmulationError;
-    use wirestorm_control::port::OpenError;
-    use wirestorm_control::traffic::TrafficError;
     let open = match (error.downcast_ref(), error.downcast_ref()) {
         (Some(TrafficError::Open(error)), _) | (_, Some(EmulationError::Open(error))) => {
             Some(error)

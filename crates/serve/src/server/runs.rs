@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use wirestorm_api::progress::Progress;
 use wirestorm_api::run::{Figure, RunState, RunSummary, WhenLeaseEnds};
 use wirestorm_api::session::Limits;
+use wirestorm_control::host::Lease;
 use wirestorm_control::result::{Outcome, RunResult};
 use wirestorm_control::{Host, RunErrorKind, RunHandle, RunOutcome};
 use wirestorm_store::entry::RunEntry;
@@ -38,6 +39,8 @@ pub(crate) struct HostedRun {
     pub(super) stop_reason: Mutex<Option<String>>,
     /// Counters at the last check of the limits, by port.
     pub(super) checked: Mutex<Option<PortCounters>>,
+    /// Reservations of its interfaces for its user, until it is over.
+    pub(super) reservations: Mutex<Vec<Lease>>,
 }
 
 /// Counters of the ports of a run at a time.
@@ -151,6 +154,11 @@ impl HostedRun {
             Ok(()) => Saving::Saved { ended_unix_ns },
             Err(error) => Saving::Failed { writer, ended_unix_ns, error: error.to_string() },
         };
+    }
+
+    /// Releases the interfaces of the ended run.
+    pub(super) fn release(&self) {
+        self.reservations.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     pub(super) fn is_unsaved(&self) -> bool {
