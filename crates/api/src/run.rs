@@ -88,27 +88,25 @@ pub struct ReplayRequest {
     pub port: String,
     /// Port or interface for the packets of servers; null to send all on `port`.
     pub second_port: Option<String>,
-    /// Assignment of packets to ports, as `--split` of `wirestorm replay` takes it; null: `auto` if
-    /// there is a `second_port`.
+    /// Assignment of packets to ports, as `--split` of `wirestorm replay` takes it. Needed with a
+    /// `second_port`.
     pub split: Option<String>,
-    /// Rate: `10kpps`, `100mbps`, `1gbpsl1`, `x2` (twice the speed of the capture) or `max`; null for
-    /// the timing of the capture.
+    /// Port or interface where the frames should arrive; null to receive nothing.
+    pub rx: Option<String>,
+    /// Rate: `10kpps`, `1G-l1` (with preamble and gap), `1G-l2` (with FCS), `x2` (twice the speed of
+    /// the capture) or `max`; null for the timing of the capture.
     pub rate: Option<String>,
-    /// Number of passes; 0 for no end.
-    #[serde(default = "one")]
-    pub passes: u64,
+    /// Number of passes; 0 for no end; null for one.
+    pub passes: Option<u64>,
     /// Maximum number of frames.
     pub packets: Option<u64>,
     /// Whether each pass has its own IP addresses.
     pub unique_ip: bool,
-    /// Edits, as flags of `wirestorm replay` without the dashes: `enet-dmac: 02:00:00:00:00:01`.
-    pub edits: BTreeMap<String, String>,
+    /// Edits by the names of the flags of `wirestorm replay` without the leading dashes, such as
+    /// `{"enet-dmac": "02:00:00:00:00:01", "ttl": "64"}`; null for none.
+    pub edits: Value,
     /// Whether to read all captures before the first frame leaves.
     pub preload: bool,
-}
-
-const fn one() -> u64 {
-    1
 }
 
 /// Options of a run. Times are texts with a unit, such as `30s`. An option that is null has the

@@ -40,6 +40,8 @@ enum Document {
     Trial,
     /// Result of a method (wirestorm.bench/1)
     Bench,
+    /// HTTP API of `wirestorm serve` (OpenAPI 3.1)
+    Openapi,
 }
 
 /// Runs the command.
@@ -51,6 +53,7 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
         Document::Run => store::run(),
         Document::Trial => store::trial(),
         Document::Bench => store::bench(),
+        Document::Openapi => wirestorm_serve::openapi().unwrap_or_default(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

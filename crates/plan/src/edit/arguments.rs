@@ -9,10 +9,14 @@ use super::parse::{
     ENTRIES_MAX, malformed, number, parse_captured_short, parse_endpoints, parse_mac_addresses,
     parse_mac_substitution, parse_port_map, parse_prefix_mappings, parse_time_to_live,
 };
+use serde::Deserialize;
+
 use super::{EditOptions, Fuzz, MacSeed, Prefix, PrefixReplacement, VlanChange, VlanEdit, VlanTag};
 
-/// Values of the edit options, as given on the command line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Values of the edit options, as given on the command line, or in JSON with the same names:
+/// `{"enet-dmac": "02:00:00:00:00:01", "portmap": ["80:8080"]}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EditArguments {
     /// `--portmap`, one entry per occurrence.
     pub portmap: Vec<String>,

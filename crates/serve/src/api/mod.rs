@@ -13,6 +13,7 @@ mod events;
 mod plans;
 mod ports;
 mod runs;
+mod schemas;
 mod sessions;
 
 use std::sync::Arc;
@@ -84,6 +85,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(plans::show))
         .routes(routes!(plans::check))
         .routes(routes!(plans::frames))
+        .routes(routes!(schemas::schema))
         .routes(routes!(captures::list))
         .routes(routes!(captures::download))
         .routes(routes!(runs::list))
@@ -142,12 +144,12 @@ pub(crate) fn router(access: Access) -> Router {
         .layer(from_fn(no_store))
 }
 
-/// Returns the OpenAPI document of the API.
+/// Returns the OpenAPI document of the API, as stored in `schemas/`.
 ///
 /// # Errors
 /// The document is not valid JSON.
 pub fn openapi() -> serde_json::Result<String> {
-    routes().into_openapi().to_pretty_json()
+    routes().into_openapi().to_pretty_json().map(|text| text + "\n")
 }
 
 async fn not_found() -> Response {

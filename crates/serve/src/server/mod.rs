@@ -18,6 +18,7 @@ mod identity;
 mod library;
 mod limits;
 mod ports;
+mod replay;
 mod request;
 mod runs;
 mod users;

@@ -23,6 +23,8 @@ use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{SeriesOptions, StreamOptions, TrexPort, plan_of_trex};
 use wirestorm_store::record::RecordKind;
 
+use super::replay;
+
 /// Name of a plan without a file, in messages and results.
 const PLAN: &str = "plan";
 
@@ -98,7 +100,9 @@ impl Resolver<'_> {
             }
             PlanSource::TrexStreams(streams) => self.trex_streams(&streams, options),
             PlanSource::TrexProfile(profile) => self.trex_profile(&profile, ports, options),
-            PlanSource::Replay(_) => Err(invalid("plan.replay", "not supported yet")),
+            PlanSource::Replay(request) => {
+                replay::resolve(*request, options, ports, self.interface)
+            }
         }
     }
 
@@ -263,6 +267,19 @@ pub(super) fn streams_of(text: &str, files: &dyn Files) -> Result<TrafficPlan, E
     }
 }
 
+/// Returns the options that only clients have, and whether they are given.
+pub(super) fn of_clients(options: &RunOptions) -> [(&'static str, bool); 7] {
+    [
+        ("drain_timeout", options.drain_timeout.is_some()),
+        ("link_down_timeout", options.link_down_timeout.is_some()),
+        ("rx_coalesce", options.rx_coalesce.is_some()),
+        ("interval", options.interval.is_some()),
+        ("flows_max", options.flows_max.is_some()),
+        ("seed", options.seed.is_some()),
+        ("verify_checksums", options.verify_checksums.is_some()),
+    ]
+}
+
 fn streams(
     plan: TrafficPlan,
     interfaces: Vec<String>,
@@ -271,36 +288,15 @@ fn streams(
     text: Option<String>,
     with_multiplier: bool,
 ) -> Result<Resolved, ErrorDocument> {
-    let of_clients = [
-        ("drain_timeout", options.drain_timeout.is_some()),
-        ("link_down_timeout", options.link_down_timeout.is_some()),
-        ("rx_coalesce", options.rx_coalesce.is_some()),
-        ("interval", options.interval.is_some()),
-        ("flows_max", options.flows_max.is_some()),
-        ("seed", options.seed.is_some()),
-        ("verify_checksums", options.verify_checksums.is_some()),
-    ];
-    refuse(&of_clients, "streams")?;
+    refuse(&of_clients(options), "streams")?;
     let per_vlan = options.per_vlan.unwrap_or(false);
     if per_vlan && !plan.flows.iter().any(|flow| flow.stream.is_measured) {
         let message = "has no effect without a measured flow: measure one or remove it";
         return Err(invalid("options.per_vlan", message));
     }
-    let workers = options.workers.unwrap_or(1);
-    if !(1..=64).contains(&workers) {
-        return Err(invalid("options.workers", format!("found {workers}, expected 1 to 64")));
-    }
-    let policy = match &options.catch_up {
-        None => DeparturePolicy::default(),
-        Some(text) => {
-            parse_catch_up(text).map_err(|error| invalid("options.catch_up", error.to_string()))?
-        }
-    };
-    let tolerance = options.tolerance.unwrap_or(1.0);
-    if !(tolerance.is_finite() && tolerance >= 0.0) {
-        let message = format!("found {tolerance}, expected a percentage of 0 or more");
-        return Err(invalid("options.tolerance", message));
-    }
+    let workers = workers(options)?;
+    let policy = policy(options)?;
+    let tolerance = tolerance(options)?;
     let stream_options = StreamOptions {
         interfaces: interfaces.iter().cloned().map(Some).collect(),
         backend: backend(options)?,
@@ -401,7 +397,7 @@ fn emulation(
 }
 
 /// Refuses options that runs of a kind do not have. `options`: name, and whether it is given.
-fn refuse(options: &[(&str, bool)], kind: &str) -> Result<(), ErrorDocument> {
+pub(super) fn refuse(options: &[(&str, bool)], kind: &str) -> Result<(), ErrorDocument> {
     match options.iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((name, _)) => {
@@ -411,7 +407,7 @@ fn refuse(options: &[(&str, bool)], kind: &str) -> Result<(), ErrorDocument> {
     }
 }
 
-fn time(name: &str, text: Option<&str>) -> Result<Option<Duration>, ErrorDocument> {
+pub(super) fn time(name: &str, text: Option<&str>) -> Result<Option<Duration>, ErrorDocument> {
     let Some(text) = text else { return Ok(None) };
     parse_time(text).map(Some).ok_or_else(|| {
         let message =
@@ -431,9 +427,38 @@ fn multiplier(options: &RunOptions) -> Result<Multiplier, ErrorDocument> {
     })
 }
 
-fn backend(options: &RunOptions) -> Result<Backend, ErrorDocument> {
+pub(super) fn backend(options: &RunOptions) -> Result<Backend, ErrorDocument> {
     let Some(name) = &options.backend else { return Ok(Backend::Auto) };
     name.parse().map_err(|error: wirestorm_control::backend::UnknownBackend| {
         invalid("options.backend", error.to_string())
     })
+}
+
+/// Returns the number of sending threads.
+pub(super) fn workers(options: &RunOptions) -> Result<u16, ErrorDocument> {
+    let workers = options.workers.unwrap_or(1);
+    if !(1..=64).contains(&workers) {
+        return Err(invalid("options.workers", format!("found {workers}, expected 1 to 64")));
+    }
+    Ok(workers)
+}
+
+/// Returns the treatment of late frames.
+pub(super) fn policy(options: &RunOptions) -> Result<DeparturePolicy, ErrorDocument> {
+    match &options.catch_up {
+        None => Ok(DeparturePolicy::default()),
+        Some(text) => {
+            parse_catch_up(text).map_err(|error| invalid("options.catch_up", error.to_string()))
+        }
+    }
+}
+
+/// Returns the allowed rate error in percent.
+pub(super) fn tolerance(options: &RunOptions) -> Result<f64, ErrorDocument> {
+    let tolerance = options.tolerance.unwrap_or(1.0);
+    if !(tolerance.is_finite() && (0.0..=100.0).contains(&tolerance)) {
+        let message = format!("found {tolerance}, expected a percentage of 0 to 100");
+        return Err(invalid("options.tolerance", message));
+    }
+    Ok(tolerance)
 }
