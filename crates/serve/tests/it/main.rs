@@ -1,3 +1,7 @@
 //! Tests of the servers over real connections, with real runs.
 
+mod access;
+mod leases;
 mod metrics;
+mod runs;
+mod service;
