@@ -1,5 +1,6 @@
 //! Reference pages in `docs/reference`, generated from the JSON Schemas in `schemas`.
 
+mod api;
 mod keys;
 mod links;
 mod table;
@@ -141,6 +142,7 @@ fn pages() -> Fallible<Vec<(&'static str, String)>> {
             pages.push((page.file, text));
         }
     }
+    pages.push((api::FILE, api::page()?));
     Ok(pages)
 }
 

@@ -1,7 +1,9 @@
 //! Runs the commands and plans of the documentation.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use wirestorm_testkit::Scratch;
@@ -128,7 +130,7 @@ fn write_captures(scratch: &Scratch) {
     let udp = json!({"ports": [{"name": "left"}], "flows": [{"name": "dns", "tx": "left", "packet":
         [{"ethernet": {}}, {"ipv4": {}}, {"udp": {"dst_port": 53}}], "size": 80, "rate": "1kpps"}]});
     std::fs::write(scratch.file("dns.json"), udp.to_string()).expect("a file");
-    let mut command = std::process::Command::new(WIRESTORM);
+    let mut command = Command::new(WIRESTORM);
     command.args(["sim", "dns.json", "--output", "dns.pcap", "--packets", "10"]);
     let output = command.current_dir(scratch.path()).output().expect("a run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -146,7 +148,7 @@ fn all_plans_in_the_documents_simulate() {
             let part = serde_saphyr::from_str(&block).expect("YAML");
             std::fs::write(scratch.file("plan.json"), complete_plan(part).to_string())
                 .expect("a file");
-            let mut command = std::process::Command::new(WIRESTORM);
+            let mut command = Command::new(WIRESTORM);
             command.args(["sim", "plan.json", "--duration", "50ms", "--output", "out.pcap"]);
             let output = command.current_dir(scratch.path()).output().expect("a run");
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -216,6 +218,8 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
         format!("{}:{}", scratch.file("bin").display(), std::env::var("PATH").unwrap_or_default());
     let mut count = 0;
     for document in documents() {
+        // Servers of a document run until its end.
+        let mut servers = Vec::new();
         for command in commands(&document) {
             let is_script = SCRIPTS.iter().any(|script| command.split(' ').next() == Some(script));
             if is_script || !is_wanted(&command) {
@@ -231,15 +235,15 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
                 let eth2 = if is_link { cable.a.port() } else { lab.b.port() };
                 command.replace("eth1", lab.a.interface()).replace("eth2", &eth2)
             };
-            let output = lab
-                .a
-                .command("sh")
-                .args(["-c", &here])
-                .env("PATH", &path)
-                .env("WIRESTORM_RUNS", scratch.file("runs"))
-                .current_dir(scratch.path())
-                .output()
-                .expect("a shell");
+            let mut shell = lab.a.command("sh");
+            shell.env("PATH", &path).current_dir(scratch.path());
+            shell.env("WIRESTORM_RUNS", scratch.file("runs"));
+            shell.env("XDG_STATE_HOME", scratch.file("state"));
+            if command.starts_with("wirestorm serve ") && !command.contains(" serve user ") {
+                servers.push(Server::start(shell.args(["-c", &format!("exec {here}")])));
+                continue;
+            }
+            let output = shell.args(["-c", &here]).output().expect("a shell");
             // Status 3 is fine: a busy machine can miss the target rate.
             let is_fine = matches!(output.status.code(), Some(0 | 3));
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -247,4 +251,26 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
         }
     }
     count
+}
+
+/// A server that a document starts; dropping it ends the server.
+struct Server(Child);
+
+impl Server {
+    /// Starts a server and waits until it listens.
+    fn start(command: &mut Command) -> Self {
+        let mut server = command.stderr(Stdio::piped()).spawn().expect("a server");
+        let lines = BufReader::new(server.stderr.take().expect("a pipe")).lines();
+        let mut lines = lines.map_while(Result::ok).inspect(|line| println!("{line}"));
+        assert!(lines.any(|line| line.contains("serving at")), "{command:?}");
+        Self(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has no runs that matter any more.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

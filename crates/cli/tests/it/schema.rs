@@ -84,6 +84,11 @@ fn printed_plan_validates_against_the_schema() {
     }
 }
 
+#[test]
+fn printed_api_is_the_published_one() {
+    printed_schema("openapi");
+}
+
 /// Returns the schema of a document. Fails if the printed one differs from the published one.
 fn printed_schema(document: &str) -> jsonschema::Validator {
     let wirestorm = env!("CARGO_BIN_EXE_wirestorm");

@@ -37,6 +37,7 @@ use wirestorm_api::session::Role;
 pub(crate) use access::Access;
 use access::{identify, require};
 
+use crate::metrics;
 use crate::server::{PLAN_BYTES_MAX, Server};
 
 /// Longest body of a request in bytes, uploads of captures apart.
@@ -134,8 +135,10 @@ pub(crate) fn router(access: Access) -> Router {
     let (router, document) = routes().split_for_parts();
     let document = Arc::new(document);
     let openapi = get(move || async move { Json(document.as_ref().clone()) });
+    let needed = from_fn_with_state(Role::Observe, require);
     router
         .with_state(Arc::clone(&access.server))
+        .merge(metrics::route(access.server.watched()).route_layer(needed))
         .route(&format!("{BASE}/openapi.json"), openapi)
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)

@@ -27,7 +27,7 @@ use wirestorm_control::{Host, RunHandle};
 
 use crate::listen::{Bounds, Endpoint, HttpThread, ListenError};
 use collector::RunCollector;
-use watched::WatchedRuns;
+pub(crate) use watched::WatchedRuns;
 
 /// Maximum number of flows with metrics, over all runs. More would cost Prometheus much memory;
 /// `wirestorm_run_flows_omitted` counts the others.
@@ -97,13 +97,16 @@ impl MetricsServer {
 
 /// Returns the pages of the server.
 fn router(runs: Arc<WatchedRuns>) -> Router {
+    route(runs)
+        .route("/", get(|| async { page(StatusCode::OK, INDEX) }))
+        .fallback(|| async { page(StatusCode::NOT_FOUND, NOT_FOUND) })
+}
+
+/// Returns the route of the metrics alone.
+pub(crate) fn route(runs: Arc<WatchedRuns>) -> Router {
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(RunCollector(runs)));
-    Router::new()
-        .route("/", get(|| async { page(StatusCode::OK, INDEX) }))
-        .route("/metrics", get(metrics))
-        .fallback(|| async { page(StatusCode::NOT_FOUND, NOT_FOUND) })
-        .with_state(Arc::new(registry))
+    Router::new().route("/metrics", get(metrics)).with_state(Arc::new(registry))
 }
 
 async fn metrics(State(registry): State<Arc<Registry>>, headers: HeaderMap) -> Response {

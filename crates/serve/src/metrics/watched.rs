@@ -9,7 +9,7 @@ use super::RUNS_MAX;
 
 /// Runs in the order in which they were added, at most [`RUNS_MAX`].
 #[derive(Debug, Default)]
-pub(super) struct WatchedRuns(Mutex<State>);
+pub(crate) struct WatchedRuns(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -20,7 +20,7 @@ struct State {
 impl WatchedRuns {
     /// Adds a run. Beyond the limit it replaces the oldest run that has ended; if there is none, it
     /// is omitted.
-    pub(super) fn add(&self, run: RunHandle) {
+    pub(crate) fn add(&self, run: RunHandle) {
         let mut state = self.lock();
         if state.runs.iter().any(|known| known.id() == run.id()) {
             return;

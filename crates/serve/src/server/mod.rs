@@ -59,6 +59,7 @@ pub(crate) use request::Resolved;
 pub(crate) use runs::HostedRun;
 pub use users::{Users, UsersError};
 
+use crate::metrics::WatchedRuns;
 use library::{Folder, UploadedFiles};
 use ports::{EndedLease, Ports};
 use request::Resolver;
@@ -116,6 +117,8 @@ pub struct Server {
     plans: Folder,
     captures: Arc<Folder>,
     runs: Runs,
+    /// Runs with live metrics.
+    watched: Arc<WatchedRuns>,
     store: Mutex<Store>,
     events: broadcast::Sender<Arc<Event>>,
     saved_last: Mutex<Instant>,
@@ -160,6 +163,7 @@ impl Server {
             plans: folder("plans", "plan", captures_bytes_max)?,
             captures: Arc::new(folder("captures", "capture", captures_bytes_max)?),
             runs: Runs::default(),
+            watched: Arc::default(),
             store: Mutex::new(Store::open(&runs_directory)?),
             events: broadcast::Sender::new(EVENTS_MAX),
             saved_last: Mutex::new(Instant::now()),
@@ -171,6 +175,11 @@ impl Server {
     /// Returns the host of the runs.
     pub(crate) const fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// Returns the runs with live metrics.
+    pub(crate) fn watched(&self) -> Arc<WatchedRuns> {
+        Arc::clone(&self.watched)
     }
 
     /// Returns the users.
@@ -522,6 +531,7 @@ impl Server {
             handle,
         });
         self.runs.add(Arc::clone(&run));
+        self.watched.add(run.handle.clone());
         let server = Arc::clone(self);
         let recorded = Arc::clone(&run);
         let name = format!("record-{}", run.handle.id());

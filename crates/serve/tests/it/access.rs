@@ -45,7 +45,9 @@ fn routes() -> Vec<(String, String, String)> {
             routes.push((method.to_uppercase(), path, role));
         }
     }
-    routes.push(("GET".into(), "/api/v1/openapi.json".into(), "observe".into()));
+    for path in ["/api/v1/openapi.json", "/metrics"] {
+        routes.push(("GET".into(), path.into(), "observe".into()));
+    }
     routes
 }
 
