@@ -10,6 +10,10 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
+    (
+        "wirestorm-otg",
+        &["wirestorm-base", "wirestorm-wire", "wirestorm-model", "wirestorm-plan"],
+    ),
     ("wirestorm-engine", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-sim", PURE),
@@ -81,7 +85,7 @@ const PURE: &[&str] = &[
 /// Crates whose purity the compiler enforces with `no_std`.
 const NO_STD: [&str; 6] = ["base", "wire", "model", "engine", "stack", "flowexport"];
 /// Crates whose purity clippy enforces with a list of banned calls.
-const BANS: [&str; 3] = ["plan", "sim", "method"];
+const BANS: [&str; 4] = ["plan", "otg", "sim", "method"];
 
 /// Checks the checkout; each line describes one violation.
 pub(crate) fn check() -> Fallible<Vec<String>> {
