@@ -106,6 +106,32 @@ impl Variable {
 }
 
 impl Values {
+    /// Returns a counter of `count` values from `start` by `step`, upwards or downwards, which then
+    /// restarts. `bits` is the width of the field, 1 to 128: beyond it, the values wrap around when
+    /// they are written.
+    ///
+    /// Returns `None` if `step` or `count` is 0, or if the values exceed 128 bits.
+    pub fn counter(
+        start: u128,
+        step: u128,
+        count: u64,
+        bits: u32,
+        downwards: bool,
+    ) -> Option<Self> {
+        let span = step.checked_mul(u128::from(count)).filter(|span| *span > 0)?;
+        if !downwards {
+            let max = start.checked_add(span - 1)?;
+            return Some(Self::Counter { start, min: start, max, step, downwards });
+        }
+        // Start so many rounds of the field higher that the values stay positive.
+        let mut max = start;
+        if let Some(lacking) = (span - 1).checked_sub(max).filter(|lacking| *lacking > 0) {
+            let round = 1_u128.checked_shl(bits)?;
+            max = lacking.div_ceil(round).checked_mul(round)?.checked_add(max)?;
+        }
+        Some(Self::Counter { start: max, min: max - (span - 1), max, step, downwards })
+    }
+
     /// Returns the value at position `n`, from 0.
     pub fn nth(&self, n: u64) -> u128 {
         match self {
@@ -195,5 +221,23 @@ fn within(bits: u128, min: u128, max: u128) -> u128 {
     match u64::try_from(count) {
         Ok(count) => min + ((u128::from(bits as u64) * u128::from(count)) >> 64),
         Err(_) => min + bits % count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_wrap_at_the_width_of_the_field() {
+        let first = |values: Values| [0, 1, 2, 3].map(|n| values.nth(n) & 0xff);
+        let counter = |start, downwards| Values::counter(start, 2, 3, 8, downwards).unwrap();
+        assert_eq!(first(counter(254, false)), [254, 0, 2, 254]);
+        assert_eq!(first(counter(1, true)), [1, 255, 253, 1]);
+        assert_eq!(first(counter(9, true)), [9, 7, 5, 9]);
+        assert_eq!(Values::counter(0, 0, 3, 8, false), None);
+        assert_eq!(Values::counter(0, 1, 0, 8, false), None);
+        assert_eq!(Values::counter(u128::MAX, 1, 2, 128, false), None);
+        assert_eq!(Values::counter(0, 1, 2, 128, true), None);
     }
 }

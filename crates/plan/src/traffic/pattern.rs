@@ -211,21 +211,9 @@ impl Reader {
         let start = fields.get("start").map_or(Ok(0), |start| self.scalar(&start))?;
         let step = fields.get("step").map_or(Ok(1), |step| self.step(&step))?;
         let count = fields.get("count").map_or(Ok(1), |count| count.integer(1, u64::MAX))?;
-        let too_far = || place.error("more values than 128 bits have", "a smaller step or count");
-        let span = step.checked_mul(u128::from(count)).ok_or_else(too_far)?;
         // The write truncates values to the field's width, so that they wrap around.
-        if downwards {
-            let round = self.max_value().checked_add(1);
-            let mut max = start;
-            if max < span - 1 {
-                let lacking = span - 1 - max;
-                let rounds = round.map(|round| lacking.div_ceil(round) * round);
-                max = rounds.and_then(|rounds| max.checked_add(rounds)).ok_or_else(too_far)?;
-            }
-            return Ok(Values::Counter { start: max, min: max - (span - 1), max, step, downwards });
-        }
-        let max = start.checked_add(span - 1).ok_or_else(too_far)?;
-        Ok(Values::Counter { start, min: start, max, step, downwards })
+        Values::counter(start, step, count, self.bits, downwards)
+            .ok_or_else(|| place.error("more values than 128 bits have", "a smaller step or count"))
     }
 
     fn weighted(&self, place: &ValueAt<'_>) -> Result<Values, PlanError> {

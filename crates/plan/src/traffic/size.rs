@@ -132,11 +132,8 @@ fn with_fcs(place: &ValueAt<'_>) -> Result<usize, PlanError> {
     Ok(length as usize - FCS)
 }
 
-/// Returns the mix with this name. Lengths are random, so that their order has no pattern.
 fn mix(name: &str, place: &ValueAt<'_>) -> Result<Option<FrameSize>, PlanError> {
-    let Some((_, list)) = MIXES.iter().find(|(known, _)| *known == name) else { return Ok(None) };
-    let choices = list.iter().map(|(size, weight)| (size - FCS, *weight)).collect();
-    Ok(Some(FrameSize::Weighted { choices, seed: place.seed()? }))
+    Ok(FrameSize::mix(name, place.seed()?))
 }
 
 fn names() -> String {
@@ -145,8 +142,16 @@ fn names() -> String {
 }
 
 impl FrameSize {
+    /// Returns the mix with this name, such as `imix`; `None` if there is none. Lengths are random,
+    /// so that their order has no pattern.
+    pub fn mix(name: &str, seed: u64) -> Option<Self> {
+        let (_, list) = MIXES.iter().find(|(known, _)| *known == name)?;
+        let choices = list.iter().map(|(size, weight)| (size - FCS, *weight)).collect();
+        Some(Self::Weighted { choices, seed })
+    }
+
     /// Returns the values of the length, or `None` if all frames have one length.
-    pub(super) fn values(&self) -> Option<Values> {
+    pub fn values(&self) -> Option<Values> {
         match self {
             Self::AsBuilt | Self::IpPacket(_) | Self::Fixed(_) => None,
             Self::Increment { start, end, step } => {
