@@ -1,0 +1,209 @@
+//! Flows: one stream for each port that sends them.
+
+use wirestorm_model::assemble::Payload;
+use wirestorm_model::stream::{Speed, Stream};
+use wirestorm_plan::traffic::{AutoAddresses, Flow as PlannedFlow, RequestedRate};
+
+use super::endpoints::{Ends, Sender};
+use super::metrics::{self, MetricSettings};
+use super::packet::{self, MetricTag, Packet, hex};
+use super::ports::PortSettings;
+use super::problems::{ConfigError, Problems};
+use super::{NextHop, Resolve, size, transmission};
+use crate::proto::flow_payload::choice::Enum as PayloadChoice;
+use crate::proto::{Flow, FlowPayload};
+
+/// A flow of the configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSettings {
+    /// Name in the configuration.
+    pub name: String,
+    /// Its streams; at least one.
+    pub streams: Vec<FlowStream>,
+    /// What is measured.
+    pub metrics: MetricSettings,
+    /// Bits of the sent frame to count by.
+    pub tags: Vec<MetricTag>,
+    /// Bits of the received frame to count by.
+    pub egress_tags: Vec<MetricTag>,
+}
+
+/// A part of a flow that one port sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowStream {
+    /// Index of the flow in the plan.
+    pub planned: usize,
+    /// Whether this is the opposite direction of a bidirectional flow.
+    pub is_reversed: bool,
+}
+
+/// Everything that flows refer to.
+pub(super) struct Context<'a> {
+    pub(super) ends: Ends<'a>,
+    pub(super) ports: &'a [PortSettings],
+    pub(super) resolve: &'a Resolve,
+}
+
+/// Flows of a plan, in the making.
+#[derive(Debug, Default)]
+pub(super) struct Lowering {
+    pub(super) planned: Vec<PlannedFlow>,
+    pub(super) flows: Vec<FlowSettings>,
+    pub(super) unresolved: Vec<NextHop>,
+}
+
+impl Context<'_> {
+    /// Lowers a flow; adds nothing if there are errors.
+    pub(super) fn lower(
+        &self,
+        flow: &Flow,
+        path: &str,
+        lowering: &mut Lowering,
+        problems: &mut Problems,
+    ) {
+        let senders = problems.take(self.ends.senders(flow, path));
+        let errors = problems.errors.len();
+        let packet = packet::read(&flow.packet, &format!("{path}.packet"), problems);
+        let egress_path = format!("{path}.egress_packet");
+        let egress_tags = match flow.egress_packet.is_empty() {
+            true => Vec::new(),
+            false => {
+                let egress = packet::read(&flow.egress_packet, &egress_path, problems);
+                problems.take(egress.tags()).unwrap_or_default()
+            }
+        };
+        let rate = problems.take(transmission::rate(flow.rate.as_ref(), &format!("{path}.rate")));
+        let metrics =
+            problems.take(metrics::read(flow.metrics.as_ref(), &format!("{path}.metrics")));
+        let (Some(senders), Some(rate), Some(metrics)) = (senders, rate, metrics) else { return };
+        if problems.errors.len() > errors {
+            return;
+        }
+        let settings = FlowSettings {
+            name: flow.name().to_owned(),
+            streams: Vec::with_capacity(senders.len()),
+            metrics,
+            tags: Vec::new(),
+            egress_tags,
+        };
+        lowering.flows.push(settings);
+        for sender in &senders {
+            let name = stream_name(flow.name(), sender, &senders, self.ports);
+            let draft = Draft { flow, path, sender, rate, name, is_measured: metrics.enabled };
+            let outcome = self.stream(draft, packet.clone(), lowering, problems);
+            problems.take(outcome);
+        }
+    }
+
+    fn stream(
+        &self,
+        draft: Draft<'_>,
+        mut packet: Packet,
+        lowering: &mut Lowering,
+        problems: &mut Problems,
+    ) -> Result<(), ConfigError> {
+        let Draft { flow, path, sender, rate, name, is_measured } = draft;
+        let hops = self.ends.fill(&mut packet, sender, self.resolve, path, problems);
+        let seed = hash(flow.name());
+        let size = size::read(flow.size.as_ref(), seed, &format!("{path}.size"))?;
+        let longest = size.max().unwrap_or(0);
+        let payload = payload(flow.payload.as_ref(), longest, &format!("{path}.payload"))?;
+        let has_ip_next = packet.has_ip_behind_ethernet();
+        let built = packet.build(size, &payload, is_measured, path, problems)?;
+        let port = &self.ports[sender.tx_port];
+        let link = port.speed.or_else(|| self.resolve.speed(&port.name));
+        let speed = match rate {
+            RequestedRate::Speed(speed) => speed,
+            // A placeholder until the port's speed is known.
+            RequestedRate::Percentage(_) => Speed::Max,
+        };
+        let duration_path = format!("{path}.duration");
+        let timing =
+            transmission::timing(flow.duration.as_ref(), speed, link, &duration_path, problems)?;
+        let is_one_hop = hops.len() == 1 && has_ip_next;
+        let stream = Stream {
+            name,
+            template: built.template,
+            program: built.program,
+            transmission: timing.transmission,
+            is_measured,
+            is_marked: false,
+        };
+        let settings = lowering.flows.last_mut();
+        if let Some(settings) = settings {
+            let (planned, is_reversed) = (lowering.planned.len(), sender.is_reversed);
+            settings.streams.push(FlowStream { planned, is_reversed });
+            if settings.tags.is_empty() {
+                settings.tags = built.tags;
+            }
+        }
+        lowering.planned.push(PlannedFlow {
+            tx_port: sender.tx_port,
+            rx_ports: sender.rx_ports.clone(),
+            rate,
+            duration: timing.duration,
+            payload: built.payload,
+            auto_addresses: AutoAddresses { source: false, destination: is_one_hop },
+            stream,
+            path: path.to_owned(),
+        });
+        for hop in hops {
+            if !lowering.unresolved.contains(&hop) {
+                lowering.unresolved.push(hop);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A stream to be made.
+struct Draft<'a> {
+    flow: &'a Flow,
+    path: &'a str,
+    sender: &'a Sender,
+    rate: RequestedRate,
+    name: String,
+    is_measured: bool,
+}
+
+/// Returns the name of a stream: that of its flow, with the port if several ports send it.
+fn stream_name(name: &str, sender: &Sender, senders: &[Sender], ports: &[PortSettings]) -> String {
+    match (senders.len(), sender.is_reversed) {
+        (1, _) => name.to_owned(),
+        (_, false) => format!("{name} ({})", ports[sender.tx_port].name),
+        (_, true) => format!("{name} ({}, reverse)", ports[sender.tx_port].name),
+    }
+}
+
+fn payload(
+    payload: Option<&FlowPayload>,
+    length_max: usize,
+    path: &str,
+) -> Result<Payload, ConfigError> {
+    let Some(payload) = payload else { return Ok(Payload::Zeros) };
+    Ok(match payload.choice() {
+        PayloadChoice::IncrementByte => Payload::IncrementingBytes(0),
+        PayloadChoice::IncrementWord => Payload::IncrementingWords(0),
+        PayloadChoice::DecrementByte => Payload::Pattern((0..=255).rev().collect()),
+        PayloadChoice::DecrementWord => {
+            let words = (0..=u16::MAX).rev().take(length_max.div_ceil(2));
+            Payload::Pattern(words.flat_map(u16::to_be_bytes).collect())
+        }
+        PayloadChoice::Fixed | PayloadChoice::Unspecified => {
+            let fixed = payload.fixed.as_ref();
+            let pattern = fixed.map_or("", |fixed| fixed.pattern());
+            let bytes = hex(pattern, &format!("{path}.fixed.pattern"))?;
+            if bytes.iter().all(|byte| *byte == 0) {
+                Payload::Zeros
+            } else {
+                Payload::Pattern(bytes)
+            }
+        }
+    })
+}
+
+/// FNV-1a.
+fn hash(text: &str) -> u64 {
+    let add = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, add)
+}

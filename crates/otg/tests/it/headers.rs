@@ -1,0 +1,219 @@
+//! All packet headers, with tshark as the reference.
+
+use std::fs::File;
+
+use wirestorm_testkit::pcap::{Resolution, Writer};
+use wirestorm_testkit::require::require_tool;
+use wirestorm_testkit::{Scratch, tshark};
+
+use crate::support::{
+    bytes, errors, fixture, frames, frames_of, lowered, number, packet_frames, with_flow,
+};
+
+/// Headers of `all_headers.json` that are errors.
+const UNSUPPORTED: [&str; 3] = ["rsvp", "snmpv2c", "cfm"];
+
+#[test]
+fn headers_without_translation_are_errors() {
+    let config = fixture("all_headers");
+    let found = errors(&config);
+    let expected: Vec<String> = config
+        .flows
+        .iter()
+        .enumerate()
+        .filter(|(_, flow)| UNSUPPORTED.contains(&flow.name()))
+        .map(|(index, flow)| {
+            let header = flow.packet.len() - 1;
+            format!("flows[{index}].packet[{header}].{}: not supported", flow.name())
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn tshark_finds_the_headers_without_errors() {
+    if !require_tool("tshark") {
+        return;
+    }
+    let mut config = fixture("all_headers");
+    config.flows.retain(|flow| !UNSUPPORTED.contains(&flow.name()));
+    let lowered = lowered(&config);
+    let scratch = Scratch::new().unwrap();
+    let path = scratch.file("headers.pcap");
+    let mut writer = Writer::new(File::create(&path).unwrap(), Resolution::Nanoseconds).unwrap();
+    for flow in &lowered.plan.flows {
+        writer.write(0, &frames(&flow.stream, 1)[0]).unwrap();
+    }
+    writer.finish().unwrap();
+    let rows = tshark::fields(&path, "", &["frame.protocols", "_ws.malformed"]).unwrap();
+    let expected = [
+        ("arp", "eth:ethertype:arp"),
+        ("icmp", "eth:ethertype:ip:icmp"),
+        ("icmpv6", "eth:ethertype:ipv6:icmpv6"),
+        ("vxlan", "eth:ethertype:ip:udp:vxlan:eth:ethertype:ip:tcp"),
+        ("gre", "eth:ethertype:ip:gre:ip:udp"),
+        ("mpls", "eth:ethertype:mpls:ip:udp"),
+        ("gtpv1", "eth:ethertype:ip:udp:gtp"),
+        ("gtpv2", "eth:ethertype:ip:udp:gtp:gtpv2"),
+        ("ppp", "eth:ethertype"),
+        ("igmpv1", "eth:ethertype:ip:igmp"),
+        ("pfcpause", "eth:ethertype:macc"),
+        ("ethernetpause", "eth:ethertype:macc"),
+        ("lacp", "eth:ethertype:slow:lacp"),
+        ("custom", "eth:ethertype"),
+    ];
+    for ((flow, row), (name, protocols)) in config.flows.iter().zip(&rows).zip(expected) {
+        assert_eq!(flow.name(), name);
+        assert!(row[0].starts_with(protocols), "{name}: {}", row[0]);
+        assert_eq!(row.get(1).map_or("", String::as_str), "", "{name}");
+    }
+    let wrong = "ip.checksum.status == 0 || udp.checksum.status == 0 || tcp.checksum.status == 0 \
+                 || icmp.checksum.status == 0 || icmpv6.checksum.status == 0";
+    assert_eq!(tshark::count(&path, wrong).unwrap(), 0);
+}
+
+#[test]
+fn tcp_has_the_length_of_its_header() {
+    let packet = r#"[{"ethernet": {}}, {"ipv4": {}}, {"tcp": {"ctl_syn": {"value": 1}}}]"#;
+    let frame = &packet_frames(packet, 1)[0];
+    assert_eq!(frame[46..48], [0x50, 0x02]);
+    assert_eq!((frame[22], frame[23]), (64, 6));
+}
+
+#[test]
+fn checksums_are_good_bad_or_given() {
+    let checksum = |pattern: &str| {
+        let packet =
+            format!(r#"[{{"ethernet": {{}}}}, {{"ipv4": {{"header_checksum": {pattern}}}}}]"#);
+        number(&packet_frames(&packet, 1)[0][24..26])
+    };
+    let good = checksum(r#"{"choice": "generated", "generated": "good"}"#);
+    assert_eq!(checksum("{}"), good);
+    assert_ne!(checksum(r#"{"generated": "bad"}"#), good);
+    assert_eq!(checksum(r#"{"custom": 4660}"#), 4660);
+}
+
+#[test]
+fn priorities_have_three_forms() {
+    let priority = |priority: &str| {
+        let packet = format!(r#"[{{"ethernet": {{}}}}, {{"ipv4": {{"priority": {priority}}}}}]"#);
+        packet_frames(&packet, 1)[0][15]
+    };
+    assert_eq!(priority(r#"{"raw": {"value": 77}}"#), 77);
+    assert_eq!(priority(r#"{"dscp": {"phb": {"value": 46}, "ecn": {"value": 1}}}"#), 46 << 2 | 1);
+    assert_eq!(priority(r#"{"tos": {"precedence": {"value": 5}, "delay": {"value": 1}}}"#), 0xb0);
+}
+
+#[test]
+fn ipv4_options_lengthen_the_header() {
+    let packet = r#"[{"ethernet": {}}, {"ipv4": {"options": [{"choice": "router_alert"},
+        {"custom": {"type": {"copied_flag": {"value": 1}, "option_number": {"value": 3}},
+            "value": "abcd"}},
+        {"timestamp": {"format": {"timestamps": [{"timestamp": {"value": 7}}]}}},
+        {"choice": "end_of_options"}]}}]"#;
+    let frame = &packet_frames(packet, 1)[0];
+    assert_eq!(frame[14], 0x4a);
+    assert_eq!(frame[34..54], bytes("94040000 8304abcd 44080500 00000007 00000000"));
+}
+
+#[test]
+fn the_tag_protocol_is_that_of_the_tag() {
+    let types = |packet: &str| {
+        let frame = &packet_frames(packet, 1)[0];
+        (number(&frame[12..14]), number(&frame[16..18]))
+    };
+    let tag = |tpid: u32| format!(r#"{{"vlan": {{"tpid": {{"value": {tpid}}}}}}}"#);
+    let plain =
+        |tpid| types(&format!(r#"[{{"ethernet": {{}}}}, {}, {{"ipv4": {{}}}}]"#, tag(tpid)));
+    assert_eq!(plain(0x88a8), (0x88a8, 0x0800));
+    assert_eq!(plain(0xffff), (0x8100, 0x0800));
+    let given = r#"{"ethernet": {"ether_type": {"value": 33024}}}"#;
+    assert_eq!(types(&format!("[{given}, {}, {{\"ipv4\": {{}}}}]", tag(0x8100))), (0x8100, 0x0800));
+    // The type of an unknown protocol behind the tag.
+    assert_eq!(types(&format!("[{given}, {}]", tag(0x6007))), (0x8100, 0x6007));
+    let config = with_flow(&format!("[{given}, {}, {{\"ipv4\": {{}}}}]", tag(0x88a8)), "");
+    assert_eq!(
+        errors(&config),
+        ["flows[0].packet[1].vlan.tpid: found 34984, but ether_type of the header before it is \
+          33024"]
+    );
+}
+
+#[test]
+fn gre_has_a_checksum_if_the_bit_is_set() {
+    let gre = |fields: &str| {
+        let packet = format!(
+            r#"[{{"ethernet": {{}}}}, {{"ipv4": {{}}}}, {{"gre": {fields}}}, {{"ipv4": {{}}}}]"#
+        );
+        packet_frames(&packet, 1)[0][34..46].to_vec()
+    };
+    assert_eq!(gre("{}")[..5], bytes("0000080045"));
+    assert_eq!(gre(r#"{"checksum": {"generated": "good"}}"#)[..5], bytes("0000080045"));
+    let with = gre(r#"{"checksum_present": {"value": 1}, "reserved1": {"value": 9}}"#);
+    assert_eq!(with[..4], bytes("80000800"));
+    assert_eq!(with[6..9], bytes("000945"));
+}
+
+#[test]
+fn a_bottom_of_stack_is_the_last_label() {
+    let packet = r#"[{"ethernet": {}}, {"mpls": {"label": {"increment": {"start": 100, "step": 1,
+        "count": 2}}}}, {"mpls": {"bottom_of_stack": {"choice": "auto"}}}, {"ipv6": {}}]"#;
+    let sent = packet_frames(packet, 3);
+    assert_eq!(sent[0][14..22], bytes("00064040 00010140"));
+    assert_eq!(sent[1][14..18], bytes("00065040"));
+    assert_eq!(sent[2][14..18], sent[0][14..18]);
+}
+
+#[test]
+fn pause_frames_are_whole_frames() {
+    let packet = r#"[{"pfcpause": {"src": {"value": "02:00:00:00:00:01"}, "class_enable_vector":
+        {"value": 3}, "pause_class_1": {"values": [1, 65535]}}}]"#;
+    let sent = packet_frames(packet, 2);
+    assert_eq!(sent[0][..22], bytes("0180c2000001 020000000001 8808 0101 0003 0000 0001"));
+    assert_eq!(sent[1][20..22], [0xff, 0xff]);
+}
+
+#[test]
+fn lacp_states_start_with_the_lowest_bit() {
+    let packet = r#"[{"ethernet": {}}, {"lacp": {"lacpdu": {"actor": {"actor_state": {"activity":
+        {"value": 1}, "aggregation": {"values": [1, 0]}}, "key": {"value": 258}}}}}]"#;
+    let sent = frames_of(&with_flow(packet, r#", "size": {"fixed": 128}"#), 2);
+    assert_eq!(sent[0][12..18], bytes("8809 01 01 01 14"));
+    // Type, length, priority, system, key, port priority, port number: then the state.
+    assert_eq!(number(&sent[0][26..28]), 258);
+    assert_eq!((sent[0][32], sent[1][32]), (0b101, 0b001));
+    // Partner, collector.
+    assert_eq!(sent[0][36..38], bytes("0214"));
+    assert_eq!(sent[0][56..58], bytes("0310"));
+}
+
+#[test]
+fn gtpv2_has_a_length_and_an_optional_endpoint() {
+    let packet = |flag: u32| {
+        format!(
+            r#"[{{"ethernet": {{}}}}, {{"ipv4": {{}}}}, {{"udp": {{}}}}, {{"gtpv2": {{"teid_flag":
+                {{"value": {flag}}}, "teid": {{"value": 7}}, "sequence_number": {{"value": 5}}}}}}]"#
+        )
+    };
+    let sizes = r#", "size": {"increment": {"start": 100, "end": 101}}"#;
+    for flag in [0, 1] {
+        let config = with_flow(&packet(flag), sizes);
+        for frame in frames(&lowered(&config).plan.flows[0].stream, 2) {
+            assert_eq!(number(&frame[36..38]), 2123);
+            assert_eq!(number(&frame[44..46]) as usize, frame.len() - 46);
+            let sequence = if flag == 1 { 50 } else { 46 };
+            assert_eq!(number(&frame[sequence..sequence + 3]), 5);
+        }
+    }
+}
+
+#[test]
+fn a_segment_routing_header_has_its_segments() {
+    let packet = r#"[{"ethernet": {}}, {"ipv6": {}}, {"ipv6_extension_header": {"routing":
+        {"segment_routing": {"segment_list": [{"segment": {"value": "2001:db8::1"}},
+            {"segment": {"values": ["2001:db8::2", "2001:db8::3"]}}]}}}}, {"udp": {}}]"#;
+    let sent = packet_frames(packet, 2);
+    assert_eq!(sent[0][20], 43);
+    assert_eq!(sent[0][54..62], bytes("11 04 04 00 01 00 0000"));
+    assert_eq!((sent[0][93], sent[1][93]), (2, 3));
+}
