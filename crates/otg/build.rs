@@ -1,6 +1,7 @@
 //! Generates from the Open Traffic Generator models:
 //!
 //! - `otg.rs`: Rust types of the messages that the crate reads field by field;
+//! - `otg.Openapi.rs`: the trait of the gRPC service, with the feature `grpc`;
 //! - `schema.rs`: a table of all messages, with names, numbers, types and defaults of their fields.
 
 #![expect(clippy::disallowed_methods, reason = "a build script reads and writes files")]
@@ -89,6 +90,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let schema = Schema::new(&set, &tables)?.text()?;
     std::fs::write(out.join("schema.rs"), schema)?;
+    #[cfg(feature = "grpc")]
+    for service in set.file.iter().flat_map(|file| &file.service) {
+        generate_service(service, &out);
+    }
     generate_types(set, &out)
 }
 
@@ -118,6 +123,48 @@ fn generate_types(mut set: FileDescriptorSet, out: &Path) -> Result<(), Box<dyn 
     }
     config.compile_fds(set)?;
     Ok(())
+}
+
+/// Writes the trait of the service. Its codec reports unknown fields, which that of tonic drops.
+#[cfg(feature = "grpc")]
+fn generate_service(service: &prost_types::ServiceDescriptorProto, out: &Path) {
+    let rust_type = |name: &str| match name.strip_prefix(".otg.") {
+        Some(name) => format!("crate::proto::{name}"),
+        None => "crate::service::Empty".to_owned(),
+    };
+    let mut builder = tonic_build::manual::Service::builder().name(service.name()).package("otg");
+    for method in &service.method {
+        let input = rust_type(method.input_type());
+        let mut one = tonic_build::manual::Method::builder()
+            .name(snake_case(method.name()))
+            .route_name(method.name())
+            .input_type(format!("crate::service::Received<{input}>"))
+            .output_type(rust_type(method.output_type()))
+            .codec_path("crate::service::MessageCodec");
+        if method.client_streaming() {
+            one = one.client_streaming();
+        }
+        if method.server_streaming() {
+            one = one.server_streaming();
+        }
+        builder = builder.method(one.build());
+    }
+    tonic_build::manual::Builder::new()
+        .build_client(false)
+        .out_dir(out)
+        .compile(&[builder.build()]);
+}
+
+#[cfg(feature = "grpc")]
+fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for (index, letter) in name.char_indices() {
+        if letter.is_ascii_uppercase() && index > 0 {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
 }
 
 /// Returns the messages of the service's methods, and the bodies of its HTTP form.

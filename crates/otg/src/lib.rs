@@ -6,6 +6,9 @@ mod encode;
 mod encoded;
 pub mod lower;
 mod schema;
+#[cfg(feature = "grpc")]
+pub mod service;
+pub mod update;
 mod view;
 mod wire;
 
