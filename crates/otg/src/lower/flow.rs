@@ -3,6 +3,7 @@
 use wirestorm_model::assemble::Payload;
 use wirestorm_model::stream::{Speed, Stream};
 use wirestorm_plan::traffic::{AutoAddresses, Flow as PlannedFlow, RequestedRate};
+use wirestorm_wire::kernel_frame::KernelFrame;
 
 use super::endpoints::{Ends, Sender};
 use super::metrics::{self, MetricSettings};
@@ -110,6 +111,12 @@ impl Context<'_> {
         let payload = payload(flow.payload.as_ref(), longest, &format!("{path}.payload"))?;
         let has_ip_next = packet.has_ip_behind_ethernet();
         let built = packet.build(size, &payload, is_measured, path, problems)?;
+        if is_measured && let Some(what) = left_to_kernel(&built.template) {
+            problems.warn(
+                format!("{path}.metrics"),
+                format!("receivers leave {what} to the kernel: no frame is counted as received"),
+            );
+        }
         let port = &self.ports[sender.tx_port];
         let link = port.speed.or_else(|| self.resolve.speed(&port.name));
         let speed = match rate {
@@ -153,6 +160,17 @@ impl Context<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns what a frame is if receivers do not count it.
+fn left_to_kernel(frame: &[u8]) -> Option<&'static str> {
+    match KernelFrame::of(frame)? {
+        KernelFrame::Arp => Some("ARP"),
+        KernelFrame::Discovery => Some("neighbour discovery"),
+        KernelFrame::Fragment => Some("fragments of ICMP"),
+        // Counted by their signature.
+        KernelFrame::Ping => None,
     }
 }
 

@@ -21,6 +21,7 @@
 //!
 //! - Frames whose size is too short for headers and signature are longer.
 //! - A `gap` other than 12 bytes has no effect: the rate gives the distance of the frames.
+//! - Receivers count no ARP, neighbour discovery and fragments of ICMP, even with metrics.
 //! - `ethernet.pfc_queue`, `events`, `data_integrity`, `frame_ordering_mode` and
 //!   `packet_loss_duration` have no effect.
 //!

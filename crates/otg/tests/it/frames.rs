@@ -190,6 +190,19 @@ fn metric_tags_have_offsets_in_the_frame() {
 }
 
 #[test]
+fn frames_that_receivers_do_not_count_are_a_warning() {
+    let warnings = |packet: &str| {
+        let config = with_flow(packet, r#", "metrics": {"enable": true}"#);
+        lowered(&config).warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warnings(r#"[{"ethernet": {}}, {"arp": {}}]"#),
+        ["flows[0].metrics: receivers leave ARP to the kernel: no frame is counted as received"]
+    );
+    assert_eq!(warnings(r#"[{"ethernet": {}}, {"ipv4": {}}, {"icmp": {}}]"#), [""; 0]);
+}
+
+#[test]
 fn invalid_values_have_their_path() {
     for (packet, expected) in [
         (

@@ -267,7 +267,7 @@ impl Packet {
             self.fill_lengths(&assembled);
             assembled = assemble(&self, payload)?;
         }
-        if is_measured {
+        if is_measured && *payload != Payload::Zeros {
             // The signature is neutral to checksums if the template has zeros in its place.
             let mut bytes = assembled.frame[headers_end..].to_vec();
             let signature = bytes.len().saturating_sub(SIGNATURE_BYTES);
