@@ -70,6 +70,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Returns a number with fractions, or its default.
+    pub(crate) fn float(&self, name: &str) -> Option<f32> {
+        match self.scalar(name)?.1 {
+            Payload::Fixed32(bits) => Some(f32::from_bits(bits)),
+            _ => None,
+        }
+    }
+
     /// Returns a text, or its default.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         match self.scalar(name)?.1 {

@@ -52,6 +52,7 @@ pub(super) fn finish(
                 )));
             }
             seen.choice = first.variant;
+            seen.fields |= info.choice.map_or(0, |index| 1 << index);
             put_choice(info, first.variant, &mut context.out);
         }
     }

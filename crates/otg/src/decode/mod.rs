@@ -211,6 +211,12 @@ mod tests {
         assert_eq!((increment.start, increment.end), (Some(64), Some(1518)));
         let (size, _) = from_json::<FlowSize>(r#"{"choice": "random"}"#).unwrap();
         assert_eq!(size.random.unwrap().min, Some(64));
+        // Where the choice itself is required.
+        let text = r#"{"choice": "port", "port": {"choice": "capture", "capture": {"state":
+            "start"}}}"#;
+        let (with, _) = from_json::<ControlState>(text).unwrap();
+        let text = r#"{"port": {"capture": {"state": "start"}}}"#;
+        assert_eq!(from_json::<ControlState>(text).unwrap().0, with);
         let (_, warnings) =
             from_json::<FlowSize>(r#"{"choice": "fixed", "increment": {}}"#).unwrap();
         assert_eq!(warnings[0].to_string(), "increment: ignored, since choice is fixed");

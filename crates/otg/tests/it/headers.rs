@@ -5,29 +5,16 @@ use std::fs::File;
 use wirestorm_testkit::pcap::{Resolution, Writer};
 use wirestorm_testkit::require::require_tool;
 use wirestorm_testkit::{Scratch, tshark};
+use wirestorm_wire::checksum;
 
 use crate::support::{
     bytes, errors, fixture, frames, frames_of, lowered, number, packet_frames, with_flow,
 };
 
-/// Headers of `all_headers.json` that are errors.
-const UNSUPPORTED: [&str; 3] = ["rsvp", "snmpv2c", "cfm"];
-
 #[test]
-fn headers_without_translation_are_errors() {
-    let config = fixture("all_headers");
-    let found = errors(&config);
-    let expected: Vec<String> = config
-        .flows
-        .iter()
-        .enumerate()
-        .filter(|(_, flow)| UNSUPPORTED.contains(&flow.name()))
-        .map(|(index, flow)| {
-            let header = flow.packet.len() - 1;
-            format!("flows[{index}].packet[{header}].{}: not supported", flow.name())
-        })
-        .collect();
-    assert_eq!(found, expected);
+fn a_macsec_header_is_an_error() {
+    let config = with_flow(r#"[{"ethernet": {}}, {"macsec": {}}]"#, "");
+    assert_eq!(errors(&config), ["flows[0].packet[1].macsec: not supported"]);
 }
 
 #[test]
@@ -35,8 +22,7 @@ fn tshark_finds_the_headers_without_errors() {
     if !require_tool("tshark") {
         return;
     }
-    let mut config = fixture("all_headers");
-    config.flows.retain(|flow| !UNSUPPORTED.contains(&flow.name()));
+    let config = fixture("all_headers");
     let lowered = lowered(&config);
     let scratch = Scratch::new().unwrap();
     let path = scratch.file("headers.pcap");
@@ -60,8 +46,12 @@ fn tshark_finds_the_headers_without_errors() {
         ("pfcpause", "eth:ethertype:macc"),
         ("ethernetpause", "eth:ethertype:macc"),
         ("lacp", "eth:ethertype:slow:lacp"),
+        ("rsvp", "eth:ethertype:ip:rsvp"),
+        ("snmpv2c", "eth:ethertype:ip:udp:snmp"),
+        ("cfm", "eth:ethertype:cfm"),
         ("custom", "eth:ethertype"),
     ];
+    assert_eq!(rows.len(), expected.len());
     for ((flow, row), (name, protocols)) in config.flows.iter().zip(&rows).zip(expected) {
         assert_eq!(flow.name(), name);
         assert!(row[0].starts_with(protocols), "{name}: {}", row[0]);
@@ -216,4 +206,133 @@ fn a_segment_routing_header_has_its_segments() {
     assert_eq!(sent[0][20], 43);
     assert_eq!(sent[0][54..62], bytes("11 04 04 00 01 00 0000"));
     assert_eq!((sent[0][93], sent[1][93]), (2, 3));
+}
+
+/// Returns the values of fields that tshark finds in the first frames of a packet.
+fn dissect(packet: &str, count: u64, fields: &[&str]) -> Vec<Vec<String>> {
+    let scratch = Scratch::new().unwrap();
+    let path = scratch.file("frames.pcap");
+    let mut writer = Writer::new(File::create(&path).unwrap(), Resolution::Nanoseconds).unwrap();
+    let config = with_flow(packet, r#", "size": {"fixed": 512}"#);
+    for frame in frames_of(&config, count) {
+        writer.write(0, &frame).unwrap();
+    }
+    writer.finish().unwrap();
+    let rows = tshark::fields(&path, "", &[&["_ws.malformed"], fields].concat()).unwrap();
+    assert!(rows.iter().all(|row| row[0].is_empty()), "{rows:?}");
+    rows.into_iter().map(|row| row[1..].to_vec()).collect()
+}
+
+#[test]
+fn snmp_values_are_those_that_tshark_reads() {
+    if !require_tool("tshark") {
+        return;
+    }
+    let packet = r#"[{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}, {"snmpv2c": {"community": "pub",
+        "data": {"choice": "response", "response": {"request_id": {"increment": {"start": 9,
+        "step": 1, "count": 3}}, "error_status": "bad_value", "variable_bindings": [
+        {"object_identifier": "1.3.6.1.2.1.1.1.0", "value": {"string_value": {"ascii": "host"}}},
+        {"object_identifier": "1.3.6.1.2.1.1.3.0", "value": {"timeticks_value": {"value": 300}}},
+        {"object_identifier": "1.3.6.1.4.1.2680.1", "value": {"big_counter_value": {"value":
+            5000000000}}},
+        {"object_identifier": "1.3.6.1.4.1.2680.2", "value": {"ip_address_value": {"value":
+            "192.0.2.7"}}}]}}}}]"#;
+    let fields = [
+        "snmp.community",
+        "snmp.request_id",
+        "snmp.error_status",
+        "snmp.name",
+        "snmp.value.timeticks",
+        "snmp.value.counter",
+        "snmp.value.ipv4",
+    ];
+    let rows = dissect(packet, 2, &fields);
+    let names = "1.3.6.1.2.1.1.1.0,1.3.6.1.2.1.1.3.0,1.3.6.1.4.1.2680.1,1.3.6.1.4.1.2680.2";
+    assert_eq!(rows[0], ["pub", "9", "3", names, "300", "5000000000", "192.0.2.7"]);
+    assert_eq!(rows[1][1], "10");
+}
+
+#[test]
+fn rsvp_objects_are_those_that_tshark_reads() {
+    if !require_tool("tshark") {
+        return;
+    }
+    let object = |name: &str, form: &str, fields: &str| {
+        format!(r#"{{"class_num": {{"{name}": {{"c_type": {{"{form}": {fields}}}}}}}}}"#)
+    };
+    let objects = [
+        object(
+            "session",
+            "lsp_tunnel_ipv4",
+            r#"{"ipv4_tunnel_end_point_address": {"value": "192.0.2.1"}, "tunnel_id": {"values":
+                [5, 6]}, "extended_tunnel_id": {"as_ipv4": {"value": "192.0.2.9"}}}"#,
+        ),
+        object("rsvp_hop", "ipv4", r#"{"ipv4_address": {"value": "192.0.2.2"}}"#),
+        object("time_values", "type_1", r#"{"refresh_period_r": {"value": 1234}}"#),
+        object(
+            "explicit_route",
+            "type_1",
+            r#"{"subobjects": [{"type": {"ipv4_prefix": {"ipv4_address": {"value": "192.0.2.3"},
+                "prefix": 24}}}, {"type": {"as_number": {"as_number": 77}}}]}"#,
+        ),
+        object("label_request", "without_label_range", "{}"),
+        object("session_attribute", "lsp_tunnel", r#"{"session_name": "lsp-1"}"#),
+        object("sender_template", "lsp_tunnel_ipv4", r#"{"lsp_id": {"value": 8}}"#),
+        object("sender_tspec", "int_serv", r#"{"token_bucket_rate": 1000}"#),
+    ];
+    let packet = format!(
+        r#"[{{"ethernet": {{}}}}, {{"ipv4": {{}}}}, {{"rsvp": {{"message_type": {{"path":
+            {{"objects": [{}]}}}}}}}}]"#,
+        objects.join(",")
+    );
+    let fields = [
+        "rsvp.session.ip",
+        "rsvp.session.tunnel_id",
+        "rsvp.hop.neighbor_address_ipv4",
+        "rsvp.refresh_interval",
+        "rsvp.session_attribute.name",
+        "rsvp.sender.lsp_id",
+        "rsvp.tspec.token_bucket_rate",
+        "rsvp.session_attribute.setup_priority",
+    ];
+    let rows = dissect(&packet, 2, &fields);
+    assert_eq!(
+        rows[0],
+        ["192.0.2.1", "5", "192.0.2.2", "1234", "lsp-1", "8", "1000", "7"],
+        "tshark"
+    );
+    assert_eq!(rows[1][1], "6");
+    for frame in frames_of(&with_flow(&packet, r#", "size": {"fixed": 512}"#), 2) {
+        let length = number(&frame[40..42]) as usize;
+        assert_eq!(checksum::sum(&frame[34..34 + length]), 0xffff);
+    }
+}
+
+#[test]
+fn cfm_messages_are_those_that_tshark_reads() {
+    if !require_tool("tshark") {
+        return;
+    }
+    let packet = r#"[{"ethernet": {}}, {"cfm": {"md_level": 5, "op_code": {"ccm": {"flags": {"rdi":
+        true, "ccm_interval": 3}, "sequence_number": {"values": [7, 8]},
+        "ma_endpoint_identifier": {"value": 99}, "ethernet_oam_protocol": {"cfm": {"md_name":
+        {"char_str": "domain"}, "short_ma_name": {"char_str": "net"}}}, "tlvs": [{"interface_status":
+        {"status": "testing"}}, {"sender_id": {"chassis_id": {"interface_name": "eth0"}}}]}}}}]"#;
+    let fields = [
+        "cfm.md.level",
+        "cfm.opcode",
+        "cfm.flags.rdi",
+        "cfm.flags.interval",
+        "cfm.ccm.seq.num",
+        "cfm.ccm.ma.ep.id",
+        "cfm.maid.md.name.string",
+        "cfm.maid.ma.name.string",
+    ];
+    let rows = dissect(packet, 2, &fields);
+    assert_eq!(rows[0], ["5", "1", "1", "3", "7", "99", "domain", "net"]);
+    assert_eq!(rows[1][4], "8");
+    let loopback = r#"[{"ethernet": {}}, {"cfm": {"op_code": {"lbm": {"transaction_id": {"value":
+        6}, "tlvs": [{"data": {"data": "abcdef"}}]}}}}]"#;
+    let rows = dissect(loopback, 1, &["cfm.opcode", "cfm.lb.transaction.id"]);
+    assert_eq!(rows[0], ["3", "6"]);
 }

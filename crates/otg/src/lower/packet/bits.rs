@@ -1,134 +1,52 @@
-//! Headers by their layout in the models: bits in the order of the fields.
+//! Headers that are written bit by bit, and how the header before one announces it.
 
 use wirestorm_model::assemble::{Header, Value};
 use wirestorm_wire::layout::custom::CUSTOM;
 
 use super::fields::FieldReader;
-use super::known::hex;
-use super::pattern::is_pattern;
-use super::{ConfigError, OpenLength, Packet, Place, Problems, unsupported};
-use crate::schema::{self, Slot};
+use super::{ConfigError, Packet, Place, Problems, unsupported};
+use crate::schema;
 use crate::view::View;
 
-/// How the header before one announces it, and what the models leave out.
-struct Announced {
-    ether_type: Option<u128>,
-    udp_port: Option<u128>,
-    /// Bytes before the fields.
-    prefix: &'static [u8],
+/// Numbers of a header in the fields of the one before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbers {
+    pub(super) ether_type: Option<u128>,
+    pub(super) ip_protocol: Option<u128>,
+    pub(super) udp_port: Option<u128>,
 }
 
-/// Reads a header into the packet.
-pub(super) fn read(
-    packet: &mut Packet,
-    choice: &str,
-    view: View<'_>,
-    path: &str,
-    problems: &mut Problems,
-) -> Result<(), ConfigError> {
-    let none = Announced { ether_type: None, udp_port: None, prefix: &[] };
-    let announced = match choice {
-        // The whole frame.
-        "pfcpause" | "ethernetpause" => none,
-        // 3GPP TS 29.274 section 4.2.
-        "gtpv2" => Announced { udp_port: Some(2123), ..none },
-        // IEEE 802.1AX section 6.4.2.3: a slow protocol of subtype 1.
-        "lacp" => Announced { ether_type: Some(0x8809), prefix: &[1], ..none },
-        _ => return Err(unsupported(path)),
-    };
-    let mut writer = BitWriter {
-        bytes: announced.prefix.to_vec(),
-        spare: 0,
-        is_tunnel: choice == "gtpv2",
-        has_tunnel_endpoint: true,
-        reader: FieldReader { packet, problems },
-    };
-    writer.message(view, path)?;
-    let bytes = writer.bytes;
-    announce(packet, &announced);
-    let mut header = Header::new(&CUSTOM);
-    header.values.push(("bytes".into(), Value::Bytes(bytes)));
-    packet.push(header, path);
-    Ok(())
-}
-
-/// Sets the number of the header in the one before it, unless that gives another.
-fn announce(packet: &mut Packet, announced: &Announced) {
-    let Some(before) = packet.headers.last_mut() else { return };
-    let (field, number) = match before.layout.name {
-        "ethernet" | "vlan" => ("ether_type", announced.ether_type),
-        "udp" => ("dst_port", announced.udp_port),
-        _ => return,
-    };
-    let is_open = |(name, value): &(_, Value)| *name != field || *value == Value::Auto;
-    if let Some(number) = number
-        && before.values.iter().all(is_open)
-    {
-        before.values.retain(|(name, _)| *name != field);
-        before.values.push((field.into(), Value::Number(number)));
-    }
-}
-
-struct BitWriter<'a> {
+/// Writes the fields of a header one after the other.
+pub(super) struct BitWriter<'a> {
     bytes: Vec<u8>,
     /// Bits of the last byte that are not written yet.
     spare: usize,
-    /// Whether the header is that of GTPv2, which has a length and an optional field.
-    is_tunnel: bool,
-    has_tunnel_endpoint: bool,
     reader: FieldReader<'a>,
 }
 
-impl BitWriter<'_> {
-    fn message(&mut self, view: View<'_>, path: &str) -> Result<(), ConfigError> {
-        let slots = schema::layout(view.info.name).ok_or_else(|| unsupported(path))?;
-        let is_state = view.info.name.ends_with("State");
-        // IEEE 802.1AX numbers the bits of a state from the least significant one.
-        let ordered: Vec<&Slot> =
-            if is_state { slots.iter().rev().collect() } else { slots.iter().collect() };
-        let chosen = view.choice();
-        for slot in ordered {
-            let path = format!("{path}.{}", slot.field);
-            let Some(field) = view.info.field(slot.field) else { return Err(unsupported(path)) };
-            let is_absent = slot.field == "teid" && !self.has_tunnel_endpoint;
-            if is_absent || field.variant.is_some() && chosen != Some(slot.field) {
-                continue;
-            }
-            match field.message() {
-                Some(message) if is_pattern(message.name) => {
-                    self.pattern(view, slot, &path)?;
-                }
-                Some(_) => {
-                    let inner = view.message(slot.field).ok_or_else(|| unsupported(&path))?;
-                    self.message(inner, &path)?;
-                }
-                None => {
-                    let text = view.text(slot.field).ok_or_else(|| unsupported(&path))?;
-                    self.bytes.extend(hex(text, &path)?);
-                }
-            }
-        }
-        Ok(())
+impl<'a> BitWriter<'a> {
+    /// Starts the next header of a packet.
+    pub(super) const fn new(packet: &'a mut Packet, problems: &'a mut Problems) -> Self {
+        Self { bytes: Vec::new(), spare: 0, reader: FieldReader { packet, problems } }
     }
 
-    fn pattern(&mut self, view: View<'_>, slot: &Slot, path: &str) -> Result<(), ConfigError> {
-        let bits = slot.bits as usize;
-        let offset = 8 * self.bytes.len() - self.spare;
-        let pattern = view.message(slot.field).ok_or_else(|| unsupported(path))?;
-        let place = Place::Bits { offset, bits };
-        if self.is_tunnel && slot.field == "message_length" && !view.has(slot.field) {
-            // 3GPP TS 29.274 section 5.5.1: the length does not include the first four bytes.
-            let header = self.reader.packet.headers.len();
-            self.reader.packet.lengths.push(OpenLength { header, offset: offset / 8, from: 4 });
-        }
-        let number = match self.reader.given(place, pattern, bits, path)? {
-            Value::Number(number) => number,
-            // The models have a value for systems that compute none.
-            _ => u128::from(pattern.number("value").unwrap_or(0)),
-        };
-        if self.is_tunnel && slot.field == "teid_flag" {
-            self.has_tunnel_endpoint = number != 0;
-        }
+    /// Returns the number of bytes so far.
+    pub(super) const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the bytes so far.
+    pub(super) fn written(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the packet with the headers before this one.
+    pub(super) const fn packet(&mut self) -> &mut Packet {
+        self.reader.packet
+    }
+
+    /// Appends a number.
+    pub(super) fn number(&mut self, number: u128, bits: usize) {
         for bit in (0..bits).rev() {
             if self.spare == 0 {
                 self.bytes.push(0);
@@ -139,6 +57,102 @@ impl BitWriter<'_> {
                 *last |= ((number >> bit & 1) as u8) << self.spare;
             }
         }
+    }
+
+    /// Appends bytes. The fields before them end with a byte.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+    }
+
+    /// Appends the pattern of a field, and returns the value of the first frame.
+    pub(super) fn field(
+        &mut self,
+        view: View<'_>,
+        name: &str,
+        path: &str,
+    ) -> Result<Value, ConfigError> {
+        let path = format!("{path}.{name}");
+        let slots = schema::layout(view.info.name).unwrap_or_default();
+        let slot = slots.iter().find(|slot| slot.field == name);
+        let bits = slot.map_or(0, |slot| slot.bits as usize);
+        let pattern = view.message(name).ok_or_else(|| unsupported(&path))?;
+        let offset = 8 * self.bytes.len() - self.spare;
+        let value = self.reader.given(Place::Bits { offset, bits }, pattern, bits, &path)?;
+        let number = match value {
+            Value::Number(number) => number,
+            // The models have a value for systems that compute none.
+            _ => u128::from(pattern.number("value").unwrap_or(0)),
+        };
+        self.number(number, bits);
+        Ok(value)
+    }
+
+    /// Appends a number of the models, without a pattern.
+    pub(super) fn plain(
+        &mut self,
+        view: View<'_>,
+        name: &str,
+        bits: usize,
+        path: &str,
+    ) -> Result<(), ConfigError> {
+        let number = u128::from(view.number(name).unwrap_or(0));
+        if number >> bits != 0 {
+            let message = format!("found {number}, expected at most {}", (1_u128 << bits) - 1);
+            return Err(ConfigError::new(format!("{path}.{name}"), message));
+        }
+        self.number(number, bits);
         Ok(())
+    }
+
+    /// Writes a length of 16 bits at an earlier place.
+    pub(super) fn set_length(
+        &mut self,
+        at: usize,
+        length: usize,
+        path: &str,
+    ) -> Result<(), ConfigError> {
+        let length = u16::try_from(length).map_err(|_| {
+            ConfigError::new(path, format!("found {length} bytes, expected at most 65535"))
+        })?;
+        if let Some(field) = self.bytes.get_mut(at..at + 2) {
+            field.copy_from_slice(&length.to_be_bytes());
+        }
+        Ok(())
+    }
+
+    /// Adds the header to the packet.
+    pub(super) fn finish(self, numbers: Numbers, path: &str) {
+        let packet = self.reader.packet;
+        announce(packet, numbers);
+        let mut header = Header::new(&CUSTOM);
+        header.values.push(("bytes".into(), Value::Bytes(self.bytes)));
+        packet.push(header, path);
+    }
+}
+
+/// Returns a length: the one that is given, or `auto`.
+pub(super) fn length_or(view: Option<View<'_>>, auto: usize) -> usize {
+    match view {
+        Some(view) if view.choice() == Some("value") => view.number("value").unwrap_or(0) as usize,
+        _ => auto,
+    }
+}
+
+/// Sets the number of the header in the one before it, unless that gives another.
+fn announce(packet: &mut Packet, numbers: Numbers) {
+    let Some(before) = packet.headers.last_mut() else { return };
+    let (field, number) = match before.layout.name {
+        "ethernet" | "vlan" => ("ether_type", numbers.ether_type),
+        "ipv4" => ("protocol", numbers.ip_protocol),
+        "ipv6" | "ipv6_routing" => ("next_header", numbers.ip_protocol),
+        "udp" => ("dst_port", numbers.udp_port),
+        _ => return,
+    };
+    let is_open = |(name, value): &(_, Value)| *name != field || *value == Value::Auto;
+    if let Some(number) = number
+        && before.values.iter().all(is_open)
+    {
+        before.values.retain(|(name, _)| *name != field);
+        before.values.push((field.into(), Value::Number(number)));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! FlowHeader ─ known.rs: headers with a layout in `wirestorm_wire::layout`
-//!            └ bits.rs:  headers by their layout in the models
+//!            ├ plain.rs: headers by their layout in the models
+//!            └ rsvp.rs, snmp.rs, cfm.rs
 //!                  │ pattern.rs: values of a field, tag.rs: bits to count by
 //!                  └─ Packet ── build ── template, program, tags
 //! ```
@@ -12,9 +13,13 @@
 //! if it has none, it has the default of the models.
 
 mod bits;
+mod cfm;
 mod fields;
 mod known;
 mod pattern;
+mod plain;
+mod rsvp;
+mod snmp;
 mod tag;
 
 pub(super) use known::hex;
@@ -23,7 +28,9 @@ pub use tag::MetricTag;
 use std::num::NonZeroU64;
 
 use wirestorm_model::assemble::{self, AssembleError, Assembled, Header, Payload, Value};
-use wirestorm_model::stream::{ByteOrder, Program, Step, Values, Variable, Write};
+use wirestorm_model::stream::{
+    ByteOrder, Checksum, Program, PseudoHeader, Step, Values, Variable, Write,
+};
 use wirestorm_plan::traffic::FrameSize;
 
 use super::problems::{ConfigError, Problems, unsupported};
@@ -46,6 +53,7 @@ pub(super) struct Packet {
     varying: Vec<Varying>,
     tags: Vec<HeaderTag>,
     lengths: Vec<OpenLength>,
+    checksums: Vec<OpenChecksum>,
 }
 
 /// A length of 16 bits, from a byte of its header to the end of the frame, in a header that is
@@ -55,6 +63,16 @@ struct OpenLength {
     header: usize,
     offset: usize,
     from: usize,
+}
+
+/// An Internet checksum over a header that is written as bytes, some of which vary.
+#[derive(Clone, Copy, Debug)]
+struct OpenChecksum {
+    header: usize,
+    offset: usize,
+    /// End of the covered bytes in the header.
+    end: usize,
+    is_wrong: bool,
 }
 
 /// A field with different values.
@@ -122,7 +140,13 @@ impl Packet {
         if known::read(self, choice, inner, is_last, &path, problems)? {
             return Ok(());
         }
-        bits::read(self, choice, inner, &path, problems)
+        match choice {
+            "rsvp" => rsvp::read(self, inner, &path, problems),
+            "snmpv2c" => snmp::read(self, inner, &path, problems),
+            "cfm" => cfm::read(self, inner, &path, problems),
+            _ if plain::read(self, choice, inner, &path, problems)? => Ok(()),
+            _ => Err(unsupported(path)),
+        }
     }
 
     fn push(&mut self, header: Header, path: &str) {
@@ -322,15 +346,28 @@ impl Packet {
             variables.len() - 1
         });
         let mut steps = assembled.program_steps(length, &writes, is_measured);
+        // Before the checksums that cover them.
+        let is_sum = |step: &Step| matches!(step, Step::Checksum(_) | Step::WrongChecksum(_));
+        let place = steps.iter().position(is_sum).unwrap_or(steps.len());
         if length.is_some() {
-            // Before the checksums that cover them.
-            let is_sum = |step: &Step| matches!(step, Step::Checksum(_) | Step::WrongChecksum(_));
-            let place = steps.iter().position(is_sum).unwrap_or(steps.len());
             for open in &self.lengths {
                 let start = header_offset(assembled, open.header);
                 let (offset, less) = (start + open.offset, start + open.from);
                 steps.insert(place, Step::WriteLength { offset, less });
             }
+        }
+        for open in &self.checksums {
+            let start = header_offset(assembled, open.header);
+            let sum = Checksum::Internet {
+                offset: start + open.offset,
+                start,
+                end: Some(start + open.end),
+                pseudo_header: PseudoHeader::None,
+                never_zero: false,
+            };
+            let is_wrong = open.is_wrong;
+            let step = if is_wrong { Step::WrongChecksum(sum) } else { Step::Checksum(sum) };
+            steps.insert(place, step);
         }
         Ok(Program { steps, variables })
     }
