@@ -1,4 +1,33 @@
-//! Open Traffic Generator: models, decoding, and translation to plans.
+//! Open Traffic Generator: the models of its API, their JSON and protobuf, and their translation to
+//! plans.
+//!
+//! The crate has no sockets, threads and clock. A server decodes a request, keeps the
+//! configuration, lowers it, and runs the plan:
+//!
+//! ```
+//! use wirestorm_otg::proto::Config;
+//! use wirestorm_otg::{Resolve, from_json, lower};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let request = r#"{
+//!     "ports": [{"name": "p1", "location": "eth1"}, {"name": "p2", "location": "eth2"}],
+//!     "flows": [{
+//!         "name": "f1",
+//!         "tx_rx": {"port": {"tx_name": "p1", "rx_names": ["p2"]}},
+//!         "packet": [{"ethernet": {}}, {"ipv4": {"dst": {"value": "192.0.2.1"}}}, {"udp": {}}],
+//!         "rate": {"pps": "100000"},
+//!         "colour": "blue"
+//!     }]
+//! }"#;
+//! let (config, warnings) = from_json::<Config>(request)?;
+//! assert_eq!(warnings[0].to_string(), "flows[0].colour: unknown field, ignored");
+//! let lowered = lower(&config, &Resolve::default()).map_err(|errors| errors[0].clone())?;
+//! assert_eq!(lowered.plan.flows[0].stream.template.len(), 60);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`lower`](mod@lower) lists what is not supported.
 #![forbid(unsafe_code)]
 
 mod decode;

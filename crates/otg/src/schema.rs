@@ -155,6 +155,23 @@ mod tests {
         assert!(find("NoSuch").is_none());
     }
 
+    /// Returns the number of levels of a message, itself included.
+    fn depth(message: &'static MessageInfo, above: &mut Vec<&'static str>) -> usize {
+        assert!(!above.contains(&message.name), "{} contains itself", message.name);
+        above.push(message.name);
+        let inner = message.fields.iter().filter_map(FieldInfo::message);
+        let deepest = inner.map(|message| depth(message, above)).max().unwrap_or(0);
+        above.pop();
+        deepest + 1
+    }
+
+    #[test]
+    fn messages_do_not_contain_themselves() {
+        let deepest = ["Config", "MetricsResponse", "StatesResponse", "ControlAction"]
+            .map(|name| depth(find(name).unwrap(), &mut Vec::new()));
+        assert!(deepest.iter().all(|depth| *depth < 32), "{deepest:?}");
+    }
+
     #[test]
     fn layouts_have_the_order_of_the_wire() {
         let slots: Vec<_> =

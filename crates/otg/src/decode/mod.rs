@@ -48,6 +48,18 @@ pub struct DecodeError {
     pub message: String,
 }
 
+impl Warning {
+    /// Returns the warnings; if some are left out, the last one counts them.
+    pub(crate) fn counted(mut warnings: Vec<Self>, left_out: usize) -> Vec<Self> {
+        if left_out > 0 {
+            warnings.pop();
+            let message = format!("{} more warnings", left_out + 1);
+            warnings.push(Self { path: String::new(), message });
+        }
+        warnings
+    }
+}
+
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let separator = if self.path.is_empty() { "" } else { ": " };

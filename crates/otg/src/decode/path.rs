@@ -71,12 +71,7 @@ impl Context {
         }
     }
 
-    pub(super) fn into_warnings(mut self) -> Vec<Warning> {
-        if self.left_out > 0 {
-            self.warnings.pop();
-            let message = format!("{} more warnings", self.left_out + 1);
-            self.warnings.push(Warning { path: String::new(), message });
-        }
-        self.warnings
+    pub(super) fn into_warnings(self) -> Vec<Warning> {
+        Warning::counted(self.warnings, self.left_out)
     }
 }

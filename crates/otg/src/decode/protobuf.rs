@@ -6,7 +6,7 @@ use super::path::{Context, Segment};
 use crate::schema::{FieldInfo, Kind, MessageInfo};
 use crate::wire::{Fields, Payload, put_length_at, put_tag, varint};
 
-/// Messages deeper than this are refused; the deepest of the models has 16 levels.
+/// Messages deeper than this are refused; none of the models is.
 const DEPTH_MAX: usize = 32;
 
 /// Reads a message, with the fields in their order.

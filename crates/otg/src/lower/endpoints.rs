@@ -14,8 +14,8 @@ use crate::proto::flow_router::mode::Enum as Mode;
 use crate::proto::flow_tx_rx::choice::Enum as Choice;
 use crate::proto::{Flow, FlowPort, FlowRouter};
 
-/// Maximum number of pairs of a flow between devices.
-const PAIRS_MAX: usize = 65_536;
+/// Maximum number of pairs of all flows between devices.
+const PAIRS_MAX: usize = 1 << 20;
 
 /// What a configuration can name as the end of a flow.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,14 @@ pub(super) struct Pair {
 
 impl Ends<'_> {
     /// Returns the senders of a flow.
-    pub(super) fn senders(&self, flow: &Flow, path: &str) -> Result<Vec<Sender>, ConfigError> {
+    ///
+    /// `pairs` counts those of all flows.
+    pub(super) fn senders(
+        &self,
+        flow: &Flow,
+        path: &str,
+        pairs: &mut usize,
+    ) -> Result<Vec<Sender>, ConfigError> {
         let path = format!("{path}.tx_rx");
         let nothing = || ConfigError::new(&path, "found nothing, expected port or device");
         let ends = flow.tx_rx.as_ref().ok_or_else(nothing)?;
@@ -55,7 +62,7 @@ impl Ends<'_> {
                 Ok(vec![self.between_ports(port, &format!("{path}.port"))?])
             }
             (Choice::Device, _, Some(device)) => {
-                self.between_devices(device, &format!("{path}.device"))
+                self.between_devices(device, &format!("{path}.device"), pairs)
             }
             _ => Err(nothing()),
         }
@@ -91,7 +98,12 @@ impl Ends<'_> {
         Err(ConfigError::new(path(), message))
     }
 
-    fn between_devices(&self, device: &FlowRouter, path: &str) -> Result<Vec<Sender>, ConfigError> {
+    fn between_devices(
+        &self,
+        device: &FlowRouter,
+        path: &str,
+        total: &mut usize,
+    ) -> Result<Vec<Sender>, ConfigError> {
         let find = |names: &[String], field: &str| {
             let ends = names.iter().enumerate().map(|(index, name)| {
                 self.interfaces.endpoints.get(name).copied().ok_or_else(|| {
@@ -107,6 +119,13 @@ impl Ends<'_> {
         if tx.is_empty() || rx.is_empty() {
             return Err(ConfigError::new(path, "found no tx_names or no rx_names"));
         }
+        let is_mesh = device.mode() != Mode::OneToOne;
+        let count = if is_mesh { tx.len().saturating_mul(rx.len()) } else { tx.len() };
+        *total = total.saturating_add(count);
+        if *total > PAIRS_MAX {
+            let message = format!("expected at most {PAIRS_MAX} pairs in all flows");
+            return Err(ConfigError::new(path, message));
+        }
         let pairs: Vec<Pair> = match device.mode() {
             Mode::OneToOne => {
                 if tx.len() != rx.len() {
@@ -120,10 +139,6 @@ impl Ends<'_> {
                 tx.iter().zip(&rx).map(|(tx, rx)| Pair { tx: *tx, rx: *rx }).collect()
             }
             Mode::Mesh | Mode::Unspecified => {
-                if tx.len().saturating_mul(rx.len()) > PAIRS_MAX {
-                    let message = format!("expected at most {PAIRS_MAX} pairs");
-                    return Err(ConfigError::new(path, message));
-                }
                 let from = |tx: Endpoint| rx.iter().map(move |rx| Pair { tx, rx: *rx });
                 tx.iter().flat_map(|tx| from(*tx)).collect()
             }

@@ -51,6 +51,8 @@ pub(super) struct Lowering {
     pub(super) planned: Vec<PlannedFlow>,
     pub(super) flows: Vec<FlowSettings>,
     pub(super) unresolved: Vec<NextHop>,
+    /// Number of pairs of devices in all flows.
+    pairs: usize,
 }
 
 impl Context<'_> {
@@ -62,7 +64,7 @@ impl Context<'_> {
         lowering: &mut Lowering,
         problems: &mut Problems,
     ) {
-        let senders = problems.take(self.ends.senders(flow, path));
+        let senders = problems.take(self.ends.senders(flow, path, &mut lowering.pairs));
         let errors = problems.errors.len();
         let packet = packet::read(&flow.packet, &format!("{path}.packet"), problems);
         let egress_path = format!("{path}.egress_packet");

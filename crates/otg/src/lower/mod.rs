@@ -180,7 +180,7 @@ pub fn lower(config: &Config, resolve: &Resolve) -> Result<Lowered, Vec<ConfigEr
         egress_tracking,
         unresolved: lowering.unresolved,
         location_preemption,
-        warnings: problems.warnings,
+        warnings: problems.into_warnings(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Errors and warnings of a configuration.
 
-use crate::decode::Warning;
+use crate::decode::{WARNINGS_MAX, Warning};
 
 /// Maximum number of errors that are reported.
 pub(super) const ERRORS_MAX: usize = 100;
@@ -25,7 +25,9 @@ impl ConfigError {
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     pub(super) errors: Vec<ConfigError>,
-    pub(super) warnings: Vec<Warning>,
+    warnings: Vec<Warning>,
+    /// Number of warnings beyond the limit.
+    left_out: usize,
 }
 
 impl Problems {
@@ -47,9 +49,16 @@ impl Problems {
     }
 
     pub(super) fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        if self.warnings.len() < crate::decode::WARNINGS_MAX {
+        if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(Warning { path: path.into(), message: message.into() });
+        } else {
+            self.left_out += 1;
         }
+    }
+
+    /// Returns the warnings; the last one counts those that are left out.
+    pub(super) fn into_warnings(self) -> Vec<Warning> {
+        Warning::counted(self.warnings, self.left_out)
     }
 
     /// Warns of a field that has no effect on the traffic.
