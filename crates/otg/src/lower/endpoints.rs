@@ -1,6 +1,6 @@
 //! Sources and destinations of flows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use wirestorm_wire::packet::MacAddress;
@@ -192,10 +192,11 @@ impl Ends<'_> {
         resolve: &Resolve,
         path: &str,
         problems: &mut Problems,
-    ) -> Vec<NextHop> {
+    ) -> BTreeSet<NextHop> {
         let pairs = &sender.pairs;
+        let mut hops = BTreeSet::new();
         if pairs.is_empty() {
-            return Vec::new();
+            return hops;
         }
         if sender.is_reversed {
             for (layout, one, other) in [
@@ -215,7 +216,6 @@ impl Ends<'_> {
                 "the device's frames have VLAN tags; this packet has no vlan header",
             );
         }
-        let mut hops = Vec::new();
         let mut destinations = Vec::with_capacity(pairs.len());
         for pair in pairs {
             destinations.push(self.destination(*pair, packet, resolve, &mut hops));
@@ -245,7 +245,7 @@ impl Ends<'_> {
         pair: Pair,
         packet: &Packet,
         resolve: &Resolve,
-        hops: &mut Vec<NextHop>,
+        hops: &mut BTreeSet<NextHop>,
     ) -> u128 {
         let interface = self.interface(pair.tx);
         let Some(address) = pair.tx.address.and_then(|index| interface.addresses.get(index)) else {
@@ -269,10 +269,7 @@ impl Ends<'_> {
         if let Some(mac) = resolve.neighbour(&interface.name, next_hop) {
             return mac_number(mac);
         }
-        let hop = NextHop { interface: pair.tx.interface, address: next_hop };
-        if !hops.contains(&hop) {
-            hops.push(hop);
-        }
+        hops.insert(NextHop { interface: pair.tx.interface, address: next_hop });
         0
     }
 }

@@ -1,5 +1,7 @@
 //! Flows: one stream for each port that sends them.
 
+use std::collections::BTreeSet;
+
 use wirestorm_model::assemble::Payload;
 use wirestorm_model::stream::{Speed, Stream};
 use wirestorm_plan::traffic::{AutoAddresses, Flow as PlannedFlow, RequestedRate};
@@ -50,7 +52,7 @@ pub(super) struct Context<'a> {
 pub(super) struct Lowering {
     pub(super) planned: Vec<PlannedFlow>,
     pub(super) flows: Vec<FlowSettings>,
-    pub(super) unresolved: Vec<NextHop>,
+    pub(super) unresolved: BTreeSet<NextHop>,
     /// Number of pairs of devices in all flows.
     pairs: usize,
 }
@@ -156,11 +158,7 @@ impl Context<'_> {
             stream,
             path: path.to_owned(),
         });
-        for hop in hops {
-            if !lowering.unresolved.contains(&hop) {
-                lowering.unresolved.push(hop);
-            }
-        }
+        lowering.unresolved.extend(hops);
         Ok(())
     }
 }

@@ -178,7 +178,7 @@ pub fn lower(config: &Config, resolve: &Resolve) -> Result<Lowered, Vec<ConfigEr
         lags,
         interfaces: interfaces.list,
         egress_tracking,
-        unresolved: lowering.unresolved,
+        unresolved: lowering.unresolved.into_iter().collect(),
         location_preemption,
         warnings: problems.into_warnings(),
     })

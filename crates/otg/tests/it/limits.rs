@@ -2,18 +2,30 @@
 
 use proptest::prelude::*;
 use prost::Message;
+use wirestorm_model::stream::{Speed, Transmission};
 use wirestorm_otg::proto::Config;
 use wirestorm_otg::{Resolve, from_json, from_protobuf, lower, to_json};
 
-use crate::support::fixture;
+use crate::support::{fixture, frames};
 
 /// Decodes and lowers, whatever the outcome; what decodes must survive a round trip.
 fn try_json(text: &str) {
     let Ok((config, _)) = from_json::<Config>(text) else { return };
-    let _ = lower(&config, &Resolve::default());
+    try_config(&config);
     let (again, warnings) = from_json::<Config>(&to_json(&config)).unwrap();
     assert!(warnings.iter().all(|warning| !warning.message.starts_with("unknown")));
     assert_eq!(to_json(&again), to_json(&config));
+}
+
+/// Lowers, and sends the first frames if there are no errors.
+fn try_config(config: &Config) {
+    let Ok(lowered) = lower(config, &Resolve::default()) else { return };
+    for flow in &lowered.plan.flows {
+        let mut stream = flow.stream.clone();
+        // Some rates and delays have no second frame within the limits of a simulation.
+        stream.transmission = Transmission::continuous(Speed::Max);
+        assert_eq!(frames(&stream, 3).len(), 3);
+    }
 }
 
 fn fixtures() -> impl Strategy<Value = Config> {
@@ -71,7 +83,7 @@ proptest! {
             bytes[place] = value;
         }
         if let Ok((config, _)) = from_protobuf::<Config>(&bytes) {
-            let _ = lower(&config, &Resolve::default());
+            try_config(&config);
             try_json(&to_json(&config));
         }
     }
@@ -79,7 +91,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         if let Ok((config, _)) = from_protobuf::<Config>(&bytes) {
-            let _ = lower(&config, &Resolve::default());
+            try_config(&config);
         }
         try_json(&String::from_utf8_lossy(&bytes));
     }
