@@ -10,6 +10,7 @@ pub mod host;
 pub mod http2;
 pub mod indexer_and_worker;
 pub mod option_values;
+pub mod otg;
 pub mod pktgen;
 pub mod plan_emulation;
 pub mod plan_traffic;
@@ -24,7 +25,7 @@ use arbitrary::{Arbitrary, Unstructured};
 pub type Target = fn(&[u8]);
 
 /// Targets with the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("capture_decoder", capture_decoder::run),
     ("conversations", conversations::run),
     ("dissect_and_edit", dissect_and_edit::run),
@@ -38,6 +39,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("plan_emulation", plan_emulation::run),
     ("plan_traffic", plan_traffic::run),
     ("option_values", option_values::run),
+    ("otg", otg::run),
     ("receive", receive::run),
     ("segments", segments::run),
     ("tcpprep_cache", tcpprep_cache::run),

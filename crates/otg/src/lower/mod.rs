@@ -13,8 +13,8 @@
 //! Errors, since they would change the traffic:
 //!
 //! - protocols and loopbacks of devices, LACP, LLDP, `stateful_flows`
-//! - the header `macsec`; `dst_usids`, flags and padding of segment routing; extension headers of
-//!   GTPv1
+//! - the header `macsec`; `dst_usids`, micro-segments and padding of segment routing; patterns in
+//!   extension headers of GTPv1 and in flags of segment routing
 //! - addresses by DHCP, the filter `auto_macsec`
 //!
 //! Warnings:

@@ -198,13 +198,25 @@ fn gtpv2_has_a_length_and_an_optional_endpoint() {
 }
 
 #[test]
+fn gtpv1_has_extension_headers() {
+    let packet = r#"[{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}, {"gtpv1": {"message_type":
+        {"value": 255}, "e_flag": {"value": 1}, "next_extension_header_type": {"value": 133},
+        "extension_headers": [{"extension_length": {"value": 2}, "contents": {"value": 258}}]}},
+        {"ipv4": {}}]"#;
+    let frame = &packet_frames(packet, 1)[0];
+    assert_eq!(frame[42..44], bytes("34ff"));
+    assert_eq!(frame[50..62], bytes("00000085 02 000000000102 00"));
+    assert_eq!(frame[62], 0x45);
+}
+
+#[test]
 fn a_segment_routing_header_has_its_segments() {
     let packet = r#"[{"ethernet": {}}, {"ipv6": {}}, {"ipv6_extension_header": {"routing":
-        {"segment_routing": {"segment_list": [{"segment": {"value": "2001:db8::1"}},
+        {"segment_routing": {"flags": {"oam": {"value": 1}}, "segment_list": [{"segment": {"value": "2001:db8::1"}},
             {"segment": {"values": ["2001:db8::2", "2001:db8::3"]}}]}}}}, {"udp": {}}]"#;
     let sent = packet_frames(packet, 2);
     assert_eq!(sent[0][20], 43);
-    assert_eq!(sent[0][54..62], bytes("11 04 04 00 01 00 0000"));
+    assert_eq!(sent[0][54..62], bytes("11 04 04 00 01 20 0000"));
     assert_eq!((sent[0][93], sent[1][93]), (2, 3));
 }
 

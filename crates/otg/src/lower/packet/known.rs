@@ -7,6 +7,7 @@ use wirestorm_wire::layout::{
 };
 
 use super::fields::{FieldReader, number};
+use super::pattern::{self, Pattern};
 use super::{ConfigError, HeaderTag, Packet, Place, Problems, tag, unsupported};
 use crate::view::View;
 
@@ -129,16 +130,15 @@ fn tag_protocol(
     }
     let path = format!("{path}.tpid");
     let pattern = view.message("tpid").ok_or_else(|| unsupported(&path))?;
-    let place = Place::Field("tpid".into());
-    let varying = reader.packet.varying.len();
-    let value = reader.given(place, pattern, 16, &path)?;
-    if reader.packet.varying.len() > varying {
-        return Err(ConfigError::new(path, "not supported: expected one value"));
+    if pattern.has("metric_tags") {
+        return Err(unsupported(format!("{path}.metric_tags")));
     }
-    let Value::Number(protocol) = value else { return Ok(()) };
-    if protocol == TPID_UNSET {
-        return Ok(());
-    }
+    let protocol = match pattern::read(pattern, 16, &path)? {
+        Pattern::Constant(TPID_UNSET) => return Ok(()),
+        Pattern::Constant(protocol) => protocol,
+        _ => return Err(ConfigError::new(path, "not supported: expected one value")),
+    };
+    let value = Value::Number(protocol);
     match reader.packet.headers.last().and_then(|before| number(before, "ether_type")) {
         None => header.values.push(("tpid".into(), value)),
         Some(given) if given == protocol => {}
@@ -306,10 +306,32 @@ fn tunnel(
             reader.one(header, "", field, view, field, path);
         }
     }
-    if view.has("extension_headers") {
-        return Err(unsupported(format!("{path}.extension_headers")));
+    let layout = header.layout.items.layouts.first();
+    for (index, extension) in view.messages("extension_headers").into_iter().enumerate() {
+        let path = format!("{path}.extension_headers[{index}]");
+        let mut item = Header::new(layout.ok_or_else(|| unsupported(&path))?);
+        if extension.has("extension_length") {
+            let length = constant(extension, "extension_length", 8, &path)?;
+            item.values.push(("extension_length".into(), Value::Number(length)));
+        }
+        // The layout has the type of the next header as the last byte of the contents.
+        let contents = constant(extension, "contents", 48, &path)?;
+        let next = constant(extension, "next_extension_header", 8, &path)?;
+        let bytes = (contents << 8 | next).to_be_bytes()[9..].to_vec();
+        item.values.push(("contents".into(), Value::Bytes(bytes)));
+        header.items.push(item);
     }
     Ok(())
+}
+
+/// Returns the value of a field that cannot vary.
+fn constant(view: View<'_>, name: &str, bits: u32, path: &str) -> Result<u128, ConfigError> {
+    let path = format!("{path}.{name}");
+    let pattern = view.message(name).ok_or_else(|| unsupported(&path))?;
+    match pattern::read(pattern, bits, &path)? {
+        Pattern::Constant(number) => Ok(number),
+        _ => Err(ConfigError::new(path, "not supported: expected one value")),
+    }
 }
 
 /// Segment routing header, RFC 8754 section 2.
@@ -332,8 +354,14 @@ fn routing(
     if segments.has("pad_tlv") {
         return Err(unsupported(format!("{path}.pad_tlv")));
     }
-    if segments.has("flags") {
-        return Err(unsupported(format!("{path}.flags")));
+    if let Some(flags) = segments.message("flags").filter(|_| segments.has("flags")) {
+        // RFC 9259 section 2.1, and the flags of earlier drafts of RFC 8754.
+        let path = format!("{path}.flags");
+        let mut bits = 0;
+        for (name, place) in [("protected", 6), ("oam", 5), ("alert", 4)] {
+            bits |= constant(flags, name, 1, &path)? << place;
+        }
+        header.values.push(("flags".into(), Value::Number(bits)));
     }
     let layout = header.layout.item("segment").ok_or_else(|| unsupported(&path))?;
     for (index, segment) in segments.messages("segment_list").into_iter().enumerate() {
