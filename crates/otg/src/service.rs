@@ -94,3 +94,44 @@ impl<E, D: Message + Name + Default> Decoder for MessageCodec<E, Received<D>> {
         Ok(Some(Received { message, warnings }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{SetConfigRequest, SetConfigResponse};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    /// Decodes a request as a server does. The bytes must be ASCII, which needs no other body type.
+    fn decode(message: &[u8]) -> Result<Received<SetConfigRequest>, Status> {
+        let mut frame = vec![0, 0, 0, 0, message.len() as u8];
+        frame.extend(message);
+        let body = tonic::body::Body::new(String::from_utf8(frame).unwrap());
+        let decoder =
+            MessageCodec::<SetConfigResponse, Received<SetConfigRequest>>::default().decoder();
+        let mut stream = tonic::Streaming::new_request(decoder, body, None, None);
+        let mut future = pin!(stream.message());
+        loop {
+            // The whole body is there, so that no waiting is needed.
+            if let Poll::Ready(message) =
+                future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            {
+                return message.map(|message| message.unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_fields_of_a_request_are_warnings() {
+        // The configuration with a port "p", which has a field 15.
+        let received = decode(&[10, 7, 10, 5, 18, 1, b'p', 15 << 3, 7]).unwrap();
+        assert_eq!(received.message.config.unwrap().ports[0].name(), "p");
+        assert_eq!(
+            received.warnings[0].to_string(),
+            "config.ports[0]: unknown field number 15, ignored"
+        );
+        let error = decode(&[10, 2, 10, 0]).unwrap_err();
+        assert_eq!(error.code(), tonic::Code::InvalidArgument);
+        assert_eq!(error.message(), "config.ports[0].name: found nothing, expected a value");
+    }
+}
