@@ -283,7 +283,14 @@ impl<'a> Schema<'a> {
             .iter()
             .position(|field| field.name() == "choice" && field.r#type() == Type::Enum);
         let variants = choice.and_then(|index| self.enums.get(fields[index].type_name()));
-        writeln!(text, "    MessageInfo {{ name: {:?}, choice: {choice:?},", message.name())?;
+        let chosen = entry["defaults"]["choice"].as_str();
+        let default_variant =
+            chosen.and_then(|chosen| fields.iter().position(|field| field.name() == chosen));
+        writeln!(
+            text,
+            "    MessageInfo {{ name: {:?}, choice: {choice:?}, default_variant: {default_variant:?},",
+            message.name()
+        )?;
         writeln!(text, "        by_name: &{by_name:?}, fields: &[")?;
         for field in fields {
             let is_required = entry["required"]

@@ -11,6 +11,8 @@ pub(crate) struct MessageInfo {
     pub(crate) name: &'static str,
     /// Index of the field `choice`, which selects one of the variants.
     pub(crate) choice: Option<usize>,
+    /// Index of the variant that is chosen by default, if it is a field.
+    default_variant: Option<usize>,
     /// Fields by number; at most 128.
     pub(crate) fields: &'static [FieldInfo],
     /// Indices of the fields by name.
@@ -90,6 +92,11 @@ impl MessageInfo {
     /// Returns the field with this name.
     pub(crate) fn field(&self, name: &str) -> Option<&'static FieldInfo> {
         self.fields.get(self.index(name)?)
+    }
+
+    /// Returns the variant that is chosen by default, if it is a field.
+    pub(crate) fn default_variant(&self) -> Option<&'static FieldInfo> {
+        self.fields.get(self.default_variant?)
     }
 
     /// Returns the index of the field with this number.

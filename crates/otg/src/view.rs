@@ -36,11 +36,23 @@ impl<'a> View<'a> {
         self.payloads(field).last()
     }
 
+    /// Returns the message of a field; `None` if it is absent.
+    pub(crate) fn given(&self, field: &FieldInfo) -> Option<View<'a>> {
+        match self.payload(field)? {
+            Payload::Bytes(bytes) => Some(View { info: field.message()?, bytes }),
+            _ => None,
+        }
+    }
+
     /// Returns the value of a field, or its default.
     fn scalar(&self, name: &str) -> Option<(&'static FieldInfo, Payload<'a>)> {
         let field = self.info.field(name)?;
+        Some((field, self.payload_or_default(field)?))
+    }
+
+    fn payload_or_default(&self, field: &'static FieldInfo) -> Option<Payload<'a>> {
         let default = || Fields::new(field.default).next()?.ok().map(|found| found.payload);
-        Some((field, self.payload(field).or_else(default)?))
+        self.payload(field).or_else(default)
     }
 
     /// Returns whether the message has this field.
@@ -50,8 +62,11 @@ impl<'a> View<'a> {
 
     /// Returns the name of an enum's value, or of its default.
     pub(crate) fn enum_name(&self, name: &str) -> Option<&'static str> {
-        let (field, payload) = self.scalar(name)?;
-        match payload {
+        self.enum_value(self.info.field(name)?)
+    }
+
+    fn enum_value(&self, field: &'static FieldInfo) -> Option<&'static str> {
+        match self.payload_or_default(field)? {
             Payload::Varint(number) => field.values()?.name(i32::try_from(number).ok()?),
             _ => None,
         }
@@ -59,7 +74,7 @@ impl<'a> View<'a> {
 
     /// Returns the name of the chosen variant, or of the default one.
     pub(crate) fn choice(&self) -> Option<&'static str> {
-        self.enum_name("choice")
+        self.enum_value(self.info.fields.get(self.info.choice?)?)
     }
 
     /// Returns a number, or its default. A boolean is 0 or 1.

@@ -6,7 +6,9 @@ use wirestorm_wire::layout::{Presence, Role};
 use super::pattern::{self, Pattern, is_pattern};
 use super::tag;
 use super::{ConfigError, HeaderTag, Packet, Place, Problems, Varying};
+use crate::schema::FieldInfo;
 use crate::view::View;
+use crate::wire::{Fields, Payload};
 
 /// Reads fields into the next header of a packet.
 pub(super) struct FieldReader<'a> {
@@ -27,7 +29,7 @@ impl FieldReader<'_> {
         for field in view.info.fields {
             let is_field = field.message().is_some_and(|message| is_pattern(message.name));
             if is_field && !skipped.contains(&field.name) {
-                self.one(header, "", layout_name(field.name), view, field.name, path);
+                self.field(header, "", layout_name(field.name), (view, field), path);
             }
         }
     }
@@ -43,34 +45,40 @@ impl FieldReader<'_> {
         name: &str,
         path: &str,
     ) {
-        let path = || format!("{path}.{name}");
-        let Some(pattern_view) = view.message(name) else { return };
-        let is_given = view.has(name);
+        if let Some(info) = view.info.field(name) {
+            self.field(target, prefix, field, (view, info), path);
+        }
+    }
+
+    fn field(
+        &mut self,
+        target: &mut Header,
+        prefix: &str,
+        field: &'static str,
+        (view, info): (View<'_>, &'static FieldInfo),
+        path: &str,
+    ) {
+        let given = view.given(info);
         let Some(known) = target.layout.field(field) else {
-            if is_given {
-                self.problems.ignore(path());
+            if given.is_some() {
+                self.problems.ignore(format!("{path}.{}", info.name));
             }
             return;
         };
-        if !is_given {
-            // The layout computes it, or the field may be absent.
-            if known.role != Role::Plain
-                || known.presence != Presence::Always
-                || pattern_view.choice() != Some("value")
-            {
-                return;
-            }
-            let default = pattern::read(pattern_view, known.bits as u32, "");
-            if let Ok(Pattern::Constant(number)) = default
+        let Some(given) = given else {
+            // Otherwise the layout computes it, or the field may be absent.
+            if known.role == Role::Plain
+                && known.presence == Presence::Always
+                && let Some(number) = default_of(info, known.bits as u32)
                 && number != known.default
             {
                 target.values.push((field.into(), Value::Number(number)));
             }
             return;
-        }
-        let path = path();
+        };
+        let path = format!("{path}.{}", info.name);
         let place = Place::Field(format!("{prefix}{field}"));
-        let outcome = self.given(place, pattern_view, known.bits, &path);
+        let outcome = self.given(place, given, known.bits, &path);
         let value = match self.problems.take(outcome) {
             Some(Value::WrongChecksum) if !matches!(known.role, Role::Checksum(_)) => return,
             Some(value) => value,
@@ -101,6 +109,16 @@ impl FieldReader<'_> {
                 Value::Number(first)
             }
         })
+    }
+}
+
+/// Returns the value that the models give an absent field; `None` if it is computed.
+fn default_of(field: &FieldInfo, bits: u32) -> Option<u128> {
+    let variant = field.message()?.default_variant().filter(|variant| variant.name == "value")?;
+    match Fields::new(variant.default).next()?.ok()?.payload {
+        Payload::Varint(number) => Some(u128::from(number)),
+        Payload::Bytes(text) => pattern::parse_address(std::str::from_utf8(text).ok()?, bits),
+        Payload::Fixed32(_) | Payload::Fixed64(_) => None,
     }
 }
 

@@ -141,7 +141,7 @@ pub(super) fn max_of(bits: u32) -> u128 {
 }
 
 /// Parses the address that a field of this width holds.
-fn parse_address(text: &str, bits: u32) -> Option<u128> {
+pub(super) fn parse_address(text: &str, bits: u32) -> Option<u128> {
     let kind = match bits {
         32 => ValueKind::Ipv4,
         48 => ValueKind::Mac,
