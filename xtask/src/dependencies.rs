@@ -10,10 +10,7 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
-    (
-        "wirestorm-otg",
-        &["wirestorm-base", "wirestorm-wire", "wirestorm-model", "wirestorm-plan"],
-    ),
+    ("wirestorm-otg", &["wirestorm-base", "wirestorm-wire", "wirestorm-model", "wirestorm-plan"]),
     ("wirestorm-engine", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-sim", PURE),

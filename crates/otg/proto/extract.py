@@ -50,7 +50,8 @@ def messages(schemas):
 def field(key, schema, schemas):
     """Returns [name, format, bits] of a field, or [name, message] of a part."""
     if "x-include" in schema:
-        owner, name = schema["x-include"].removeprefix("#/components/schemas/").split("/properties/")
+        reference = schema["x-include"].removeprefix("#/components/schemas/")
+        owner, name = reference.split("/properties/")
         return [key, *field(name, schemas[owner]["properties"][name], schemas)[1:]]
     pattern = schema.get("x-field-pattern")
     if pattern is not None:
