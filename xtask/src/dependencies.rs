@@ -40,7 +40,13 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("wirestorm-api", &["wirestorm-control"]),
     (
         "wirestorm-serve",
-        &["wirestorm-control", "wirestorm-store", "wirestorm-report", "wirestorm-api"],
+        &[
+            "wirestorm-control",
+            "wirestorm-store",
+            "wirestorm-report",
+            "wirestorm-api",
+            "wirestorm-otg",
+        ],
     ),
     (
         "wirestorm-report",

@@ -105,6 +105,10 @@ pub struct FlowReceived {
     pub reordered: u64,
     /// Mean delay in nanoseconds; null without timestamps.
     pub delay_mean_ns: Option<f64>,
+    /// Shortest delay in nanoseconds; null without timestamps.
+    pub delay_min_ns: Option<i64>,
+    /// Longest delay in nanoseconds; null without timestamps.
+    pub delay_max_ns: Option<i64>,
 }
 
 /// Round-trip times of the probes from a port to a host.
@@ -240,6 +244,8 @@ impl From<&FlowSnapshot> for FlowProgress {
             duplicated: received.duplicated,
             reordered: received.reordered,
             delay_mean_ns: received.delay_mean_ns,
+            delay_min_ns: received.delay_min_ns,
+            delay_max_ns: received.delay_max_ns,
         });
         Self {
             name: Arc::clone(&flow.name),
@@ -260,6 +266,9 @@ impl From<&FlowProgress> for FlowSnapshot {
             duplicated: received.duplicated,
             reordered: received.reordered,
             delay_mean_ns: received.delay_mean_ns,
+            delay_min_ns: received.delay_min_ns,
+            delay_max_ns: received.delay_max_ns,
+            arrivals: None,
         });
         let mut snapshot = Self { name: Arc::clone(&flow.name), received, ..Self::default() };
         let sent = &mut snapshot.sent;

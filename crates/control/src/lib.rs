@@ -24,6 +24,11 @@ pub mod traffic;
 mod work;
 mod workers;
 
+/// Converts a time of the monotonic clock to nanoseconds since the Unix epoch.
+pub fn to_unix_ns(time: base::time::Instant) -> u64 {
+    wirestorm_io::clock::RealtimeOffset::read().to_realtime_nanos(time)
+}
+
 pub use host::Host;
 pub use lifecycle::{
     Abandoned, Command, CommandError, ConnectionSnapshot, Delivery, Detail, FlowCommand,

@@ -172,7 +172,7 @@ impl Run {
         let flows = PyDict::new(py);
         for (name, flow) in self.flows.iter().zip(&progress.flows) {
             let left = (flow.sent.frames, flow.sent.bytes, flow.sent.unsent);
-            let MeasuredSnapshot { frames, bytes, duplicated, reordered, delay_mean_ns } =
+            let MeasuredSnapshot { frames, bytes, duplicated, reordered, delay_mean_ns, .. } =
                 flow.received.unwrap_or_default();
             let arrived = (frames, bytes, duplicated, reordered, delay_mean_ns);
             flows.set_item(name, (left, arrived))?;

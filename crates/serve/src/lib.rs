@@ -15,11 +15,12 @@
 mod api;
 mod listen;
 pub mod metrics;
+mod otg;
 mod server;
 mod service;
 
 pub use api::openapi;
-pub use listen::{ListenError, TlsError, TlsFiles};
+pub use listen::{ListenError, Tls, TlsError, TlsFiles};
 pub use metrics::MetricsServer;
 pub use server::{PortOption, Server, ServerError, ServerOptions, Users, UsersError};
 pub use service::{ListenOption, Service, ServiceError};

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::api::{self, Access};
-use crate::listen::{Bounds, Endpoint, HttpThread, ListenError, TlsFiles};
+use crate::listen::{Bounds, Endpoint, HttpThread, ListenError, Tls};
+use crate::otg::{self, Sessions};
 use crate::server::{Server, ServerError, ServerOptions, UsersError};
 
 /// Bounds of connections: idle ones of dashboards and consoles must not keep others out.
@@ -25,7 +26,7 @@ pub struct ListenOption {
     /// Address and port; port 0 selects a free port.
     pub address: SocketAddr,
     /// TLS; `None` for plain HTTP, on loopback alone.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<Tls>,
     /// Whether requests need a token or a client certificate. Addresses other than loopback always
     /// need one.
     pub needs_user: bool,
@@ -76,15 +77,17 @@ impl Service {
             }
         }
         let server = Server::open(options)?;
+        let sessions = Sessions::new(Arc::clone(&server));
         let mut endpoints = Vec::new();
         for ListenOption { address, tls, needs_user } in listen {
             let needs_user = *needs_user || !address.ip().is_loopback();
             if needs_user && server.users().list()?.is_empty() {
                 return Err(ServiceError::NeedsUsers(*address));
             }
-            let tls = tls.as_ref().map(TlsFiles::acceptor).transpose().map_err(ListenError::Tls)?;
+            let tls = tls.as_ref().map(|tls| tls.acceptor(address.ip())).transpose();
+            let tls = tls.map_err(ListenError::Tls)?;
             let access = Access { server: Arc::clone(&server), needs_user };
-            let router = api::router(access);
+            let router = api::router(access, otg::router(&sessions));
             endpoints.push(Endpoint { address: *address, tls, router, bounds: BOUNDS });
         }
         let http = Some(HttpThread::start("serve", endpoints, server.host())?);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use wirestorm_serve::{ListenOption, PortOption, ServerOptions, Service, TlsFiles};
+use wirestorm_serve::{ListenOption, PortOption, ServerOptions, Service, Tls, TlsFiles};
 
 use crate::save::DirectoryFlags;
 use crate::signals::Signals;
@@ -22,6 +22,8 @@ Examples:
   wirestorm run plan.yaml --server localhost
   wirestorm serve user add ada --role operate
   wirestorm serve --listen 0.0.0.0:9410 --tls-cert cert.pem --tls-key key.pem --port eth1
+  wirestorm serve --port eth1 --port eth2 --otg
+      snappi.api() and gosnappi connect to their default addresses
   wirestorm serve --port dut_in=eth1 --port dut_out=eth2 --listen 127.0.0.1:9000
 
 On a loopback address, everybody on this machine may do everything. Any other
@@ -35,8 +37,18 @@ pub(crate) struct ServeFlags {
     command: Option<ServeCommand>,
 
     /// Address and port to listen on; repeatable [default: 127.0.0.1:9410]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Vec<SocketAddr>,
+    ///
+    /// Each address serves the HTTP API and Open Traffic Generator. http:// and https:// select the
+    /// protocol; the default is HTTPS if there is a --tls-cert. Without one, https:// has a
+    /// certificate that clients cannot verify.
+    #[arg(long, value_name = "[https://]ADDRESS:PORT", value_parser = listen)]
+    listen: Vec<ListenAddress>,
+
+    /// Listen on the standard ports of Open Traffic Generator too
+    ///
+    /// HTTPS on 127.0.0.1:443, and gRPC on 127.0.0.1:50051.
+    #[arg(long)]
+    otg: bool,
 
     /// Interface that the server lends; repeatable [default: all of this machine]
     #[arg(short, long, value_name = "[NAME=]INTERFACE", value_parser = port)]
@@ -104,6 +116,27 @@ impl StateFlags {
     }
 }
 
+/// A value of `--listen`.
+#[derive(Clone, Copy, Debug)]
+struct ListenAddress {
+    /// Whether to use TLS; `None` for the default.
+    is_https: Option<bool>,
+    address: SocketAddr,
+}
+
+fn listen(text: &str) -> Result<ListenAddress, String> {
+    let (is_https, rest) = match text.split_once("://") {
+        None => (None, text),
+        Some(("http", rest)) => (Some(false), rest),
+        Some(("https", rest)) => (Some(true), rest),
+        Some((scheme, _)) => return Err(format!("found {scheme:?}, expected http or https")),
+    };
+    let address = rest
+        .parse()
+        .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:9410".to_owned())?;
+    Ok(ListenAddress { is_https, address })
+}
+
 fn port(text: &str) -> Result<PortOption, String> {
     let (name, interface) = text.split_once('=').unwrap_or((text, text));
     if name.is_empty() || interface.is_empty() {
@@ -121,10 +154,6 @@ pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
         Ok(service) => service,
         Err(message) => return usage(message),
     };
-    let scheme = if flags.tls_cert.is_some() { "https" } else { "http" };
-    for address in service.addresses() {
-        eprintln!("wirestorm: serving at {scheme}://{address}");
-    }
     let signals = Signals::catch();
     let stop = signals.stop_flag();
     while !stop.load(Ordering::Relaxed) {
@@ -148,19 +177,34 @@ fn start(flags: &ServeFlags) -> Result<Service, String> {
             return Err(format!("--port {}: named twice", port.name));
         }
     }
-    let tls = flags.tls_cert.clone().zip(flags.tls_key.clone());
-    let tls = tls.map(|(certificate, key)| TlsFiles {
-        certificate,
-        key,
-        client_authority: flags.client_ca.clone(),
+    let files = flags.tls_cert.clone().zip(flags.tls_key.clone());
+    let files = files.map(|(certificate, key)| {
+        let client_authority = flags.client_ca.clone();
+        Tls::Files(TlsFiles { certificate, key, client_authority })
     });
-    let listen = match flags.listen.as_slice() {
-        [] => vec![SocketAddr::from(([127, 0, 0, 1], wirestorm_api::PORT))],
-        addresses => addresses.to_vec(),
-    };
-    let listen: Vec<ListenOption> = listen
+    let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let mut addresses = flags.listen.clone();
+    if addresses.is_empty() {
+        let is_https = files.is_some().then_some(true);
+        addresses.push(ListenAddress { is_https, address: local(wirestorm_api::PORT) });
+    }
+    if flags.otg {
+        let standard = [(true, 443), (false, 50051)];
+        addresses.extend(standard.map(|(is_https, port)| ListenAddress {
+            is_https: Some(is_https),
+            address: local(port),
+        }));
+    }
+    let listen: Vec<ListenOption> = addresses
         .into_iter()
-        .map(|address| ListenOption { address, tls: tls.clone(), needs_user: flags.require_user })
+        .map(|ListenAddress { is_https, address }| {
+            let tls = match is_https {
+                Some(false) => None,
+                Some(true) => Some(files.clone().unwrap_or(Tls::SelfSigned)),
+                None => files.clone(),
+            };
+            ListenOption { address, tls, needs_user: flags.require_user }
+        })
         .collect();
     let options = ServerOptions {
         ports: flags.port.clone(),
@@ -168,5 +212,10 @@ fn start(flags: &ServeFlags) -> Result<Service, String> {
         runs_directory: flags.runs.directory()?,
         captures_bytes_max: flags.captures_max * 1_000_000_000,
     };
-    Service::start(options, &listen).map_err(|error| error.to_string())
+    let service = Service::start(options, &listen).map_err(|error| error.to_string())?;
+    for (address, option) in service.addresses().iter().zip(&listen) {
+        let scheme = if option.tls.is_some() { "https" } else { "http" };
+        eprintln!("wirestorm: serving at {scheme}://{address}");
+    }
+    Ok(service)
 }

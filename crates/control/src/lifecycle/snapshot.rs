@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
-use wirestorm_base::time::Duration;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::ImpairmentCounters;
 use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_engine::stream::StreamCounters;
@@ -100,6 +100,12 @@ pub struct MeasuredSnapshot {
     pub reordered: u64,
     /// Mean delay in nanoseconds; `None` without timestamps.
     pub delay_mean_ns: Option<f64>,
+    /// Shortest delay in nanoseconds; `None` without timestamps.
+    pub delay_min_ns: Option<i64>,
+    /// Longest delay in nanoseconds; `None` without timestamps.
+    pub delay_max_ns: Option<i64>,
+    /// Arrival of the first and the last frame on the monotonic clock; `None` before the first one.
+    pub arrivals: Option<(Instant, Instant)>,
 }
 
 /// Treatment of snapshots that a subscriber does not fetch in time.

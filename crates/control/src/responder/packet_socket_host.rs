@@ -25,6 +25,9 @@ use super::neighbour_changes::{NeighbourChange, NeighbourChanges};
 /// Error of a host on an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
+    /// A thread does not start.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// The name is not a valid interface name.
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
@@ -206,6 +209,24 @@ impl PacketSocketHost {
             identification: 0,
             is_announced: false,
         })
+    }
+
+    /// Opens a host with an Ethernet address of its own.
+    ///
+    /// # Errors
+    /// See [`HostError`].
+    pub(super) fn open_host(interface: &str, host: Host) -> Result<Self, HostError> {
+        let mut opened = Self::open_all(interface, vec![VlanHostConfig::default()])?;
+        if opened.host().mac != host.mac {
+            let mut options = AfPacketOptions::new(opened.interface.clone());
+            options.filter = neighbour_and_ping_filter();
+            options.receive_ring_bytes = 1 << 20;
+            options.promiscuous = true;
+            opened.receive = OffloadReceive::open_timed(&options)?;
+        }
+        opened.places = BTreeMap::from([(host.tags.clone(), 0)]);
+        opened.vlan_hosts[0].host = host;
+        Ok(opened)
     }
 
     /// Returns the first host.

@@ -180,25 +180,46 @@ fn snapshot(records: &[StreamRecord]) -> MeasuredSnapshot {
     let mut sum = MeasuredSnapshot::default();
     for record in records {
         let counters = record.ordered().map(|ordered| *ordered.sequence().counters());
-        let &Tallies { frames, bytes, .. } = record.tallies();
+        let &Tallies { frames, bytes, first, last, .. } = record.tallies();
         // Marked frames have no sequence numbers, so duplicates are unknown.
         let frames = counters.map_or(frames, |counters| counters.received);
         let SequenceCounters { duplicated, reordered, .. } = counters.unwrap_or_default();
-        let delay_mean_ns = record.delay().delays().mean();
-        add(&mut sum, &MeasuredSnapshot { frames, bytes, duplicated, reordered, delay_mean_ns });
+        let delays = record.delay().delays();
+        let part = MeasuredSnapshot {
+            frames,
+            bytes,
+            duplicated,
+            reordered,
+            delay_mean_ns: delays.mean(),
+            delay_min_ns: delays.min(),
+            delay_max_ns: delays.max(),
+            arrivals: first.zip(last),
+        };
+        add(&mut sum, &part);
     }
     sum
 }
 
 /// Adds the counts of another part of the flow, or of another port.
 pub(super) fn add(sum: &mut MeasuredSnapshot, other: &MeasuredSnapshot) {
-    let delays = |part: &MeasuredSnapshot| part.delay_mean_ns.unwrap_or(0.0) * part.frames as f64;
-    let delays = delays(sum) + delays(other);
+    sum.delay_mean_ns = match (sum.delay_mean_ns, other.delay_mean_ns) {
+        (Some(mine), Some(theirs)) => {
+            let (frames, others) = (sum.frames as f64, other.frames as f64);
+            Some((mine * frames + theirs * others) / (frames + others).max(1.0))
+        }
+        (mine, theirs) => mine.or(theirs),
+    };
+    let least = [sum.delay_min_ns, other.delay_min_ns].into_iter().flatten().min();
+    sum.delay_min_ns = least;
+    sum.delay_max_ns = sum.delay_max_ns.max(other.delay_max_ns);
+    sum.arrivals = match (sum.arrivals, other.arrivals) {
+        (Some(mine), Some(theirs)) => Some((mine.0.min(theirs.0), mine.1.max(theirs.1))),
+        (mine, theirs) => mine.or(theirs),
+    };
     sum.frames += other.frames;
     sum.bytes += other.bytes;
     sum.duplicated += other.duplicated;
     sum.reordered += other.reordered;
-    sum.delay_mean_ns = (sum.frames > 0).then(|| delays / sum.frames as f64);
 }
 
 fn measured_report(port: &str, summary: &StreamSummary, compares: bool) -> MeasuredReport {

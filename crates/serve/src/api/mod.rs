@@ -130,15 +130,17 @@ fn needing(role: Role, mut routes: OpenApiRouter<Arc<Server>>) -> OpenApiRouter<
     routes.route_layer(from_fn_with_state(role, require))
 }
 
-/// Returns the router of the API.
-pub(crate) fn router(access: Access) -> Router {
+/// Returns the router of the API, with routes of another one that need the role `operate`.
+pub(crate) fn router(access: Access, operate: Router) -> Router {
     let (router, document) = routes().split_for_parts();
     let document = Arc::new(document);
     let openapi = get(move || async move { Json(document.as_ref().clone()) });
     let needed = from_fn_with_state(Role::Observe, require);
+    let operate = operate.route_layer(from_fn_with_state(Role::Operate, require));
     router
         .with_state(Arc::clone(&access.server))
         .merge(metrics::route(access.server.watched()).route_layer(needed))
+        .merge(operate)
         .route(&format!("{BASE}/openapi.json"), openapi)
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)

@@ -17,7 +17,7 @@ use wirestorm_control::Host;
 use wirestorm_control::host::OffReservedCpus;
 
 pub(crate) use connection::{Bounds, Peer};
-pub use tls::{TlsError, TlsFiles};
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Time that open responses have at the end of the server.
 const GRACE: Duration = Duration::from_millis(500);

@@ -1,5 +1,6 @@
 //! TLS of endpoints: certificates, keys and client certificates from PEM files.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,41 @@ pub struct TlsFiles {
     pub client_authority: Option<PathBuf>,
 }
 
+/// TLS of an address.
+#[derive(Clone, Debug)]
+pub enum Tls {
+    /// Certificate and key from files.
+    Files(TlsFiles),
+    /// A new certificate that the server signs itself, for `localhost` and the address. Clients
+    /// cannot verify it.
+    SelfSigned,
+}
+
+impl Tls {
+    /// Reads the files, or creates the certificate for an address.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub(crate) fn acceptor(&self, address: IpAddr) -> Result<TlsAcceptor, TlsError> {
+        match self {
+            Self::Files(files) => files.acceptor(),
+            Self::SelfSigned => {
+                let names = vec!["localhost".to_owned(), address.to_string()];
+                let generated = rcgen::generate_simple_self_signed(names)
+                    .map_err(|error| TlsError::SelfSigned(error.to_string()))?;
+                let chain = vec![generated.cert.der().clone()];
+                let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der())
+                    .map_err(|error| TlsError::SelfSigned(error.to_owned()))?;
+                let provider = Arc::new(crypto::ring::default_provider());
+                let builder = ServerConfig::builder_with_provider(provider)
+                    .with_safe_default_protocol_versions()?
+                    .with_no_client_auth();
+                Ok(acceptor(builder.with_single_cert(chain, key)?))
+            }
+        }
+    }
+}
+
 /// Error of a TLS configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -32,6 +68,9 @@ pub enum TlsError {
         /// Reason.
         reason: String,
     },
+    /// A certificate cannot be created.
+    #[error("cannot create a TLS certificate: {0}")]
+    SelfSigned(String),
     /// The certificate and the key do not fit.
     #[error("the TLS certificate cannot be used: {0}")]
     Config(#[from] rustls::Error),
@@ -42,7 +81,7 @@ impl TlsFiles {
     ///
     /// # Errors
     /// See [`TlsError`].
-    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
+    fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let chain = certificates(&self.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&self.key)
             .map_err(|error| unusable(&self.key, format!("no private key in PEM: {error}")))?;

@@ -36,7 +36,7 @@ use wirestorm_api::error::{ErrorAt, ErrorCode, ErrorDocument};
 use wirestorm_api::event::Event;
 use wirestorm_api::lease::{Lease, LeaseRequest};
 use wirestorm_api::plan::{FlowFrames, PlanSummary, StoredPlan};
-use wirestorm_api::port::Port;
+use wirestorm_api::port::{LinkState, Port};
 use wirestorm_api::progress::Progress;
 use wirestorm_api::run::{
     CommandRequest, RunList, RunRequest, RunSummary, StartRequest, WhenLeaseEnds,
@@ -261,6 +261,11 @@ impl Server {
         let on_it = active.filter(|run| run.interfaces.contains(&port.interface));
         port.runs = on_it.map(|run| run.id.clone()).collect();
         Ok(port)
+    }
+
+    /// Returns the state of the link of an interface.
+    pub(crate) fn link(&self, interface: &str) -> LinkState {
+        self.ports.link(interface)
     }
 
     /// Returns the interface of a port that a user may use now.

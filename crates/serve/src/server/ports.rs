@@ -94,15 +94,19 @@ impl Ports {
         }
     }
 
+    /// Returns the state of the link of an interface.
+    pub(super) fn link(&self, interface: &str) -> LinkState {
+        let facts = inventory::interface(interface).ok();
+        facts
+            .and_then(|it| it.interfaces.into_iter().next())
+            .map_or(LinkState::Missing, |facts| link(&facts))
+    }
+
     fn document(&self, name: String, facts: InterfaceFacts) -> Port {
         let lease = self.lock().get(&facts.interface).map(LeaseEntry::document);
         Port {
             name,
-            link: match facts.state {
-                "up" => LinkState::Up,
-                "no carrier" => LinkState::NoCarrier,
-                _ => LinkState::Down,
-            },
+            link: link(&facts),
             kind: facts.kind,
             driver: facts.driver,
             mac: facts.mac,
@@ -297,6 +301,14 @@ impl Ports {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, LeaseEntry>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn link(facts: &InterfaceFacts) -> LinkState {
+    match facts.state {
+        "up" => LinkState::Up,
+        "no carrier" => LinkState::NoCarrier,
+        _ => LinkState::Down,
     }
 }
 

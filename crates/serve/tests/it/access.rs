@@ -8,7 +8,7 @@ use serde_json::Value;
 use wirestorm_api::client::{Client, ClientOptions};
 use wirestorm_api::error::ErrorCode;
 use wirestorm_api::session::{Limits, Role, UserRequest};
-use wirestorm_serve::{ListenOption, Service, ServiceError, TlsFiles, Users, openapi};
+use wirestorm_serve::{ListenOption, Service, ServiceError, Tls, TlsFiles, Users, openapi};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::require::require_root;
@@ -108,7 +108,7 @@ fn address_that_others_reach_needs_tls_and_users() {
     let refused = Service::start(server.clone(), &[plain]);
     assert!(matches!(refused, Err(ServiceError::NeedsTls(_))));
     let files = Certificates::new(&scratch);
-    let tls = ListenOption { address, tls: Some(files.server()), needs_user: false };
+    let tls = ListenOption { address, tls: Some(Tls::Files(files.server())), needs_user: false };
     let refused = Service::start(server, &[tls]);
     assert!(matches!(refused, Err(ServiceError::NeedsUsers(_))));
 }
@@ -227,7 +227,7 @@ fn tls_users_have_a_token_or_a_client_certificate() {
         certificate: Some("client.example".to_owned()),
     };
     users.put("ci", request).unwrap();
-    let listen = ListenOption { tls: Some(files.server()), needs_user: true, ..loopback() };
+    let listen = ListenOption { tls: Some(Tls::Files(files.server())), needs_user: true, ..loopback() };
     let service = Service::start(server, &[listen]).unwrap();
     let ca = Some(files.directory.join("ca.pem"));
     let connect = |token: Option<&str>, with_certificate: bool| {

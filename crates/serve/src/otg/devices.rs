@@ -1,0 +1,79 @@
+//! Hosts of devices: they answer ARP, neighbour discovery and pings, and find neighbours.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use wirestorm_control::responder::{DeviceHost, DeviceHosts};
+use wirestorm_control::wire::packet::MacAddress;
+use wirestorm_otg::lower::Interface;
+
+use super::error::OtgError;
+use super::session::LoadedPort;
+
+/// Hosts of the devices of a configuration.
+#[derive(Default)]
+pub(super) struct Devices {
+    hosts: Option<DeviceHosts>,
+    /// Resolved neighbours: index of the interface and IP address.
+    neighbours: BTreeMap<(usize, IpAddr), MacAddress>,
+}
+
+impl Devices {
+    /// Starts the hosts, and resolves the gateways of all of them. Does nothing if they run.
+    ///
+    /// # Errors
+    /// A port does not open.
+    pub(super) fn start(
+        &mut self,
+        interfaces: &[Interface],
+        ports: &[LoadedPort],
+    ) -> Result<(), OtgError> {
+        if self.hosts.is_some() || interfaces.iter().all(|it| it.addresses.is_empty()) {
+            return Ok(());
+        }
+        let host = |interface: &Interface| DeviceHost {
+            interface: ports[interface.port].interface.clone(),
+            mac: interface.mac,
+            tags: interface.vlans.iter().map(|tag| (tag.tpid, tag.priority, tag.id)).collect(),
+            addresses: interface.addresses.iter().map(|it| it.prefix).collect(),
+            gateways: interface.addresses.iter().map(|it| it.gateway).collect(),
+        };
+        let hosts = DeviceHosts::start(interfaces.iter().map(host).collect())
+            .map_err(|error| OtgError::invalid(error.to_string()))?;
+        self.hosts = Some(hosts);
+        for (index, interface) in interfaces.iter().enumerate() {
+            for address in &interface.addresses {
+                match address.gateway_mac {
+                    Some(mac) => drop(self.neighbours.insert((index, address.gateway), mac)),
+                    // A gateway that does not answer has no neighbour state.
+                    None => drop(self.resolve(index, address.gateway)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops the hosts.
+    pub(super) fn stop(&mut self) {
+        self.hosts = None;
+        self.neighbours.clear();
+    }
+
+    /// Returns the Ethernet address of a neighbour of an interface.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(super) fn resolve(
+        &mut self,
+        interface: usize,
+        address: IpAddr,
+    ) -> Result<MacAddress, String> {
+        if let Some(mac) = self.neighbours.get(&(interface, address)) {
+            return Ok(*mac);
+        }
+        let hosts = self.hosts.as_ref().ok_or("the devices do not run")?;
+        let mac = hosts.resolve(interface, address)?;
+        self.neighbours.insert((interface, address), mac);
+        Ok(mac)
+    }
+}

@@ -1,0 +1,203 @@
+//! Metrics of flows and ports.
+
+use wirestorm_api::port::LinkState;
+use wirestorm_control::base::rate::Layer;
+use wirestorm_control::{FlowSnapshot, MeasuredSnapshot};
+use wirestorm_otg::proto::{
+    self, FlowMetric, MetricLatency, MetricTimestamp, MetricsRequest, MetricsResponse, PortMetric,
+    flow_metric, metrics_request, metrics_response, port_metric,
+};
+
+use super::error::OtgError;
+use super::session::{Loaded, Session};
+use super::traffic::FlowState;
+
+/// Bytes of the FCS of a frame, which the models count.
+const FCS: u64 = 4;
+
+impl Session {
+    /// Returns metrics.
+    ///
+    /// # Errors
+    /// The request is not valid, or asks for metrics of protocols.
+    pub(super) fn get_metrics(
+        &mut self,
+        request: &MetricsRequest,
+    ) -> Result<MetricsResponse, OtgError> {
+        use metrics_request::choice::Enum as Choice;
+        let server = std::sync::Arc::clone(&self.server);
+        let loaded = match self.loaded.as_mut() {
+            Some(loaded) => loaded,
+            // An empty configuration has no metrics.
+            None => return Ok(MetricsResponse::default()),
+        };
+        loaded.traffic.sample();
+        let mut response = MetricsResponse::default();
+        match request.choice() {
+            Choice::Flow => {
+                let wanted = request.flow.clone().unwrap_or_default();
+                response.choice = Some(metrics_response::choice::Enum::FlowMetrics.into());
+                response.flow_metrics = loaded.flow_metrics(&wanted.flow_names)?;
+            }
+            Choice::Port => {
+                let names = request.port.as_ref().map_or(&[][..], |port| &port.port_names);
+                response.choice = Some(metrics_response::choice::Enum::PortMetrics.into());
+                let is_up = |interface: &str| server.link(interface) == LinkState::Up;
+                response.port_metrics = loaded.port_metrics(names, is_up)?;
+            }
+            choice => {
+                let name = choice.as_str_name();
+                return Err(OtgError::invalid(format!("{name}: not supported")));
+            }
+        }
+        Ok(response)
+    }
+}
+
+impl Loaded {
+    /// Returns the metrics of flows in the order of the configuration. Without names: of all flows
+    /// whose metrics are enabled.
+    fn flow_metrics(&self, names: &[String]) -> Result<Vec<FlowMetric>, OtgError> {
+        let flows = &self.lowered.flows;
+        if let Some(unknown) = names.iter().find(|name| !flows.iter().any(|it| it.name == **name)) {
+            let message = format!("flow.flow_names: found {unknown:?}, which is no flow");
+            return Err(OtgError::invalid(message));
+        }
+        let is_wanted = |index: usize| match names {
+            [] => flows[index].metrics.enabled,
+            names => names.contains(&flows[index].name),
+        };
+        let wanted = (0..flows.len()).filter(|index| is_wanted(*index));
+        Ok(wanted.map(|index| self.flow_metric(index)).collect())
+    }
+
+    fn flow_metric(&self, index: usize) -> FlowMetric {
+        let settings = &self.lowered.flows[index];
+        let first = &self.lowered.plan.flows[settings.streams[0].planned];
+        let port = |port: usize| self.lowered.ports[port].name.clone();
+        let state = match self.traffic.state(index) {
+            FlowState::Started => flow_metric::transmit::Enum::Started,
+            FlowState::Stopped => flow_metric::transmit::Enum::Stopped,
+            FlowState::Paused => flow_metric::transmit::Enum::Paused,
+        };
+        let counters = self.traffic.flow(index);
+        let sum = |count: fn(&FlowSnapshot) -> u64| counters.streams.iter().map(count).sum::<u64>();
+        let (frames_tx, bytes_tx) = (sum(|it| it.sent.frames), sum(|it| it.sent.bytes));
+        let received = counters.streams.iter().filter_map(|it| it.received);
+        let received: Vec<MeasuredSnapshot> = received.collect();
+        let frames_rx: u64 = received.iter().map(|it| it.frames).sum();
+        let bytes_rx: u64 = received.iter().map(|it| it.bytes).sum();
+        let [tx_pps, tx_bytes, rx_pps, rx_bytes] = counters.rates;
+        let with_fcs = |bytes: f64, pps: f64| bytes + pps * FCS as f64;
+        let (tx_rate, rx_rate) = (with_fcs(tx_bytes, tx_pps), with_fcs(rx_bytes, rx_pps));
+        let wire = |bytes: f64, pps: f64| (bytes + pps * Layer::Wire.overhead() as f64) * 8.0;
+        let mut metric = FlowMetric {
+            name: Some(settings.name.clone()),
+            port_tx: Some(port(first.tx_port)),
+            transmit: Some(state.into()),
+            frames_tx: Some(frames_tx),
+            bytes_tx: Some(bytes_tx + FCS * frames_tx),
+            frames_tx_rate: Some(tx_pps as f32),
+            tx_l1_rate_bps: Some(wire(tx_bytes, tx_pps) as f32),
+            tx_rate_bytes: Some(tx_rate as f32),
+            tx_rate_bps: Some((tx_rate * 8.0) as f32),
+            tx_rate_kbps: Some((tx_rate * 8e-3) as f32),
+            tx_rate_mbps: Some((tx_rate * 8e-6) as f32),
+            ..FlowMetric::default()
+        };
+        if first.rx_ports.len() == 1 {
+            metric.port_rx = Some(port(first.rx_ports[0]));
+        }
+        if !settings.metrics.enabled {
+            return metric;
+        }
+        metric.frames_rx = Some(frames_rx);
+        metric.bytes_rx = Some(bytes_rx + FCS * frames_rx);
+        metric.frames_rx_rate = Some(rx_pps as f32);
+        metric.rx_l1_rate_bps = Some(wire(rx_bytes, rx_pps) as f32);
+        metric.rx_rate_bytes = Some(rx_rate as f32);
+        metric.rx_rate_bps = Some((rx_rate * 8.0) as f32);
+        metric.rx_rate_kbps = Some((rx_rate * 8e-3) as f32);
+        metric.rx_rate_mbps = Some((rx_rate * 8e-6) as f32);
+        if settings.metrics.loss {
+            let lost = frames_tx.saturating_sub(frames_rx) as f64;
+            metric.loss = Some((lost * 100.0 / (frames_tx as f64).max(1.0)) as f32);
+        }
+        if settings.metrics.latency.is_some() {
+            metric.latency = Some(latency(&received));
+        }
+        if settings.metrics.timestamps {
+            let arrivals = received.iter().filter_map(|it| it.arrivals);
+            let both = arrivals.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            let unix = |at| wirestorm_control::to_unix_ns(at) as f64;
+            metric.timestamps = Some(MetricTimestamp {
+                first_timestamp_ns: both.map(|(first, _)| unix(first)),
+                last_timestamp_ns: both.map(|(_, last)| unix(last)),
+            });
+        }
+        metric
+    }
+
+    /// Returns the metrics of ports in the order of the configuration; of all without names.
+    fn port_metrics(
+        &self,
+        names: &[String],
+        is_up: impl Fn(&str) -> bool,
+    ) -> Result<Vec<PortMetric>, OtgError> {
+        let ports = &self.lowered.ports;
+        if let Some(unknown) = names.iter().find(|name| !ports.iter().any(|it| it.name == **name)) {
+            let message = format!("port.port_names: found {unknown:?}, which is no port");
+            return Err(OtgError::invalid(message));
+        }
+        let wanted = (0..ports.len())
+            .filter(|index| names.is_empty() || names.contains(&ports[*index].name));
+        let metric = |index: usize| {
+            let counters = self.traffic.port(index);
+            let [tx_pps, tx_bytes, rx_pps, rx_bytes] = counters.rates;
+            let with_fcs = |bytes: f64, pps: f64| Some((bytes + pps * FCS as f64) as f32);
+            let link = match is_up(&self.ports[index].interface) {
+                true => port_metric::link::Enum::Up,
+                false => port_metric::link::Enum::Down,
+            };
+            let capture = match self.captures.is_running(index) {
+                true => port_metric::capture::Enum::Started,
+                false => port_metric::capture::Enum::Stopped,
+            };
+            let transmit = match self.traffic.sends(&self.lowered, index) {
+                true => port_metric::transmit::Enum::Started,
+                false => port_metric::transmit::Enum::Stopped,
+            };
+            proto::PortMetric {
+                name: Some(ports[index].name.clone()),
+                location: Some(self.ports[index].location.clone()),
+                link: Some(link.into()),
+                capture: Some(capture.into()),
+                transmit: Some(transmit.into()),
+                frames_tx: Some(counters.tx_frames),
+                frames_rx: Some(counters.rx_frames),
+                bytes_tx: Some(counters.tx_bytes + FCS * counters.tx_frames),
+                bytes_rx: Some(counters.rx_bytes + FCS * counters.rx_frames),
+                frames_tx_rate: Some(tx_pps as f32),
+                frames_rx_rate: Some(rx_pps as f32),
+                bytes_tx_rate: with_fcs(tx_bytes, tx_pps),
+                bytes_rx_rate: with_fcs(rx_bytes, rx_pps),
+                ..PortMetric::default()
+            }
+        };
+        Ok(wanted.map(metric).collect())
+    }
+}
+
+fn latency(received: &[MeasuredSnapshot]) -> MetricLatency {
+    let frames: u64 =
+        received.iter().filter(|it| it.delay_mean_ns.is_some()).map(|it| it.frames).sum();
+    let sum: f64 =
+        received.iter().filter_map(|it| Some(it.delay_mean_ns? * it.frames as f64)).sum();
+    let minimum = received.iter().filter_map(|it| it.delay_min_ns).min();
+    let maximum = received.iter().filter_map(|it| it.delay_max_ns).max();
+    MetricLatency {
+        minimum_ns: minimum.map(|ns| ns as f64),
+        maximum_ns: maximum.map(|ns| ns as f64),
+        average_ns: (frames > 0).then(|| sum / frames as f64),
+    }
+}

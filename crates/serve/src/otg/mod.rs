@@ -1,0 +1,70 @@
+//! Open Traffic Generator: its HTTP API and its gRPC service.
+//!
+//! ```text
+//! http.rs ─┐  decode: crate otg              ┌─ traffic.rs   runs of flows
+//! grpc.rs ─┴─> Sessions ─> Session (a user) ─┼─ captures.rs  frames of ports
+//!                                            ├─ devices.rs   hosts of devices, neighbours
+//!                                            └─ metrics.rs   counters of flows and ports
+//! ```
+//!
+//! Each user of the server has one configuration. It leases its ports until the next one.
+
+mod captures;
+mod devices;
+mod error;
+mod grpc;
+mod http;
+mod metrics;
+mod session;
+mod states;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+
+use session::Session;
+use wirestorm_otg::proto;
+
+use crate::server::{Identity, Server};
+
+/// Configurations by user.
+pub(crate) struct Sessions {
+    server: Arc<Server>,
+    sessions: Mutex<BTreeMap<String, Arc<Mutex<Session>>>>,
+}
+
+impl Sessions {
+    pub(crate) fn new(server: Arc<Server>) -> Arc<Self> {
+        Arc::new(Self { server, sessions: Mutex::default() })
+    }
+
+    /// Executes a request on the configuration of a user. Requests of one user follow each other.
+    fn with<T>(&self, user: &Identity, request: impl FnOnce(&mut Session) -> T) -> T {
+        let session = {
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || Arc::new(Mutex::new(Session::new(Arc::clone(&self.server), user)));
+            Arc::clone(sessions.entry(user.user.to_string()).or_insert_with(new))
+        };
+        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        request(&mut session)
+    }
+}
+
+/// Returns the routes of the HTTP API and of the gRPC service.
+pub(crate) fn router(sessions: &Arc<Sessions>) -> Router {
+    http::router(Arc::clone(sessions)).merge(grpc::router(Arc::clone(sessions)))
+}
+
+/// Version of the models that this server implements, as clients check it.
+///
+/// Clients take `api_spec_version` as a range that must contain their own version. The models change
+/// about twice a month; unknown fields are warnings, so every client of the first version fits.
+fn version() -> proto::Version {
+    proto::Version {
+        api_spec_version: Some(">=1.0.0,<2.0.0".to_owned()),
+        sdk_version: Some(String::new()),
+        app_version: Some(concat!("wirestorm ", env!("CARGO_PKG_VERSION")).to_owned()),
+    }
+}

@@ -1,0 +1,478 @@
+//! Runs of flows.
+//!
+//! Each start of flows is a run of its own, on ports that the runs share. So each start clears the
+//! counters of the flows that it starts, and of no others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wirestorm_api::run::WhenLeaseEnds;
+use wirestorm_control::backend::Backend;
+use wirestorm_control::base::departure::DeparturePolicy;
+use wirestorm_control::base::time::Duration as RunDuration;
+use wirestorm_control::files::AttachedFiles;
+use wirestorm_control::host::Access;
+use wirestorm_control::model::stream::Mode;
+use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::run::Plan;
+use wirestorm_control::traffic::{SeriesOptions, StreamOptions};
+use wirestorm_control::{
+    Command, CommandError, FlowCommand, FlowSnapshot, PortSnapshot, RunState, Snapshot, StartAt,
+};
+use wirestorm_otg::Lowered;
+use wirestorm_store::record::RecordKind;
+
+use super::error::OtgError;
+use crate::server::{HostRequest, HostedRun, Identity, Resolved, Server};
+
+/// Time that a stop waits for the end of its runs.
+const STOP_WAIT: Duration = Duration::from_secs(10);
+/// Time between two snapshots for a rate.
+const RATE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Runs of the flows of a configuration.
+pub(super) struct Traffic {
+    /// Runs of the current generation: a start while none is active begins the next one.
+    runs: Vec<FlowRun>,
+    /// The run of each flow, and its streams there; `None` if it never started.
+    flows: Vec<Option<Started>>,
+}
+
+/// A run of some flows.
+struct FlowRun {
+    run: Arc<HostedRun>,
+    /// Earlier and later snapshot, for rates.
+    samples: [(Instant, Arc<Snapshot>); 2],
+}
+
+/// A flow that started.
+struct Started {
+    /// Index of its run.
+    run: usize,
+    /// Index of each of its streams in the plan of the run.
+    streams: Vec<usize>,
+    /// When its streams end by themselves.
+    ends: Vec<End>,
+    is_paused: bool,
+    is_stopped: bool,
+}
+
+/// When a stream ends by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Never,
+    /// After a number of frames.
+    Frames(u64),
+    /// After a time since the start.
+    Time(RunDuration),
+}
+
+/// State of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FlowState {
+    Started,
+    Stopped,
+    Paused,
+}
+
+/// Counters of a flow and their rates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FlowCounters {
+    pub(super) streams: Vec<FlowSnapshot>,
+    /// Rates per second: frames sent, bytes sent, frames received, bytes received, without FCS.
+    pub(super) rates: [f64; 4],
+}
+
+/// Counters of a port and their rates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PortCounters {
+    pub(super) tx_frames: u64,
+    pub(super) tx_bytes: u64,
+    pub(super) rx_frames: u64,
+    pub(super) rx_bytes: u64,
+    /// Rates per second in the same order.
+    pub(super) rates: [f64; 4],
+}
+
+type Answer<T> = Result<T, OtgError>;
+
+impl Traffic {
+    pub(super) fn new(flows: usize) -> Self {
+        Self { runs: Vec::new(), flows: (0..flows).map(|_| None).collect() }
+    }
+
+    /// Starts flows from their beginning. Those that send already start again.
+    ///
+    /// # Errors
+    /// The run is refused.
+    pub(super) fn start(
+        &mut self,
+        server: &Arc<Server>,
+        user: &Identity,
+        lowered: &Lowered,
+        interfaces: &[String],
+        flows: &BTreeSet<usize>,
+    ) -> Answer<()> {
+        self.stop(flows);
+        if self.runs.iter().all(|it| it.run.is_over()) {
+            self.runs.clear();
+            self.flows.iter_mut().for_each(|flow| *flow = None);
+        }
+        if flows.is_empty() {
+            return Ok(());
+        }
+        let mut plan = TrafficPlan {
+            ports: lowered.plan.ports.clone(),
+            flows: Vec::with_capacity(flows.len()),
+        };
+        let mut started = Vec::with_capacity(flows.len());
+        for &flow in flows {
+            let mut streams = Vec::new();
+            let mut ends = Vec::new();
+            for stream in &lowered.flows[flow].streams {
+                streams.push(plan.flows.len());
+                let planned = lowered.plan.flows[stream.planned].clone();
+                ends.push(End::of(&planned));
+                plan.flows.push(planned);
+            }
+            started.push((flow, streams, ends));
+        }
+        // The hosts of devices answer; those of the run would answer once more.
+        for port in &mut plan.ports {
+            (port.addresses, port.gateways) = (Vec::new(), Vec::new());
+        }
+        let names = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
+        let options = StreamOptions {
+            interfaces: interfaces.iter().cloned().map(Some).collect(),
+            backend: Backend::Auto,
+            workers: 1,
+            policy: DeparturePolicy::default(),
+            duration: RunDuration::MAX,
+            multiplier: Multiplier::ONE,
+            force_interface: false,
+            is_visible: false,
+            per_vlan: false,
+            tolerance_ppm: 1e4,
+            series: SeriesOptions::default(),
+        };
+        let request = HostRequest {
+            resolved: Resolved {
+                plan: Plan::Streams { plan: Arc::new(plan), options },
+                kind: RecordKind::Streams,
+                interfaces: interfaces.to_vec(),
+                flows: names,
+                source: "otg".to_owned(),
+                text: None,
+            },
+            name: None,
+            command: vec!["otg".to_owned()],
+            access: Access::Shared,
+            start: Some(StartAt::Now),
+            when_lease_ends: WhenLeaseEnds::Stop,
+        };
+        let run = server.host_run(user, request, Arc::new(AttachedFiles::default()))?;
+        // The next request expects that the flows send.
+        run.handle.wait_running(Some(STOP_WAIT));
+        let empty = (Instant::now(), Arc::default());
+        self.runs.push(FlowRun { run, samples: [empty.clone(), empty] });
+        let index = self.runs.len() - 1;
+        for (flow, streams, ends) in started {
+            self.flows[flow] =
+                Some(Started { run: index, streams, ends, is_paused: false, is_stopped: false });
+        }
+        Ok(())
+    }
+
+    /// Continues paused flows, and starts stopped ones from their beginning.
+    ///
+    /// # Errors
+    /// The run is refused.
+    pub(super) fn resume(
+        &mut self,
+        server: &Arc<Server>,
+        user: &Identity,
+        lowered: &Lowered,
+        interfaces: &[String],
+        flows: &BTreeSet<usize>,
+    ) -> Answer<()> {
+        let is_paused = |flow: &usize| self.flows[*flow].as_ref().is_some_and(|it| it.is_paused);
+        let (paused, stopped): (BTreeSet<usize>, BTreeSet<usize>) =
+            flows.iter().copied().partition(is_paused);
+        self.command(&paused, FlowCommand::Resume)?;
+        for flow in paused {
+            if let Some(started) = &mut self.flows[flow] {
+                started.is_paused = false;
+            }
+        }
+        let stopped: BTreeSet<usize> =
+            stopped.into_iter().filter(|flow| self.state(*flow) == FlowState::Stopped).collect();
+        match stopped.is_empty() {
+            true => Ok(()),
+            false => self.start(server, user, lowered, interfaces, &stopped),
+        }
+    }
+
+    /// Pauses flows that send.
+    ///
+    /// # Errors
+    /// The run does not take the command.
+    pub(super) fn pause(&mut self, flows: &BTreeSet<usize>) -> Answer<()> {
+        let sending: BTreeSet<usize> =
+            flows.iter().copied().filter(|flow| self.state(*flow) == FlowState::Started).collect();
+        self.command(&sending, FlowCommand::Pause)?;
+        for flow in sending {
+            if let Some(started) = &mut self.flows[flow] {
+                started.is_paused = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops flows. Runs whose flows have all stopped end; waits for their last arrivals.
+    pub(super) fn stop(&mut self, flows: &BTreeSet<usize>) {
+        // An error means that the run is over.
+        let _ = self.command(flows, FlowCommand::Stop);
+        for &flow in flows {
+            if let Some(started) = &mut self.flows[flow] {
+                (started.is_stopped, started.is_paused) = (true, false);
+            }
+        }
+        let mut ending = Vec::new();
+        for (index, it) in self.runs.iter().enumerate() {
+            let mut of_run = self.flows.iter().flatten().filter(|flow| flow.run == index);
+            if !it.run.is_over() && of_run.all(|flow| flow.is_stopped) {
+                it.run.stop(None);
+                ending.push(&it.run);
+            }
+        }
+        let deadline = Instant::now() + STOP_WAIT;
+        for run in ending {
+            run.handle.wait_over(Some(deadline.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// Stops all flows.
+    pub(super) fn stop_all(&mut self) {
+        let all = (0..self.flows.len()).collect();
+        self.stop(&all);
+        for it in &self.runs {
+            it.run.stop(None);
+        }
+        for it in &self.runs {
+            it.run.handle.wait_over(Some(STOP_WAIT));
+        }
+    }
+
+    /// Changes the rates of flows that send to those of a new plan. Returns warnings for sizes,
+    /// which change with the next start.
+    ///
+    /// # Errors
+    /// The run does not take the command.
+    pub(super) fn update(
+        &mut self,
+        before: &Lowered,
+        after: &Lowered,
+        flows: &[usize],
+    ) -> Answer<Vec<String>> {
+        let mut warnings = Vec::new();
+        for &flow in flows {
+            if self.state(flow) == FlowState::Stopped {
+                continue;
+            }
+            let Some(started) = &self.flows[flow] else { continue };
+            let settings = &after.flows[flow];
+            let mut has_other_frames = false;
+            for (place, stream) in started.streams.iter().zip(&settings.streams) {
+                let old = &before.plan.flows[before.flows[flow].streams[0].planned].stream;
+                let new = &after.plan.flows[stream.planned];
+                has_other_frames |=
+                    old.template != new.stream.template || old.program != new.stream.program;
+                let speed = new
+                    .rate
+                    .on_port(after.plan.ports[new.tx_port].speed)
+                    .map_err(OtgError::invalid)?;
+                let command = FlowCommand::SetSpeed(speed);
+                self.runs[started.run]
+                    .run
+                    .handle
+                    .command(Command::Flows { flows: vec![*place], command })
+                    .or_else(over)?;
+            }
+            if has_other_frames {
+                warnings.push(format!(
+                    "flow {}: the new size is in effect when the flow starts again",
+                    settings.name
+                ));
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Keeps the runs of flows when flows are added or removed.
+    pub(super) fn rearrange(&mut self, before: &Lowered, after: &Lowered) {
+        let mut old = std::mem::take(&mut self.flows);
+        let mut removed: BTreeSet<usize> = (0..old.len()).collect();
+        let mut flows = Vec::with_capacity(after.flows.len());
+        for flow in &after.flows {
+            let place = before.flows.iter().position(|it| it.name == flow.name);
+            if let Some(place) = place {
+                removed.remove(&place);
+            }
+            flows.push(place.and_then(|place| old.get_mut(place).and_then(Option::take)));
+        }
+        // Removed flows stop.
+        self.flows = old;
+        self.stop(&removed);
+        self.flows = flows;
+    }
+
+    /// Sends a command to flows that have started.
+    fn command(&self, flows: &BTreeSet<usize>, command: FlowCommand) -> Answer<()> {
+        for (index, it) in self.runs.iter().enumerate() {
+            let of_run = flows.iter().filter_map(|flow| self.flows.get(*flow)?.as_ref());
+            let of_run = of_run.filter(|flow| flow.run == index && !flow.is_stopped);
+            let streams: Vec<usize> = of_run.flat_map(|flow| flow.streams.clone()).collect();
+            if !streams.is_empty() {
+                let command = Command::Flows { flows: streams, command };
+                it.run.handle.command(command).or_else(over)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the state of a flow.
+    pub(super) fn state(&self, flow: usize) -> FlowState {
+        let Some(Some(started)) = self.flows.get(flow) else { return FlowState::Stopped };
+        let run = &self.runs[started.run].run;
+        if started.is_stopped || run.handle.state() >= RunState::Draining {
+            return FlowState::Stopped;
+        }
+        if started.is_paused {
+            return FlowState::Paused;
+        }
+        let Some(snapshot) = run.handle.latest() else { return FlowState::Started };
+        let has_ended = started.streams.iter().zip(&started.ends).all(|(place, end)| {
+            let sent =
+                snapshot.flows.get(*place).map_or(0, |flow| flow.sent.frames + flow.sent.unsent);
+            match *end {
+                End::Never => false,
+                End::Frames(frames) => sent >= frames,
+                End::Time(time) => snapshot.elapsed >= time,
+            }
+        });
+        if has_ended { FlowState::Stopped } else { FlowState::Started }
+    }
+
+    /// Returns whether a port sends.
+    pub(super) fn sends(&self, lowered: &Lowered, port: usize) -> bool {
+        (0..self.flows.len()).any(|flow| {
+            let streams = lowered.flows[flow].streams.iter();
+            self.state(flow) == FlowState::Started
+                && streams.map(|it| lowered.plan.flows[it.planned].tx_port).any(|tx| tx == port)
+        })
+    }
+
+    /// Takes snapshots of all runs, for the counters and the rates.
+    pub(super) fn sample(&mut self) {
+        for it in &mut self.runs {
+            let Some(latest) = it.run.handle.latest() else { continue };
+            let now = Instant::now();
+            if now.duration_since(it.samples[1].0) >= RATE_INTERVAL {
+                it.samples[0] = it.samples[1].clone();
+            }
+            it.samples[1] = (now, latest);
+        }
+    }
+
+    /// Returns the counters of a flow as of the last sample.
+    pub(super) fn flow(&self, flow: usize) -> FlowCounters {
+        let Some(Some(started)) = self.flows.get(flow) else { return FlowCounters::default() };
+        let [before, after] = &self.runs[started.run].samples;
+        let of = |snapshot: &Snapshot| -> Vec<FlowSnapshot> {
+            started.streams.iter().filter_map(|place| snapshot.flows.get(*place).cloned()).collect()
+        };
+        let (streams, earlier) = (of(&after.1), of(&before.1));
+        let seconds = seconds_between(&before.1, &after.1);
+        let counts = |streams: &[FlowSnapshot]| {
+            let received = |it: &FlowSnapshot| it.received.unwrap_or_default();
+            [
+                streams.iter().map(|it| it.sent.frames).sum::<u64>(),
+                streams.iter().map(|it| it.sent.bytes).sum(),
+                streams.iter().map(|it| received(it).frames).sum(),
+                streams.iter().map(|it| received(it).bytes).sum(),
+            ]
+        };
+        let is_sending = self.state(flow) == FlowState::Started;
+        let rates =
+            if is_sending { rates(counts(&earlier), counts(&streams), seconds) } else { [0.0; 4] };
+        FlowCounters { streams, rates }
+    }
+
+    /// Returns the counters of a port as of the last sample. Each run on a shared port counts all
+    /// arrivals, so the one that received most counts.
+    pub(super) fn port(&self, port: usize) -> PortCounters {
+        let mut sum = PortCounters::default();
+        for it in &self.runs {
+            let [before, after] = &it.samples;
+            let of = |snapshot: &Snapshot| snapshot.ports.get(port).cloned().unwrap_or_default();
+            let counts = |it: &PortSnapshot| {
+                let (sent, received) = (&it.transmitted, &it.received);
+                [sent.sent, sent.sent_bytes, received.received, received.received_bytes]
+            };
+            let (earlier, now) = (counts(&of(&before.1)), counts(&of(&after.1)));
+            let rates = match it.run.is_over() {
+                true => [0.0; 4],
+                false => rates(earlier, now, seconds_between(&before.1, &after.1)),
+            };
+            sum.tx_frames += now[0];
+            sum.tx_bytes += now[1];
+            sum.rates[0] += rates[0];
+            sum.rates[1] += rates[1];
+            if now[2] >= sum.rx_frames {
+                (sum.rx_frames, sum.rx_bytes) = (now[2], now[3]);
+                (sum.rates[2], sum.rates[3]) = (rates[2], rates[3]);
+            }
+        }
+        sum
+    }
+}
+
+/// Returns `Ok` for a run that is over: a command to it has nothing to change.
+fn over(error: CommandError) -> Answer<()> {
+    match error {
+        CommandError::Over { .. } => Ok(()),
+        error => Err(OtgError::internal(error.to_string())),
+    }
+}
+
+fn seconds_between(before: &Snapshot, after: &Snapshot) -> f64 {
+    after.elapsed.saturating_sub(before.elapsed).as_secs_f64()
+}
+
+fn rates(before: [u64; 4], after: [u64; 4], seconds: f64) -> [f64; 4] {
+    if seconds <= 0.0 {
+        return [0.0; 4];
+    }
+    std::array::from_fn(|at| after[at].saturating_sub(before[at]) as f64 / seconds)
+}
+
+impl End {
+    fn of(flow: &wirestorm_control::plan::traffic::Flow) -> Self {
+        let transmission = &flow.stream.transmission;
+        if let Some(time) = flow.duration {
+            return Self::Time(time.saturating_add(transmission.start_delay));
+        }
+        match transmission.mode {
+            Mode::Burst { frames } => Self::Frames(frames),
+            Mode::Bursts { frames, count, .. } if count > 0 => {
+                Self::Frames(frames.saturating_mul(count.into()))
+            }
+            Mode::Time { duration } => {
+                Self::Time(duration.saturating_add(transmission.start_delay))
+            }
+            Mode::Continuous | Mode::Bursts { .. } => Self::Never,
+        }
+    }
+}
