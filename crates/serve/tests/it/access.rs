@@ -227,7 +227,8 @@ fn tls_users_have_a_token_or_a_client_certificate() {
         certificate: Some("client.example".to_owned()),
     };
     users.put("ci", request).unwrap();
-    let listen = ListenOption { tls: Some(Tls::Files(files.server())), needs_user: true, ..loopback() };
+    let listen =
+        ListenOption { tls: Some(Tls::Files(files.server())), needs_user: true, ..loopback() };
     let service = Service::start(server, &[listen]).unwrap();
     let ca = Some(files.directory.join("ca.pem"));
     let connect = |token: Option<&str>, with_certificate: bool| {

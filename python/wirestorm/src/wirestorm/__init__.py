@@ -37,6 +37,7 @@ from wirestorm.run import (
     simulate,
     start,
 )
+from wirestorm.server import Server, ServerError, ServerPort, ServerRun
 
 __all__ = [
     "__version__",
@@ -68,6 +69,10 @@ __all__ = [
     "RunError",
     "ActiveRun",
     "simulate",
+    "Server",
+    "ServerError",
+    "ServerPort",
+    "ServerRun",
     "SimulatedPort",
     "start",
     "start_emulation",
