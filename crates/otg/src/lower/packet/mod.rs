@@ -44,6 +44,10 @@ const SIGNATURE_BYTES: usize = 18;
 /// Minimum length of a frame: its Ethernet header.
 const FRAME_LENGTH_MIN: usize = 14;
 
+/// First bytes of the payload of measured flows, if the configuration leaves the payload open: the
+/// signature by which analysers, and the conformance tests of the models, recognise test traffic.
+const MARK: [u8; 12] = [0x87, 0x73, 0x67, 0x49, 0x42, 0x87, 0x11, 0x80, 0x08, 0x71, 0x18, 0x05];
+
 /// Headers of a frame, before it is assembled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packet {
@@ -291,11 +295,18 @@ impl Packet {
             self.fill_lengths(&assembled);
             assembled = assemble(&self, payload)?;
         }
-        if is_measured && *payload != Payload::Zeros {
-            // The signature is neutral to checksums if the template has zeros in its place.
+        if is_measured {
             let mut bytes = assembled.frame[headers_end..].to_vec();
+            // The signature is neutral to checksums if the template has zeros in its place.
             let signature = bytes.len().saturating_sub(SIGNATURE_BYTES);
             bytes[signature..].fill(0);
+            let has_room = signature >= MARK.len() && size.values().is_none();
+            // Other protocols give their payload a meaning.
+            let is_data =
+                self.headers.last().is_some_and(|it| ["udp", "tcp"].contains(&it.layout.name));
+            if *payload == Payload::Zeros && has_room && is_data {
+                bytes[..MARK.len()].copy_from_slice(&MARK);
+            }
             assembled = assemble(&self, &Payload::Bytes(bytes))?;
         }
         let tags = self.placed_tags(&assembled)?;
