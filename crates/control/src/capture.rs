@@ -89,7 +89,7 @@ pub fn capture(
     const OBSERVE_INTERVAL: Duration = Duration::from_millis(100);
     let interface: InterfaceName = options.interface.parse()?;
     let mut port_options = AfPacketOptions::new(interface.clone());
-    port_options.filter = compile(&interface, &options.filter)?;
+    port_options.filter = compile_filter(&interface, &options.filter)?;
     let mut port = AfPacketReceive::open(&port_options)?;
     let writer = PcapngWriter::new();
     let mut bytes = Vec::new();
@@ -153,7 +153,10 @@ pub fn capture(
 }
 
 /// Compiles a filter to a classic BPF program for this interface. tcpdump does the compilation.
-fn compile(
+///
+/// # Errors
+/// The filter is not valid, or there is no tcpdump.
+pub fn compile_filter(
     interface: &InterfaceName,
     filter: &str,
 ) -> Result<Vec<FilterInstruction>, CaptureError> {

@@ -36,7 +36,7 @@ pub use lifecycle::{
     RunId, RunOutcome, RunState, Snapshot, StartAt, Subscription, TunnelChangeError,
 };
 pub use wirestorm_base as base;
-pub use wirestorm_io::{link, namespace};
+pub use wirestorm_io::{af_packet, clock, link, namespace};
 pub use wirestorm_method as method;
 pub use wirestorm_model as model;
 pub use wirestorm_plan as plan;

@@ -10,6 +10,7 @@ use crate::api::{self, Access};
 use crate::listen::{Bounds, Endpoint, HttpThread, ListenError, Tls};
 use crate::otg::{self, Sessions};
 use crate::server::{Server, ServerError, ServerOptions, UsersError};
+use crate::trex::{TrexError, TrexOption, TrexThread};
 
 /// Bounds of connections: idle ones of dashboards and consoles must not keep others out.
 const BOUNDS: Bounds = Bounds { connections_max: 2_048, lifetime_max: None };
@@ -56,12 +57,16 @@ pub enum ServiceError {
     /// An address cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The server for TRex's clients does not start.
+    #[error(transparent)]
+    Trex(#[from] TrexError),
 }
 
 /// A server with its listening sockets. Dropping it stops all runs.
 pub struct Service {
     server: Arc<Server>,
     http: Option<HttpThread>,
+    trex: Option<TrexThread>,
     clock: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -70,7 +75,11 @@ impl Service {
     ///
     /// # Errors
     /// See [`ServiceError`]. An address other than loopback needs TLS and users.
-    pub fn start(options: ServerOptions, listen: &[ListenOption]) -> Result<Self, ServiceError> {
+    pub fn start(
+        options: ServerOptions,
+        listen: &[ListenOption],
+        trex: Option<TrexOption>,
+    ) -> Result<Self, ServiceError> {
         for option in listen {
             if option.tls.is_none() && !option.address.ip().is_loopback() {
                 return Err(ServiceError::NeedsTls(option.address));
@@ -91,13 +100,19 @@ impl Service {
             endpoints.push(Endpoint { address: *address, tls, router, bounds: BOUNDS });
         }
         let http = Some(HttpThread::start("serve", endpoints, server.host())?);
+        let trex = trex.map(|option| TrexThread::start(option, &server)).transpose()?;
         let clock = Some(start_clock(&server)?);
-        Ok(Self { server, http, clock })
+        Ok(Self { server, http, trex, clock })
     }
 
     /// Returns the address and the port of each listening socket, in order.
     pub fn addresses(&self) -> &[SocketAddr] {
         self.http.as_ref().map_or(&[], HttpThread::addresses)
+    }
+
+    /// Returns the addresses of TRex's requests and events; `None` without that server.
+    pub fn trex_addresses(&self) -> Option<[SocketAddr; 2]> {
+        self.trex.as_ref().map(TrexThread::addresses)
     }
 
     /// Stops all runs, saves their results, and closes the sockets. Returns the IDs of runs whose
@@ -110,6 +125,9 @@ impl Service {
         let Some(http) = self.http.take() else { return Vec::new() };
         // Runs end first, so that clients that follow them see the end.
         let unsaved = self.server.shut_down(SHUTDOWN_WAIT);
+        if let Some(trex) = self.trex.take() {
+            trex.announce_end();
+        }
         drop(http);
         if let Some((stop, thread)) = self.clock.take() {
             drop(stop);

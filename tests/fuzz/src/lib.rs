@@ -18,6 +18,7 @@ pub mod program_content;
 pub mod receive;
 pub mod segments;
 pub mod tcpprep_cache;
+pub mod trex_rpc;
 
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -25,7 +26,7 @@ use arbitrary::{Arbitrary, Unstructured};
 pub type Target = fn(&[u8]);
 
 /// Targets with the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 18] = [
     ("capture_decoder", capture_decoder::run),
     ("conversations", conversations::run),
     ("dissect_and_edit", dissect_and_edit::run),
@@ -43,6 +44,7 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("receive", receive::run),
     ("segments", segments::run),
     ("tcpprep_cache", tcpprep_cache::run),
+    ("trex_rpc", trex_rpc::run),
 ];
 
 /// Builds a value from an input like libFuzzer's macro; `None` if the input is too short.

@@ -2,14 +2,17 @@
 
 mod user;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use wirestorm_serve::{ListenOption, PortOption, ServerOptions, Service, Tls, TlsFiles};
+use wirestorm_serve::{
+    ClientNetwork, ListenOption, PortOption, ServerOptions, Service, Tls, TlsFiles, TrexMode,
+    TrexOption,
+};
 
 use crate::save::DirectoryFlags;
 use crate::signals::Signals;
@@ -24,6 +27,7 @@ Examples:
   wirestorm serve --listen 0.0.0.0:9410 --tls-cert cert.pem --tls-key key.pem --port eth1
   wirestorm serve --port eth1 --port eth2 --otg
       snappi.api() and gosnappi connect to their default addresses
+  wirestorm serve --trex stl --port eth1 --port eth2
   wirestorm serve --port dut_in=eth1 --port dut_out=eth2 --listen 127.0.0.1:9000
 
 On a loopback address, everybody on this machine may do everything. Any other
@@ -69,6 +73,35 @@ pub(crate) struct ServeFlags {
     /// Require a user on loopback addresses too
     #[arg(long, help_heading = "Access")]
     require_user: bool,
+
+    /// Also serve TRex's clients in this mode: stl or astf
+    ///
+    /// The ports of TRex are those of --port, numbered in their order from 0.
+    #[arg(long, value_name = "MODE", value_parser = trex_mode, requires = "port",
+        help_heading = "TRex")]
+    trex: Option<TrexMode>,
+
+    /// Address to listen on for TRex's clients [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", requires = "trex", help_heading = "TRex")]
+    trex_listen: Option<IpAddr>,
+
+    /// Port of TRex's requests [default: 4501]
+    #[arg(long, value_name = "PORT", requires = "trex", help_heading = "TRex")]
+    trex_port: Option<u16>,
+
+    /// Port of TRex's events [default: 4500]
+    #[arg(long, value_name = "PORT", requires = "trex", help_heading = "TRex")]
+    trex_async_port: Option<u16>,
+
+    /// Networks of TRex's clients, which may do everything; required unless they are on this machine
+    #[arg(
+        long,
+        value_name = "CIDR,...",
+        value_delimiter = ',',
+        requires = "trex",
+        help_heading = "TRex"
+    )]
+    trex_clients: Vec<ClientNetwork>,
 
     #[command(flatten)]
     state: StateFlags,
@@ -145,6 +178,34 @@ fn port(text: &str) -> Result<PortOption, String> {
     Ok(PortOption { name: name.to_owned(), interface: interface.to_owned() })
 }
 
+fn trex_mode(text: &str) -> Result<TrexMode, String> {
+    match text {
+        "stl" => Ok(TrexMode::Stl),
+        "astf" => Ok(TrexMode::Astf),
+        _ => Err("expected stl or astf".to_owned()),
+    }
+}
+
+impl ServeFlags {
+    /// Returns the server for TRex's clients.
+    fn trex_option(&self) -> Result<Option<TrexOption>, String> {
+        let Some(mode) = self.trex else { return Ok(None) };
+        if self.require_user && self.trex_clients.is_empty() {
+            return Err("--trex: TRex's clients have no users; name the networks that may do \
+                        everything with --trex-clients, or leave out --require-user"
+                .to_owned());
+        }
+        let defaults = TrexOption::new(mode);
+        Ok(Some(TrexOption {
+            mode,
+            address: self.trex_listen.unwrap_or(defaults.address),
+            request_port: self.trex_port.unwrap_or(defaults.request_port),
+            event_port: self.trex_async_port.unwrap_or(defaults.event_port),
+            clients: self.trex_clients.clone(),
+        }))
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
     if let Some(ServeCommand::User(flags)) = &flags.command {
@@ -154,6 +215,9 @@ pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
         Ok(service) => service,
         Err(message) => return usage(message),
     };
+    if let Some([requests, events]) = service.trex_addresses() {
+        eprintln!("wirestorm: serving TRex's clients at {requests}, events at {events}");
+    }
     let signals = Signals::catch();
     let stop = signals.stop_flag();
     while !stop.load(Ordering::Relaxed) {
@@ -212,7 +276,8 @@ fn start(flags: &ServeFlags) -> Result<Service, String> {
         runs_directory: flags.runs.directory()?,
         captures_bytes_max: flags.captures_max * 1_000_000_000,
     };
-    let service = Service::start(options, &listen).map_err(|error| error.to_string())?;
+    let service = Service::start(options, &listen, flags.trex_option()?)
+        .map_err(|error| error.to_string())?;
     for (address, option) in service.addresses().iter().zip(&listen) {
         let scheme = if option.tls.is_some() { "https" } else { "http" };
         eprintln!("wirestorm: serving at {scheme}://{address}");

@@ -5,7 +5,7 @@ use std::io;
 
 use wirestorm_base::port::PortError;
 
-use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address};
+use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, Direction, address};
 use crate::link::Link;
 use crate::namespace::InterfaceName;
 use crate::system::socket::{Plain, Socket};
@@ -21,7 +21,7 @@ pub(super) struct BoundSocket {
 
 impl BoundSocket {
     /// Binds the socket to an EtherType (`ETH_P_ALL`: all frames). It ignores frames that the
-    /// interface sends.
+    /// interface sends, unless it captures those.
     ///
     /// # Errors
     /// The error of a failed system call.
@@ -31,9 +31,11 @@ impl BoundSocket {
         link: &Link,
         ether_type: u16,
     ) -> Result<Self, AfPacketError> {
-        socket
-            .set_option(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
-            .map_err(options.system("setting PACKET_IGNORE_OUTGOING (Linux 4.20)"))?;
+        if options.direction == Direction::Arriving {
+            socket
+                .set_option(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
+                .map_err(options.system("setting PACKET_IGNORE_OUTGOING (Linux 4.20)"))?;
+        }
         socket
             .bind(&address(link.index, ether_type), ADDRESS_BYTES)
             .map_err(options.system("binding a packet socket"))?;

@@ -66,6 +66,18 @@ pub struct AfPacketOptions {
     /// Classic BPF program that selects the frames to receive; an empty program accepts all. At
     /// most 4,096 instructions. Default empty.
     pub filter: Vec<FilterInstruction>,
+    /// Frames to receive. Default [`Direction::Arriving`].
+    pub direction: Direction,
+}
+
+/// Frames that a receiving packet socket takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Frames that arrive on the interface.
+    #[default]
+    Arriving,
+    /// Frames that the interface sends, except those that bypass the taps of the kernel.
+    Leaving,
 }
 
 /// A group of receiving ports between which the kernel distributes the frames of one interface.
@@ -152,6 +164,32 @@ impl AfPacketOptions {
             fanout: None,
             queue: 0,
             filter: Vec::new(),
+            direction: Direction::default(),
+        }
+    }
+
+    /// Returns the filter, preceded by the check of the direction.
+    fn filter_with_direction(&self) -> Vec<FilterInstruction> {
+        /// Loads the packet type (`SKF_AD_OFF + SKF_AD_PKTTYPE` of `linux/filter.h`), and goes on if
+        /// it is `PACKET_OUTGOING`.
+        const LEAVING: [(u16, u8, u8, u32); 3] =
+            [(0x20, 0, 0, 0xffff_f004), (0x15, 1, 0, 4), (0x06, 0, 0, 0)];
+        const ACCEPT: (u16, u8, u8, u32) = (0x06, 0, 0, 0x4_0000);
+        let instruction = |(code, jump_true, jump_false, operand)| FilterInstruction {
+            code,
+            jump_true,
+            jump_false,
+            operand,
+        };
+        match (self.direction, self.filter.is_empty()) {
+            (Direction::Arriving, _) => self.filter.clone(),
+            (Direction::Leaving, true) => {
+                LEAVING.into_iter().chain([ACCEPT]).map(instruction).collect()
+            }
+            (Direction::Leaving, false) => {
+                let program = self.filter.iter().copied();
+                LEAVING.into_iter().map(instruction).chain(program).collect()
+            }
         }
     }
 

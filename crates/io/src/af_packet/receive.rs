@@ -43,7 +43,7 @@ pub struct AfPacketReceive {
 
 impl AfPacketReceive {
     /// Opens a socket that receives all frames arriving on the interface, but not those that it
-    /// sends.
+    /// sends; with [`Direction::Leaving`] the other way round.
     ///
     /// # Errors
     /// Fails if the interface does not exist, is down or is not Ethernet. Also fails if the process
@@ -59,7 +59,7 @@ impl AfPacketReceive {
             return Err(AfPacketError::Option { option, found: options.filter.len(), expected });
         }
         let (socket, link) = options.socket()?;
-        attach_filter(&socket, &options.filter)
+        attach_filter(&socket, &options.filter_with_direction())
             .map_err(options.system("attaching the filter (is it a valid program?)"))?;
         let ring = ReceiveRing::open(&socket, ring_bytes)
             .map_err(options.system("setting up a receive ring"))?;

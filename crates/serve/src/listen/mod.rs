@@ -131,7 +131,7 @@ thread_local! {
 }
 
 /// Creates the event loop. Its other threads execute what blocks.
-fn runtime(name: &str, host: &Host) -> io::Result<Runtime> {
+pub(crate) fn runtime(name: &str, host: &Host) -> io::Result<Runtime> {
     let host = host.clone();
     Builder::new_current_thread()
         .enable_io()

@@ -467,7 +467,7 @@ impl End {
         match transmission.mode {
             Mode::Burst { frames } => Self::Frames(frames),
             Mode::Bursts { frames, count, .. } if count > 0 => {
-                Self::Frames(frames.saturating_mul(count.into()))
+                Self::Frames(frames.saturating_mul(count))
             }
             Mode::Time { duration } => {
                 Self::Time(duration.saturating_add(transmission.start_delay))

@@ -268,6 +268,16 @@ impl Server {
         self.ports.link(interface)
     }
 
+    /// Returns the ports in the order of the options; none if the server lends all interfaces.
+    pub(crate) fn configured_ports(&self) -> &[PortOption] {
+        self.ports.configured()
+    }
+
+    /// Returns the lease of an interface.
+    pub(crate) fn lease(&self, interface: &str) -> Option<Lease> {
+        self.ports.lease(interface)
+    }
+
     /// Returns the interface of a port that a user may use now.
     pub(crate) fn usable_interface(&self, user: &Identity, name: &str) -> Answer<String> {
         let port = self.ports.find(name, user)?;

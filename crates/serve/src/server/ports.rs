@@ -73,6 +73,11 @@ impl Ports {
         Self { configured, host, leases: Mutex::default() }
     }
 
+    /// Returns the ports in the order of the options.
+    pub(super) fn configured(&self) -> &[PortOption] {
+        &self.configured
+    }
+
     /// Returns all ports, without their runs.
     pub(super) fn list(&self) -> Vec<Port> {
         if !self.configured.is_empty() {

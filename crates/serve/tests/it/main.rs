@@ -5,3 +5,4 @@ mod leases;
 mod metrics;
 mod runs;
 mod service;
+mod trex;

@@ -12,3 +12,4 @@ mod replay;
 mod rfc9411;
 mod runs;
 mod streams;
+mod trex_clients;

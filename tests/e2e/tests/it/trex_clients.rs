@@ -1,0 +1,101 @@
+//! TRex's own clients, unmodified, against `wirestorm serve --trex`. They need a checkout of TRex.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use wirestorm_e2e::{Running, can_run, run_command, start_command, wirestorm};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+
+/// Environment variable with the path of a checkout of TRex.
+const TREE: &str = "WIRESTORM_TREX_TREE";
+
+/// Returns the checkout; prints why the test skips without one.
+fn tree() -> Option<PathBuf> {
+    let tree = std::env::var_os(TREE).map(PathBuf::from);
+    if tree.is_none() {
+        println!("skipped: {TREE} does not name a checkout of TRex");
+    }
+    tree
+}
+
+fn serve(lab: &Lab, scratch: &Scratch, mode: &str) -> (Running, String, String) {
+    let mut command = Command::new(wirestorm());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--trex", mode]);
+    command.args(["--trex-port", "0", "--trex-async-port", "0"]);
+    command.args(["--port", &lab.a.port(), "--port", &lab.b.port(), "--state-dir"]);
+    command.arg(scratch.file("server")).arg("--runs-dir").arg(scratch.file("runs"));
+    let server = start_command(&mut command);
+    let line = server.wait_for_message("serving TRex's clients at 127.0.0.1:");
+    let (requests, events) = line.split_once(", events at 127.0.0.1:").unwrap();
+    (server, requests.to_owned(), events.to_owned())
+}
+
+/// Runs a script with TRex's client; `PORTS` are the ports of the server.
+fn run(tree: &std::path::Path, server: &(Running, String, String), script: &str) {
+    let mut command = Command::new("python3");
+    let library = tree.join("scripts/automation/trex_control_plane/interactive");
+    let (_, requests, events) = server;
+    command.env("PYTHONPATH", library).env("REQUESTS", requests).env("EVENTS", events);
+    command.args(["-W", "ignore", "-c", script]);
+    run_command(&mut command).expect(0);
+}
+
+#[test]
+fn stateless_client_sends_a_burst() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let Some(tree) = tree() else { return };
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let server = serve(&lab, &scratch, "stl");
+    let script = r#"
+import os
+from trex.stl.api import *
+client = STLClient(sync_port=int(os.environ["REQUESTS"]), async_port=int(os.environ["EVENTS"]))
+client.connect()
+client.reset(ports=[0, 1])
+packet = STLPktBuilder(pkt=Ether() / IP(src="16.0.0.1", dst="48.0.0.1") / UDP() / ("x" * 40))
+burst = STLStream(packet=packet, mode=STLTXSingleBurst(total_pkts=200, pps=2000),
+                  flow_stats=STLFlowLatencyStats(pg_id=5))
+client.add_streams(burst, ports=[0])
+client.clear_stats()
+client.start(ports=[0])
+client.wait_on_traffic(ports=[0, 1])
+stats = client.get_stats()
+assert stats[0]["opackets"] == 200, stats[0]
+assert stats[1]["ipackets"] == 200, stats[1]
+groups = client.get_pgid_stats([5])
+assert groups["flow_stats"][5]["rx_pkts"][1] == 200, groups
+assert groups["latency"][5]["err_cntrs"]["dropped"] == 0, groups
+client.disconnect()
+"#;
+    run(&tree, &server, script);
+}
+
+#[test]
+fn stateful_client_runs_a_profile() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let Some(tree) = tree() else { return };
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let server = serve(&lab, &scratch, "astf");
+    let script = r#"
+import os
+from trex.astf.api import *
+client = ASTFClient(sync_port=int(os.environ["REQUESTS"]), async_port=int(os.environ["EVENTS"]))
+client.connect()
+client.reset()
+tree = os.environ["PYTHONPATH"].split("/automation/")[0]
+client.load_profile(os.path.join(tree, "astf/http_simple.py"))
+client.start(mult=10, duration=2)
+client.wait_on_traffic()
+stats = client.get_stats()["traffic"]
+assert stats["client"]["tcps_connects"] > 10, stats
+assert stats["client"]["tcps_closed"] == stats["client"]["tcps_connects"], stats
+assert stats["client"]["tcps_sndbyte"] == stats["server"]["tcps_rcvbyte"], stats
+client.disconnect()
+"#;
+    run(&tree, &server, script);
+}
