@@ -60,11 +60,11 @@ fn every_route_refuses_requests_without_a_token_and_users_without_the_role() {
     let server = options(&scratch, &lab);
     let users = Users::open(&server.directory).unwrap();
     let listen = ListenOption { needs_user: true, ..loopback() };
-    let refused = Service::start(server.clone(), std::slice::from_ref(&listen));
+    let refused = Service::start(server.clone(), std::slice::from_ref(&listen), None);
     assert!(matches!(refused, Err(ServiceError::NeedsUsers(_))), "there are no users");
     let tokens = [Role::Observe, Role::Operate, Role::Administer]
         .map(|role| (role, add(&users, role.name(), role, Limits::default())));
-    let service = Service::start(server, &[listen]).unwrap();
+    let service = Service::start(server, &[listen], None).unwrap();
     let address = service.addresses()[0];
     let routes = routes();
     assert!(routes.len() > 25, "{routes:?}");
@@ -105,11 +105,11 @@ fn address_that_others_reach_needs_tls_and_users() {
     };
     let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let plain = ListenOption { address, tls: None, needs_user: true };
-    let refused = Service::start(server.clone(), &[plain]);
+    let refused = Service::start(server.clone(), &[plain], None);
     assert!(matches!(refused, Err(ServiceError::NeedsTls(_))));
     let files = Certificates::new(&scratch);
     let tls = ListenOption { address, tls: Some(Tls::Files(files.server())), needs_user: false };
-    let refused = Service::start(server, &[tls]);
+    let refused = Service::start(server, &[tls], None);
     assert!(matches!(refused, Err(ServiceError::NeedsUsers(_))));
 }
 
@@ -148,7 +148,7 @@ fn limits_of_a_user_bound_its_ports_and_rates() {
     let limits = |limits| add(&users, "ada", Role::Operate, limits);
     let mut token = limits(Limits { ports: Some(vec!["left".into()]), ..Limits::default() });
     let listen = ListenOption { needs_user: true, ..loopback() };
-    let service = Service::start(server, &[listen]).unwrap();
+    let service = Service::start(server, &[listen], None).unwrap();
     let client = |token: &str| {
         let server = format!("http://{}", service.addresses()[0]);
         let token = Some(token.to_owned());
@@ -229,7 +229,7 @@ fn tls_users_have_a_token_or_a_client_certificate() {
     users.put("ci", request).unwrap();
     let listen =
         ListenOption { tls: Some(Tls::Files(files.server())), needs_user: true, ..loopback() };
-    let service = Service::start(server, &[listen]).unwrap();
+    let service = Service::start(server, &[listen], None).unwrap();
     let ca = Some(files.directory.join("ca.pem"));
     let connect = |token: Option<&str>, with_certificate: bool| {
         let key = files.directory.join("client.key");

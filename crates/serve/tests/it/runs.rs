@@ -35,7 +35,7 @@ fn run_is_followed_to_its_end_and_is_in_the_history_of_the_next_server() {
     assert_eq!(result.ports[0].tx.as_ref().unwrap().packets, 300);
     let TestServer { service, lab, scratch } = server;
     assert!(service.stop().is_empty());
-    let service = Service::start(options(&scratch, &lab), &[loopback()]).unwrap();
+    let service = Service::start(options(&scratch, &lab), &[loopback()], None).unwrap();
     let server = TestServer { service, lab, scratch };
     let client = server.client("bob", "");
     let found = client.run("first").unwrap();
@@ -256,7 +256,7 @@ fn end_of_the_server_stops_its_runs_and_saves_their_results() {
     assert_eq!(follower.join().unwrap(), Some(RunState::Interrupted));
     assert!(scratch.file("runs").join(&id).join("result.json").exists());
     // The ports are free.
-    let service = Service::start(options(&scratch, &lab), &[loopback()]).unwrap();
+    let service = Service::start(options(&scratch, &lab), &[loopback()], None).unwrap();
     let server = TestServer { service, lab, scratch };
     let ports = server.client("ada", "").ports().unwrap();
     assert!(ports.iter().all(|port| port.runs.is_empty() && port.lease.is_none()));

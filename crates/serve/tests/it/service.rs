@@ -29,7 +29,7 @@ impl TestServer {
     pub(crate) fn with_listen(listen: &[ListenOption]) -> Self {
         let scratch = Scratch::new().unwrap();
         let lab = Lab::new().unwrap();
-        let service = Service::start(options(&scratch, &lab), listen).unwrap();
+        let service = Service::start(options(&scratch, &lab), listen, None).unwrap();
         Self { service, lab, scratch }
     }
 
