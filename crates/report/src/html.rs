@@ -5,8 +5,8 @@ use crate::document::{Block, Cell, Document, Plot, RunSummary, Section, Table, T
 const SCRIPT: &str = include_str!("../web/dist/report.js");
 const STYLE: &str = include_str!("../web/dist/report.css");
 /// SHA-256 of the script and the style, for the Content-Security-Policy: no other script runs.
-const SCRIPT_HASH: &str = include_str!("../web/dist/report.js.sha256");
-const STYLE_HASH: &str = include_str!("../web/dist/report.css.sha256");
+pub(crate) const SCRIPT_HASH: &str = include_str!("../web/dist/report.js.sha256");
+pub(crate) const STYLE_HASH: &str = include_str!("../web/dist/report.css.sha256");
 
 /// Most rows of a table.
 const ROWS_MAX: usize = 2_000;

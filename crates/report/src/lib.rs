@@ -35,6 +35,12 @@ pub struct Options {
     pub limits: Vec<Limit>,
 }
 
+/// Returns the hashes of the one script and the one style of each HTML report, as the policy of a page
+/// that shows reports names them: `sha256-…`.
+pub fn content_hashes() -> [&'static str; 2] {
+    [html::SCRIPT_HASH.trim(), html::STYLE_HASH.trim()]
+}
+
 /// A report on stored runs.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {

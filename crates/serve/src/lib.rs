@@ -20,6 +20,7 @@ mod otg;
 mod server;
 mod service;
 mod trex;
+mod web;
 
 pub use api::openapi;
 pub use listen::{ListenError, Tls, TlsError, TlsFiles};

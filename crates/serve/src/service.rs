@@ -11,6 +11,7 @@ use crate::listen::{Bounds, Endpoint, HttpThread, ListenError, Tls};
 use crate::otg::{self, Sessions};
 use crate::server::{Server, ServerError, ServerOptions, UsersError};
 use crate::trex::{TrexError, TrexOption, TrexThread};
+use crate::web;
 
 /// Bounds of connections: idle ones of dashboards and consoles must not keep others out.
 const BOUNDS: Bounds = Bounds { connections_max: 2_048, lifetime_max: None };
@@ -96,7 +97,7 @@ impl Service {
             let tls = tls.as_ref().map(|tls| tls.acceptor(address.ip())).transpose();
             let tls = tls.map_err(ListenError::Tls)?;
             let access = Access { server: Arc::clone(&server), needs_user };
-            let router = api::router(access, otg::router(&sessions));
+            let router = api::router(access, otg::router(&sessions)).merge(web::router());
             endpoints.push(Endpoint { address: *address, tls, router, bounds: BOUNDS });
         }
         let http = Some(HttpThread::start("serve", endpoints, server.host())?);

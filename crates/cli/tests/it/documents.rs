@@ -240,6 +240,8 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
             shell.env("WIRESTORM_RUNS", scratch.file("runs"));
             shell.env("XDG_STATE_HOME", scratch.file("state"));
             if command.starts_with("wirestorm serve ") && !command.contains(" serve user ") {
+                // The next server of the document may use the same address.
+                servers.clear();
                 servers.push(Server::start(shell.args(["-c", &format!("exec {here}")])));
                 continue;
             }

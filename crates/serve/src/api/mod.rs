@@ -60,6 +60,7 @@ const BODY_BYTES_MAX: usize = 2 * PLAN_BYTES_MAX;
         (name = "runs", description = "Runs: create, command, follow, results and reports"),
         (name = "events", description = "Changes on the server")
     ),
+    components(schemas(runs::ReportFormat)),
     modifiers(&Security)
 )]
 struct Api;

@@ -385,7 +385,11 @@ impl Server {
         }
         let deadline = Instant::now() + FORCE_WAIT;
         for run in &affected {
-            run.handle.wait_over(Some(deadline.saturating_duration_since(Instant::now())));
+            let left = deadline.saturating_duration_since(Instant::now());
+            if run.handle.wait_over(Some(left)) {
+                // The thread of the run does it too, but the next owner takes the port now.
+                run.release();
+            }
         }
     }
 
@@ -843,8 +847,17 @@ fn without_result(run: &RunSummary) -> ErrorDocument {
 }
 
 fn of_store(error: &StoreError) -> ErrorDocument {
+    // The store tells users of the command line where it looked.
+    match error {
+        StoreError::Empty(_) => {
+            return ErrorDocument::new(ErrorCode::NotFound, "there are no runs");
+        }
+        StoreError::Unknown { selector, .. } => {
+            return ErrorDocument::new(ErrorCode::NotFound, format!("no run {selector:?}"));
+        }
+        _ => {}
+    }
     let code = match error {
-        StoreError::Empty(_) | StoreError::Unknown { .. } => ErrorCode::NotFound,
         StoreError::Ambiguous { .. } | StoreError::Running { .. } | StoreError::Finished(_) => {
             ErrorCode::Conflict
         }

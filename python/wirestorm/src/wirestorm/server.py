@@ -414,7 +414,10 @@ def _quote(segment: str) -> str:
 
 def _base_url(address: str) -> str:
     scheme, separator, rest = address.rpartition("://")
-    parts = urllib.parse.urlsplit(f"//{rest.rstrip('/')}")
+    rest = rest.rstrip("/")
+    # A bare IPv6 address has several colons, and no brackets.
+    rest = f"[{rest}]" if rest.count(":") > 1 and not rest.startswith("[") else rest
+    parts = urllib.parse.urlsplit(f"//{rest}")
     if separator and scheme not in ("http", "https") or not parts.hostname or parts.path:
         raise ValueError(
             f"address {address!r}: expected HOST, HOST:PORT, http://HOST:PORT or https://HOST:PORT"
