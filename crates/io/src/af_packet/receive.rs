@@ -43,7 +43,7 @@ pub struct AfPacketReceive {
 
 impl AfPacketReceive {
     /// Opens a socket that receives all frames arriving on the interface, but not those that it
-    /// sends; with [`Direction::Leaving`] the other way round.
+    /// sends; with [`Direction::Leaving`](super::Direction::Leaving) the other way round.
     ///
     /// # Errors
     /// Fails if the interface does not exist, is down or is not Ethernet. Also fails if the process
