@@ -5,10 +5,10 @@ mod user;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::bench::StopSignal;
 use wirestorm_serve::{
     ClientNetwork, ListenOption, PortOption, ServerOptions, Service, Tls, TlsFiles, TrexMode,
     TrexOption,
@@ -219,10 +219,9 @@ pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
         eprintln!("wirestorm: serving TRex's clients at {requests}, events at {events}");
     }
     let signals = Signals::catch();
-    let stop = signals.stop_flag();
-    while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let stop = StopSignal::default();
+    signals.on_stop(&stop);
+    while !stop.wait(Duration::MAX) {}
     eprintln!("wirestorm: stopping all runs; another Ctrl-C ends the server at once");
     let unsaved = service.stop();
     if unsaved.is_empty() {

@@ -15,6 +15,7 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -55,12 +56,15 @@ pub(super) async fn accept(
     mut stopped: watch::Receiver<bool>,
 ) {
     let slots = Arc::new(Semaphore::new(bounds.connections_max));
+    let mut connections = JoinSet::new();
     loop {
         // Fails only if the semaphore is closed, which does not happen.
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { break };
+        // Forget those that have ended.
+        while connections.try_join_next().is_some() {}
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopped.wait_for(|stopped| *stopped) => return,
+            _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         let Ok((stream, _)) = accepted else {
             sleep(ACCEPT_PAUSE).await;
@@ -69,12 +73,14 @@ pub(super) async fn accept(
         // Small responses must not wait for acknowledgements. After an error they do.
         let _ = stream.set_nodelay(true);
         let (tls, router, stopped) = (tls.clone(), router.clone(), stopped.clone());
-        tokio::spawn(async move {
+        connections.spawn(async move {
             let stream = Bounded::new(stream, bounds.lifetime_max);
             serve(stream, tls, router, stopped).await;
             drop(slot);
         });
     }
+    // A panic of a connection has been printed.
+    while connections.join_next().await.is_some() {}
 }
 
 /// Serves one connection. Its errors concern the client alone.

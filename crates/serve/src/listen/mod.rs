@@ -157,14 +157,8 @@ fn serve(
         }
         // An error means that the server is gone.
         let _ = stopped.wait_for(|stopped| *stopped).await;
-        endpoints.join_all().await;
-        let metrics = tokio::runtime::Handle::current().metrics();
-        let is_idle = async {
-            while metrics.num_alive_tasks() > 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let _ = tokio::time::timeout(GRACE, is_idle).await;
+        // An endpoint ends with its last connection. After the grace time, it is dropped with them.
+        let _ = tokio::time::timeout(GRACE, endpoints.join_all()).await;
     });
     // Requests that block, such as a report, have no more readers.
     runtime.shutdown_background();

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
@@ -224,12 +224,8 @@ impl Server {
         for run in self.runs.active() {
             run.stop(Some("the server ended".to_owned()));
         }
-        self.runs.wait_over(timeout);
-        // The threads of the runs save the results right after the end.
-        while self.runs.active().iter().any(|run| run.handle.state().is_over())
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(Duration::from_millis(5));
+        for run in self.runs.active() {
+            run.wait_saved(deadline.saturating_duration_since(Instant::now()));
         }
         let unsaved = self.runs.all().into_iter().filter(|run| {
             if run.is_unsaved() {
@@ -544,6 +540,7 @@ impl Server {
             when_lease_ends,
             limits: Arc::clone(&user.limits),
             saving: Mutex::new(Saving::Pending(writer)),
+            is_saved: Condvar::new(),
             stop_reason: Mutex::default(),
             checked: Mutex::default(),
             reservations: Mutex::new(reservations),

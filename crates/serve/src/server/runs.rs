@@ -1,7 +1,7 @@
 //! Runs of a server: each has a thread that records its states and its result.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use wirestorm_api::progress::Progress;
@@ -35,6 +35,8 @@ pub(crate) struct HostedRun {
     /// Limits of the user when the run started.
     pub(super) limits: Arc<Limits>,
     pub(super) saving: Mutex<Saving>,
+    /// Wakes those who wait for the end of [`Saving::Pending`].
+    pub(super) is_saved: Condvar,
     /// Why the server stopped the run; `None` if it did not.
     pub(super) stop_reason: Mutex<Option<String>>,
     /// Counters at the last check of the limits, by port.
@@ -154,6 +156,16 @@ impl HostedRun {
             Ok(()) => Saving::Saved { ended_unix_ns },
             Err(error) => Saving::Failed { writer, ended_unix_ns, error: error.to_string() },
         };
+        drop(saving);
+        self.is_saved.notify_all();
+    }
+
+    /// Waits until the run has ended and its result is saved, or could not be, for at most
+    /// `timeout`.
+    pub(super) fn wait_saved(&self, timeout: Duration) {
+        let is_pending = |saving: &mut Saving| matches!(saving, Saving::Pending(_));
+        let waited = self.is_saved.wait_timeout_while(self.saving(), timeout, is_pending);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Releases the interfaces of the ended run.
@@ -230,15 +242,6 @@ impl Runs {
 
     pub(super) fn active(&self) -> Vec<Arc<HostedRun>> {
         self.all().into_iter().filter(|run| !run.is_over()).collect()
-    }
-
-    /// Waits for at most `timeout` until no run is active. Returns whether that is so.
-    pub(super) fn wait_over(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        self.active().iter().all(|run| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            run.handle.wait_over(Some(left))
-        })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<HostedRun>>> {

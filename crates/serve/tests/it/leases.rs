@@ -1,13 +1,12 @@
 //! Leases of ports by users and sessions.
 
-use std::time::{Duration, Instant};
-
 use wirestorm_api::error::ErrorCode;
+use wirestorm_api::event::Event;
 use wirestorm_api::lease::LeaseRequest;
 use wirestorm_api::run::{RunState, WhenLeaseEnds};
 use wirestorm_testkit::require::require_root;
 
-use crate::service::{PATIENCE, TestServer, code, request, wait_for};
+use crate::service::{TestServer, code, request, wait_for};
 
 const PLAIN: LeaseRequest = LeaseRequest { force: false, ttl_s: None };
 const FORCE: LeaseRequest = LeaseRequest { force: true, ttl_s: None };
@@ -103,11 +102,9 @@ fn expired_lease_stops_the_runs_that_ask_for_it() {
     assert_eq!(run.state, RunState::Interrupted);
     assert!(run.message.as_ref().is_some_and(|it| it.contains("expired")), "{run:?}");
     assert_eq!(ada.run(&lasts).unwrap().state, RunState::Running);
-    let deadline = Instant::now() + PATIENCE;
-    while ada.ports().unwrap()[0].lease.is_some() {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let is_free =
+        |event: Event| matches!(event, Event::Ports { ports } if ports[0].lease.is_none());
+    assert!(ada.events().unwrap().any(|event| is_free(event.unwrap())), "the events ended");
     ada.command(&lasts, &wirestorm_api::run::CommandRequest::Stop).unwrap();
     wait_for(&ada, &lasts, RunState::is_over);
 }

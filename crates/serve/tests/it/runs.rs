@@ -96,20 +96,21 @@ fn commands_start_pause_scale_and_stop_a_run() {
     client.command(&id, &CommandRequest::Pause { flows: None }).unwrap();
     // Frames that were queued before the pause have left after two equal counts.
     let mut before = u64::MAX;
-    loop {
-        let now = sent();
+    for progress in client.follow(&id, Duration::from_millis(300)).unwrap() {
+        // The first counters come with the first snapshot.
+        let Some(now) = progress.unwrap().ports.first().map(|port| port.tx_frames) else {
+            continue;
+        };
         if now == before {
             break;
         }
         before = now;
-        std::thread::sleep(Duration::from_millis(300));
     }
     client.command(&id, &CommandRequest::Resume { flows: None }).unwrap();
     let rate = CommandRequest::Rate { rate: "2kpps".to_owned(), flows };
     client.command(&id, &rate).unwrap();
-    while sent() == before {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let mut progress = client.follow(&id, Duration::from_millis(100)).unwrap();
+    assert!(progress.any(|it| it.unwrap().ports[0].tx_frames > before), "it sends again");
     client.command(&id, &CommandRequest::Stop).unwrap();
     let run = wait_for(&client, &id, RunState::is_over);
     assert_eq!(run.state, RunState::Interrupted);
@@ -229,11 +230,12 @@ fn lost_result_is_kept_and_saved_when_the_disk_has_room_again() {
     assert!(!run.is_saved, "{run:?}");
     assert!(run.message.unwrap().contains("not saved"));
     client.result(&id).unwrap();
+    let mut events = client.events().unwrap();
     std::fs::remove_file(&directory).unwrap();
     std::fs::rename(&aside, &directory).unwrap();
-    while !client.run(&id).unwrap().is_saved {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let is_saved =
+        |event: Event| matches!(event, Event::Run { run } if run.id == id && run.is_saved);
+    assert!(events.any(|event| is_saved(event.unwrap())), "the stream of events ended");
     assert!(directory.join("result.json").exists());
 }
 

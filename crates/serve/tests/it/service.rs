@@ -94,17 +94,17 @@ pub(crate) fn request(rate: &str, duration: &str) -> RunRequest {
     }
 }
 
-/// Waits until a run is in a state that fits.
+/// Follows a run until it is in a state that fits.
 pub(crate) fn wait_for(client: &Client, id: &str, fits: impl Fn(RunState) -> bool) -> RunSummary {
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        let run = client.run(id).unwrap();
-        if fits(run.state) {
-            return run;
+    // The stream ends with the run.
+    for progress in client.follow(id, Duration::from_millis(100)).unwrap() {
+        if fits(progress.unwrap().state) {
+            break;
         }
-        assert!(Instant::now() < deadline, "{run:?}");
-        std::thread::sleep(Duration::from_millis(5));
+        assert!(Instant::now() < deadline, "run {id} is not in the state");
     }
+    client.run(id).unwrap()
 }
 
 /// Returns the kind of an error of the server.
