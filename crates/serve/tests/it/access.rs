@@ -41,7 +41,7 @@ fn routes() -> Vec<(String, String, String)> {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let role = operation["x-role"].as_str().expect("each route has a role").to_owned();
-            let path = path.replace('{', "").replace('}', "");
+            let path = path.replace(['{', '}'], "");
             routes.push((method.to_uppercase(), path, role));
         }
     }
