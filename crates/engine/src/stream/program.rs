@@ -28,8 +28,11 @@ pub(super) struct FrameBuilder {
     /// Stream number in signatures.
     stream: u32,
     is_measured: bool,
-    /// Whether a CRC covers the signature, so it must be computed after signing.
-    signs_before_crc: bool,
+    /// Whether signing takes more than writing the last bytes: a trailer follows the signature, or a
+    /// CRC covers it.
+    signs_apart: bool,
+    /// Bytes behind the signature.
+    trailer: u8,
     lengths_vary: bool,
     length: usize,
     /// Template longer than a block, padded to a multiple of it; otherwise empty.
@@ -45,7 +48,7 @@ const BLOCKS_LENGTH_MAX: usize = 256;
 
 /// Operations of all streams. Streams with equal steps and length share them.
 #[derive(Debug, Default)]
-pub(super) struct OperationCache(BTreeMap<(Vec<Step>, usize, bool), Arc<[Operation]>>);
+pub(super) struct OperationCache(BTreeMap<(Vec<Step>, usize, usize), Arc<[Operation]>>);
 
 /// Step in its fastest form. All offsets lie within the template; `cursor` identifies a variable.
 #[derive(Clone, Debug)]
@@ -75,7 +78,10 @@ enum Operation {
         less: usize,
     },
     /// Clears the place of the signature, so that no checksum covers other bytes there.
-    ClearSignature,
+    ClearSignature {
+        /// Bytes at the end of the frame.
+        bytes: usize,
+    },
     /// Internet checksum of a frame of constant length. The template's field holds the sum of all
     /// constant words; `changing` lists the others.
     SumOfChanges {
@@ -117,9 +123,8 @@ impl FrameBuilder {
         let variables = Variables::new(&plan.program.variables, share.index, share.workers);
         let mut template = plan.template.clone();
         let length = template.len();
-        if plan.is_measured {
-            clear_signature(&mut template);
-        }
+        let signed = if plan.is_measured { Signature::LENGTH + usize::from(plan.trailer) } else { 0 };
+        clear_end(&mut template, signed);
         let mut steps = plan.program.steps.clone();
         for step in &mut steps {
             check(step, length, plan.program.variables.len());
@@ -127,7 +132,7 @@ impl FrameBuilder {
                 *variable = variables.cursor_of(*variable).unwrap_or(*variable);
             }
         }
-        let operations = recipes.operations(&steps, length, plan.is_measured);
+        let operations = recipes.operations(&steps, length, signed);
         for operation in operations.iter() {
             if let Operation::SumOfChanges { step: (index, sum), .. } = operation {
                 store_constant_sum(*sum, &steps[..*index], &mut template);
@@ -154,7 +159,8 @@ impl FrameBuilder {
             signed: 0,
             stream: number,
             is_measured: plan.is_measured,
-            signs_before_crc: plan.is_measured && has_crc,
+            signs_apart: plan.is_measured && (has_crc || plan.trailer > 0),
+            trailer: plan.trailer,
             lengths_vary: steps.iter().any(|step| matches!(step, Step::Length { .. })),
             length,
             long,
@@ -177,9 +183,10 @@ impl FrameBuilder {
         if self.long.is_empty() { &self.short } else { &self.long }
     }
 
-    /// Returns whether a port may replace the departure in a frame: no CRC covers it.
+    /// Returns whether a port may replace the departure in a frame: the signature is at its end, and
+    /// no CRC covers it.
     pub(super) fn takes_stamp(&self) -> bool {
-        self.is_measured && !self.signs_before_crc
+        self.is_measured && !self.signs_apart
     }
 
     /// Returns whether frames differ in length.
@@ -262,13 +269,18 @@ impl FrameBuilder {
         // Plans reserve room for the signature; a frame without room stays unsigned.
         let Some(end) = frame.last_chunk_mut() else { return };
         *end = Signature { stream, sequence, departure: departure.as_nanos() }.encode();
-        if self.signs_before_crc {
-            self.make_crc(frame);
+        if self.signs_apart {
+            self.move_signature(frame);
         }
     }
 
+    /// Moves the signature in front of the trailer, and computes the CRC that covers it.
     #[cold]
-    fn make_crc(&self, frame: &mut [u8]) {
+    fn move_signature(&self, frame: &mut [u8]) {
+        let trailer = usize::from(self.trailer);
+        if let Some(start) = frame.len().checked_sub(Signature::LENGTH + trailer) {
+            frame[start..].rotate_left(trailer);
+        }
         for operation in self.operations.iter() {
             match operation {
                 Operation::WholeSum(sum @ Checksum::Crc32c { .. }) => {
@@ -293,23 +305,23 @@ impl FrameBuilder {
 }
 
 impl OperationCache {
-    fn operations(&mut self, steps: &[Step], length: usize, is_measured: bool) -> Arc<[Operation]> {
-        let key = (steps.to_vec(), length, is_measured);
-        let operations =
-            self.0.entry(key).or_insert_with(|| operations(steps, length, is_measured));
+    fn operations(&mut self, steps: &[Step], length: usize, signed: usize) -> Arc<[Operation]> {
+        let key = (steps.to_vec(), length, signed);
+        let operations = self.0.entry(key).or_insert_with(|| operations(steps, length, signed));
         Arc::clone(operations)
     }
 }
 
-fn operations(steps: &[Step], length: usize, is_measured: bool) -> Arc<[Operation]> {
+/// Compiles steps. `signed`: bytes of signature and trailer; 0 without a signature.
+fn operations(steps: &[Step], length: usize, signed: usize) -> Arc<[Operation]> {
     let varies = steps.iter().any(|step| matches!(step, Step::Length { .. }));
-    let signature = length.saturating_sub(Signature::LENGTH);
+    let signature = length.saturating_sub(signed);
     let writes_there = |step| written(step).is_some_and(|range| range.end > signature);
-    let mut clears = is_measured && (varies || steps.iter().any(writes_there));
+    let mut clears = signed > 0 && (varies || steps.iter().any(writes_there));
     let mut operations = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         if clears && matches!(step, Step::Checksum(_) | Step::WrongChecksum(_)) {
-            operations.push(Operation::ClearSignature);
+            operations.push(Operation::ClearSignature { bytes: signed });
             clears = false;
         }
         operations.push(match step {
@@ -382,7 +394,7 @@ impl Operation {
                 let counted = length.saturating_sub(*less) as u16;
                 frame[*offset..offset + 2].copy_from_slice(&counted.to_be_bytes());
             }
-            Self::ClearSignature => clear_signature(&mut frame[..*length]),
+            Self::ClearSignature { bytes } => clear_end(&mut frame[..*length], *bytes),
             Self::SumOfChanges { offset, changing, never_zero, .. } => {
                 let mut total = u64::from(u16_at(frame, *offset));
                 for VariableWords { offset, mask } in changing {
@@ -397,9 +409,9 @@ impl Operation {
 }
 
 #[inline(never)]
-fn clear_signature(frame: &mut [u8]) {
-    if let Some(place) = frame.last_chunk_mut::<{ Signature::LENGTH }>() {
-        place.fill(0);
+fn clear_end(frame: &mut [u8], bytes: usize) {
+    if let Some(start) = frame.len().checked_sub(bytes) {
+        frame[start..].fill(0);
     }
 }
 
@@ -627,6 +639,7 @@ mod tests {
             program: Program { variables: vec![variable, length], steps },
             transmission: Transmission::continuous(Speed::Max),
             is_measured: false,
+            trailer: 0,
             is_marked: false,
         };
         let mut maker = FrameBuilder::new(&plan, 0, Share::ALL, &mut OperationCache::default());

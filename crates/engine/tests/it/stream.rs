@@ -56,6 +56,7 @@ fn numbered(id: u8, transmission: Transmission) -> Stream {
         program,
         transmission,
         is_measured: false,
+        trailer: 0,
         is_marked: false,
     }
 }
@@ -409,6 +410,7 @@ fn contents() -> impl Strategy<Value = Stream> {
             program: Program { variables, steps },
             transmission: transmission(Speed::Max),
             is_measured,
+            trailer: 0,
             is_marked: false,
         }
     })
@@ -500,6 +502,7 @@ proptest! {
         let mode = if mode == Mode::Continuous { Mode::Burst { frames: 300 } } else { mode };
         let stream = Stream {
             is_measured: false,
+            trailer: 0,
             is_marked: false,
             transmission: Transmission { departures, mode, ..transmission(pace.speed()) },
             ..stream

@@ -58,6 +58,16 @@ pub(super) enum PacketEnd {
     At(usize),
 }
 
+impl PacketEnd {
+    /// Returns the end of a packet with a trailer in a frame of this length.
+    fn before(self, trailer: usize, frame_length: usize) -> Self {
+        match self {
+            Self::OfFrame if trailer > 0 => Self::At(frame_length.saturating_sub(trailer)),
+            end => end,
+        }
+    }
+}
+
 /// Name or path of the field, and the problem.
 type FieldError = (String, Problem);
 
@@ -74,6 +84,7 @@ struct PendingChecksum {
     place: FieldPosition,
     covered: ChecksumCoverage,
     is_wrong: bool,
+    packet_end: PacketEnd,
 }
 
 impl Filler<'_> {
@@ -121,7 +132,7 @@ impl Filler<'_> {
             }
             Role::LengthToEnd { from } => {
                 let first = context.placed.offset + from;
-                let end = match self.packet_end {
+                let end = match self.packet_end.before(context.header.trailer, self.frame.len()) {
                     PacketEnd::At(end) => end,
                     PacketEnd::OfFrame => {
                         let offset = place.bit_offset / 8;
@@ -147,7 +158,10 @@ impl Filler<'_> {
             }
             Role::Flag(_) => self.number(place, flag_value(context.header, place.field.name)),
             Role::Checksum(covered) => {
-                self.sums.push(PendingChecksum { header: context.index, place, covered, is_wrong });
+                let trailer = context.header.trailer;
+                let packet_end = self.packet_end.before(trailer, self.frame.len());
+                let header = context.index;
+                self.sums.push(PendingChecksum { header, place, covered, is_wrong, packet_end });
                 Ok(())
             }
         }
@@ -199,7 +213,7 @@ impl Filler<'_> {
         let (start, header_end) =
             header.map_or((0, 0), |header| (header.offset, header.offset + header.length));
         let offset = checksum.place.bit_offset / 8;
-        let end = match (checksum.covered, self.packet_end) {
+        let end = match (checksum.covered, checksum.packet_end) {
             (ChecksumCoverage::Header, _) => Some(header_end),
             (_, PacketEnd::At(end)) => Some(end),
             (_, PacketEnd::OfFrame) => None,

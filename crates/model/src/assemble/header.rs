@@ -14,6 +14,9 @@ pub struct Header {
     pub values: Vec<(Cow<'static, str>, Value)>,
     /// Items behind the fields.
     pub items: Vec<Self>,
+    /// Bytes at the end of the frame that this header does not count, such as the FCS of a frame in
+    /// a tunnel. All frames then have the length of the assembled one.
+    pub trailer: usize,
 }
 
 /// The value of a field.
@@ -32,7 +35,7 @@ pub enum Value {
 impl Header {
     /// Creates a header without given values.
     pub const fn new(layout: &'static Layout) -> Self {
-        Self { layout, values: Vec::new(), items: Vec::new() }
+        Self { layout, values: Vec::new(), items: Vec::new(), trailer: 0 }
     }
 
     /// Adds a value for a field.

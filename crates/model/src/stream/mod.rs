@@ -35,10 +35,12 @@ pub struct Stream {
     pub program: Program,
     /// Departure times.
     pub transmission: Transmission,
-    /// Whether the last 18 bytes of each frame are a signature, by which the receiver recognises
-    /// the frame. The template has zeros there, so that its checksums are valid for any signature.
+    /// Whether each frame has a signature of 18 bytes before its trailer, by which the receiver
+    /// recognises the frame. The template has zeros there, so that its checksums are valid for any signature.
     /// A corrected checksum covers either the whole signature or none of it.
     pub is_measured: bool,
+    /// Bytes behind the signature, such as the FCS of a frame in a tunnel. They are zeros.
+    pub trailer: u8,
     /// Whether the receiver counts frames by a mark in the IP header, because they have no room for
     /// a signature; see [`wirestorm_wire::mark`]. The template has mark 0, and the engine assigns
     /// the mark of the stream. `is_measured` and `is_marked` exclude each other.

@@ -377,7 +377,7 @@ fn any_of(layouts: BoxedStrategy<&'static Layout>, depth: u32) -> BoxedStrategy<
             };
             (values, items).prop_map(move |(values, items)| {
                 let values = values.into_iter().map(|(name, value)| (name.into(), value));
-                Header { layout, values: values.collect(), items }
+                Header { layout, values: values.collect(), items, trailer: 0 }
             })
         })
         .boxed()

@@ -138,6 +138,7 @@ impl Context<'_> {
             program: built.program,
             transmission: timing.transmission,
             is_measured,
+            trailer: built.trailer,
             is_marked: false,
         };
         let settings = lowering.flows.last_mut();

@@ -32,6 +32,8 @@
 //!   packets.
 //! - `vlan.tpid` is the type of the tag itself, not of what follows, unless the header before it
 //!   gives its `ether_type` and no header follows.
+//! - Frames of a fixed size have room for the FCS of a frame in a tunnel, four zeros, as the
+//!   conformance tests expect. Frames of several sizes have none (RFC 7348 section 5).
 //! - A mask of a capture filter selects the bits to compare; a mask of zeros compares all.
 
 mod capture;

@@ -265,3 +265,28 @@ fn names_must_exist_and_be_unique() {
         ]
     );
 }
+
+#[test]
+fn frames_in_tunnels_have_room_for_their_fcs() {
+    let packet = r#"[{"ethernet": {}}, {"ipv6": {}}, {"udp": {}}, {"vxlan": {}}, {"ethernet": {}},
+        {"ipv4": {"src": {"increment": {"start": "10.0.0.1", "count": 3}}}}, {"tcp": {}}]"#;
+    let more = r#", "size": {"fixed": 256}, "metrics": {"enable": true}"#;
+    for frame in frames_of(&with_flow(packet, more), 5) {
+        assert_eq!(frame.len(), 252);
+        assert_eq!(number(&frame[18..20]), 252 - 54, "IPv6 payload length");
+        assert_eq!(number(&frame[86..88]), 252 - 84 - 4, "total length of the inner IPv4 header");
+        assert_eq!(frame[248..], [0; 4], "FCS of the inner frame");
+        assert_eq!(frame[230..232], [0x57, 0x53], "the signature ends before the FCS");
+        let pseudo_header = [&frame[96..104], &[0, 6, 0, 144][..]].concat();
+        assert_eq!(internet_sum(&[&pseudo_header, &frame[104..248]]), 0, "inner checksum");
+        let pseudo_header = [&frame[22..54], &[0, 198, 0, 17][..]].concat();
+        assert_eq!(internet_sum(&[&pseudo_header, &frame[54..252]]), 0, "outer checksum");
+    }
+}
+
+/// Returns the sum of 16-bit words modulo 0xffff: 0 with a correct checksum (RFC 1071).
+fn internet_sum(parts: &[&[u8]]) -> u64 {
+    let words = parts.iter().flat_map(|part| part.chunks(2));
+    let word = |word: &[u8]| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0));
+    words.map(word).sum::<u64>() % 0xffff
+}

@@ -57,6 +57,7 @@ impl LoweredDevice {
             program: frames.program,
             transmission,
             is_measured: false,
+            trailer: 0,
             is_marked: false,
         });
         Ok(Self {

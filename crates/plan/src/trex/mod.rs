@@ -287,6 +287,7 @@ fn draft(
         program: lowered.program,
         transmission,
         is_measured: recognition == Recognition::Signature,
+        trailer: 0,
         is_marked: recognition == Recognition::Mark,
     };
     Ok((ChainedStream { path, stream, action_count: words.action_count, is_dummy }, load))

@@ -41,6 +41,10 @@ use crate::view::View;
 /// Bytes at the end of a measured frame that are reserved for its signature.
 const SIGNATURE_BYTES: usize = 18;
 
+/// Bytes of the FCS of a frame in a tunnel. Analysers and the conformance tests of the models count
+/// it in the outer headers.
+const FCS: usize = 4;
+
 /// Minimum length of a frame: its Ethernet header.
 const FRAME_LENGTH_MIN: usize = 14;
 
@@ -112,6 +116,8 @@ pub(super) struct Built {
     pub(super) program: Program,
     /// Offset of the payload, if it is the same in every frame.
     pub(super) payload: Option<usize>,
+    /// Bytes behind the payload: the FCS of frames in tunnels.
+    pub(super) trailer: u8,
     pub(super) tags: Vec<MetricTag>,
 }
 
@@ -283,7 +289,8 @@ impl Packet {
     ) -> Result<Built, ConfigError> {
         let headers_end = assemble::length_min(&self.headers, &Payload::Zeros);
         let headers_end = headers_end.map_err(|error| self.error(&error))?;
-        let reserved = if is_measured { SIGNATURE_BYTES } else { 0 };
+        let trailer = if size.values().is_none() { self.reserve_trailers() } else { 0 };
+        let reserved = trailer + if is_measured { SIGNATURE_BYTES } else { 0 };
         let least = (headers_end + reserved).max(FRAME_LENGTH_MIN);
         let size = size::at_least(size, least, is_measured, &format!("{path}.size"), problems);
         let length = size.max().unwrap_or(least);
@@ -298,7 +305,7 @@ impl Packet {
         if is_measured {
             let mut bytes = assembled.frame[headers_end..].to_vec();
             // The signature is neutral to checksums if the template has zeros in its place.
-            let signature = bytes.len().saturating_sub(SIGNATURE_BYTES);
+            let signature = bytes.len().saturating_sub(SIGNATURE_BYTES + trailer);
             bytes[signature..].fill(0);
             let has_room = signature >= MARK.len() && size.values().is_none();
             // Other protocols give their payload a meaning.
@@ -312,7 +319,21 @@ impl Packet {
         let tags = self.placed_tags(&assembled)?;
         let program = self.program(&size, &assembled, is_measured)?;
         let payload = size.values().is_none().then_some(headers_end);
-        Ok(Built { template: assembled.frame, program, payload, tags })
+        let trailer = u8::try_from(trailer).unwrap_or(0);
+        Ok(Built { template: assembled.frame, program, payload, trailer, tags })
+    }
+
+    /// Reserves the FCS of each frame in a tunnel behind the headers of that frame. Returns the
+    /// number of bytes.
+    fn reserve_trailers(&mut self) -> usize {
+        let mut trailer = 0;
+        for (index, header) in self.headers.iter_mut().enumerate() {
+            if index > 0 && header.layout.name == "ethernet" {
+                trailer += FCS;
+            }
+            header.trailer = trailer;
+        }
+        trailer
     }
 
     /// Writes the lengths for a frame into the bytes of their headers.
