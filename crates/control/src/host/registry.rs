@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::lifecycle::{RunHandle, RunId, RunState, Supervised};
 use crate::result::Kind;
 
-/// Number of ended runs that the registry keeps.
-pub(super) const ENDED_RUNS_MAX: usize = 64;
+/// Number of ended runs that the registry keeps. A result takes 25 KB for each measured flow.
+pub(super) const ENDED_RUNS_MAX: usize = 16;
 
 /// Entry of a run in the registry.
 #[derive(Clone, Debug)]

@@ -35,7 +35,7 @@ pub const FLOWS_MAX: usize = 1_000;
 
 /// Maximum number of runs with metrics. The oldest that ended make room for new ones;
 /// `wirestorm_runs_omitted_total` counts those for which there was none.
-pub const RUNS_MAX: usize = Host::ENDED_RUNS_MAX;
+pub const RUNS_MAX: usize = 64;
 
 /// A scrape takes milliseconds; Prometheus gives up after 10 s by default. The limit keeps clients
 /// that vanish from keeping the others out.

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wirestorm_control::RunHandle;
+use wirestorm_control::{Host, RunHandle};
 
 use super::RUNS_MAX;
 
-/// Runs in the order in which they were added, at most [`RUNS_MAX`].
+/// Runs in the order in which they were added: at most [`RUNS_MAX`], of which at most
+/// [`Host::ENDED_RUNS_MAX`] have ended.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedRuns(Mutex<State>);
 
@@ -18,15 +19,17 @@ struct State {
 }
 
 impl WatchedRuns {
-    /// Adds a run. Beyond the limit it replaces the oldest run that has ended; if there is none, it
-    /// is omitted.
+    /// Adds a run. Beyond a limit it replaces the oldest run that has ended; if there is none, it is
+    /// omitted.
     pub(crate) fn add(&self, run: RunHandle) {
         let mut state = self.lock();
         if state.runs.iter().any(|known| known.id() == run.id()) {
             return;
         }
-        if state.runs.len() >= RUNS_MAX {
-            match state.runs.iter().position(|run| run.state().is_over()) {
+        let is_over = |run: &RunHandle| run.state().is_over();
+        let ended = state.runs.iter().filter(|run| is_over(run)).count();
+        if state.runs.len() >= RUNS_MAX || ended >= Host::ENDED_RUNS_MAX {
+            match state.runs.iter().position(is_over) {
                 Some(oldest) => drop(state.runs.remove(oldest)),
                 None => {
                     state.omitted += 1;
