@@ -52,7 +52,7 @@ enum Extent {
     Long,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "packages", run: packages },
     Step { name: "directions", run: check_directions },
     Step { name: "book", run: book },
@@ -62,6 +62,7 @@ const STEPS: [Step; 11] = [
     Step { name: "test", run: test },
     Step { name: "python", run: python },
     Step { name: "report", run: report },
+    Step { name: "clients", run: clients },
     Step { name: "scripts", run: scripts },
     Step { name: "fuzz", run: fuzz },
 ];
@@ -260,50 +261,69 @@ fn python(_: Extent) -> Fallible<Pass> {
     Ok(Pass::Done)
 }
 
-/// Builds the script and style of reports and compares them with the committed ones, then tests
-/// sample reports in a browser.
+/// Compares the bundle of reports with its sources, then tests sample reports in a browser.
 fn report(_: Extent) -> Fallible<Pass> {
     let folder = workspace::root().join("crates/report");
-    let bundle = compare_bundle(&folder.join("web"))?;
-    if let Pass::Skipped(reason) = &bundle {
-        println!("skipped: {reason}");
-    }
+    let bundle = compare_bundle("crates/report/web")?;
     if find_tool("chromium").is_none() {
         let reason = "chromium is not installed: reports are not tested in a browser";
         return Ok(Pass::Skipped(reason.to_owned()));
     }
-    let tests = folder.join("tests/browser");
+    let scratch = Scratch::new()?;
+    let example = ["run", "--quiet", "--package", "wirestorm-report", "--example", "sample", "--"];
+    done(cargo().args(example).arg(scratch.path()))?;
+    let mut test = pytest_with_requirements(&folder.join("tests/browser"))?;
+    done(test.env("WIRESTORM_SAMPLE_REPORTS", scratch.path()))?;
+    Ok(bundle)
+}
+
+/// Compares the bundle of the web page with its sources, then tests the server with its clients:
+/// the page in a browser, and snappi.
+fn clients(_: Extent) -> Fallible<Pass> {
+    let bundle = compare_bundle("crates/serve/web")?;
+    let mut test = pytest_with_requirements(&workspace::root().join("crates/serve/tests/clients"))?;
+    if std::env::var_os(BINARY).is_none() {
+        // The Rust tests have built it.
+        test.env(BINARY, workspace::in_target("debug/wirestorm")?);
+    }
+    // Pages wait for most of their time.
+    done(test.args(["--numprocesses", "3"]))?;
+    Ok(bundle)
+}
+
+/// Returns pytest in a folder of tests, whose requirements it installs.
+fn pytest_with_requirements(tests: &Path) -> Fallible<Command> {
     let python = setup::python()?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
     done(install.arg(tests.join("requirements.txt")))?;
-    let scratch = Scratch::new()?;
-    let example = ["run", "--quiet", "--package", "wirestorm-report", "--example", "sample", "--"];
-    done(cargo().args(example).arg(scratch.path()))?;
     let mut test = Command::new(&python);
-    test.env("WIRESTORM_SAMPLE_REPORTS", scratch.path()).current_dir(&tests);
-    done(test.args(["-m", "pytest", "--quiet", "-rs", "-p", "no:cacheprovider"]))?;
-    Ok(bundle)
+    // `-rs` prints the reasons of skipped tests.
+    test.args(["-m", "pytest", "--quiet", "-rs", "-p", "no:cacheprovider"]).current_dir(tests);
+    Ok(test)
 }
 
-/// Builds the bundle from a copy of its sources and compares each file of `dist`.
-fn compare_bundle(web: &Path) -> Fallible<Pass> {
+/// Builds a bundle from a copy of its sources and compares each file of `dist`.
+fn compare_bundle(folder: &str) -> Fallible<Pass> {
     if find_tool("npm").is_none() {
-        let reason = "npm is not installed: the bundle of reports is not compared with its sources";
-        return Ok(Pass::Skipped(reason.to_owned()));
+        let reason =
+            format!("npm is not installed: {folder}/dist is not compared with its sources");
+        println!("skipped: {reason}");
+        return Ok(Pass::Skipped(reason));
     }
+    let web = workspace::root().join(folder);
     let scratch = Scratch::new()?;
     let copy = scratch.file("web");
-    std::fs::create_dir_all(copy.join("src"))?;
-    for name in [".npmrc", "package.json", "package-lock.json", "build.js"] {
-        std::fs::copy(web.join(name), copy.join(name))?;
-    }
-    for entry in std::fs::read_dir(web.join("src"))? {
-        let entry = entry?;
-        std::fs::copy(entry.path(), copy.join("src").join(entry.file_name()))?;
+    let mut copying = Command::new("cp");
+    done(copying.arg("--recursive").arg(&web).arg(&copy))?;
+    for made in ["dist", "node_modules"] {
+        if copy.join(made).exists() {
+            std::fs::remove_dir_all(copy.join(made))?;
+        }
     }
     let npm = |arguments: &[&str]| {
         let mut npm = Command::new("npm");
+        npm.env("WIRESTORM_OPENAPI", workspace::root().join("schemas/wirestorm.openapi.1.json"));
         done(npm.args(arguments).arg("--silent").current_dir(&copy))
     };
     npm(&["ci", "--ignore-scripts"])?;
@@ -320,7 +340,10 @@ fn compare_bundle(web: &Path) -> Fallible<Pass> {
         return Ok(Pass::Done);
     }
     let files = wrong.join(", ");
-    Err(format!("crates/report/web/dist differs from its sources: {files}; run npm ci && npm run build there").into())
+    Err(format!(
+        "{folder}/dist differs from its sources: {files}; run npm ci && npm run build there"
+    )
+    .into())
 }
 
 /// Runs the other two scripts of the README: the demo, and one benchmark in its shortest form.

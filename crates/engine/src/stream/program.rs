@@ -123,7 +123,8 @@ impl FrameBuilder {
         let variables = Variables::new(&plan.program.variables, share.index, share.workers);
         let mut template = plan.template.clone();
         let length = template.len();
-        let signed = if plan.is_measured { Signature::LENGTH + usize::from(plan.trailer) } else { 0 };
+        let signed =
+            if plan.is_measured { Signature::LENGTH + usize::from(plan.trailer) } else { 0 };
         clear_end(&mut template, signed);
         let mut steps = plan.program.steps.clone();
         for step in &mut steps {

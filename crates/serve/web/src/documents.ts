@@ -148,8 +148,12 @@ export type FlowProgress = {
 export type FlowReceived = {
   /** Bytes received without FCS, duplicates included. */
   bytes: number;
+  /** Longest delay in nanoseconds; null without timestamps. */
+  delay_max_ns?: number | null;
   /** Mean delay in nanoseconds; null without timestamps. */
   delay_mean_ns?: number | null;
+  /** Shortest delay in nanoseconds; null without timestamps. */
+  delay_min_ns?: number | null;
   /** Duplicates. */
   duplicated: number;
   /** Distinct frames received. */
@@ -392,6 +396,9 @@ export type ReplayRequest = {
   /** Whether each pass has its own IP addresses. */
   unique_ip?: boolean;
 };
+
+/** Format of a report. */
+export type ReportFormat = "html" | "markdown" | "junit" | "json";
 
 /** Rights of a user. A role includes those before it. */
 export type Role = "observe" | "operate" | "administer";
@@ -685,7 +692,7 @@ export interface Operations {
     answer: Progress;
   };
   'GET /runs/{run}/report': {
-    query: { format?: string };
+    query: { format?: ReportFormat };
     body: undefined;
     answer: string;
   };

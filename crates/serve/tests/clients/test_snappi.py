@@ -1,0 +1,205 @@
+"""Open Traffic Generator: snappi as it is on PyPI, by HTTP and by gRPC."""
+
+import struct
+
+import pytest
+import snappi
+
+from conftest import wait_for
+
+PACKETS = 200
+
+
+@pytest.fixture(params=["http", "grpc"])
+def api(request, server):
+    """A client of a new server."""
+    if request.param == "http":
+        return snappi.api(location=server.url, verify=False)
+    location = server.url.removeprefix("http://")
+    return snappi.api(location=location, transport=snappi.Transport.GRPC)
+
+
+def two_ports(api):
+    config = api.config()
+    config.ports.port(name="p1", location="left").port(name="p2", location="right")
+    config.layer1.layer1(name="l1", port_names=["p1", "p2"], speed="speed_1_gbps")
+    return config
+
+
+def add_flow(config, name, tx, rx, pps=2_000, packets=PACKETS):
+    flow = config.flows.flow(name=name)[-1]
+    flow.tx_rx.port.tx_name, flow.tx_rx.port.rx_names = tx, [rx]
+    flow.rate.pps = pps
+    if packets is not None:
+        flow.duration.fixed_packets.packets = packets
+    flow.size.fixed = 128
+    flow.metrics.enable = True
+    return flow
+
+
+def set_config(api, config):
+    warnings = api.set_config(config).warnings
+    assert not warnings, warnings
+
+
+def transmit(api, state, names=None):
+    change = api.control_state()
+    change.traffic.flow_transmit.state = state
+    if names is not None:
+        change.traffic.flow_transmit.flow_names = names
+    api.set_control_state(change)
+
+
+def flow_metrics(api):
+    request = api.metrics_request()
+    request.flow.flow_names = []
+    return {metric.name: metric for metric in api.get_metrics(request).flow_metrics}
+
+
+def port_metrics(api):
+    request = api.metrics_request()
+    request.port.port_names = []
+    return {metric.name: metric for metric in api.get_metrics(request).port_metrics}
+
+
+def all_received(api, packets=PACKETS):
+    def found():
+        metrics = flow_metrics(api)
+        done = all(
+            metric.transmit == "stopped" and metric.frames_tx == metric.frames_rx == packets
+            for metric in metrics.values()
+        )
+        return metrics if done else None
+
+    return wait_for("all frames have arrived", found)
+
+
+def test_flows_in_both_directions_are_counted(api):
+    config = two_ports(api)
+    for name, tx, rx in [("right", "p1", "p2"), ("left", "p2", "p1")]:
+        flow = add_flow(config, name, tx, rx)
+        ethernet, ip, udp = flow.packet.ethernet().ipv4().udp()
+        ethernet.src.value, ethernet.dst.value = "02:00:00:00:00:01", "02:00:00:00:00:02"
+        ip.src.increment.start, ip.src.increment.count = "10.0.0.1", 5
+        ip.dst.value = "10.0.1.1"
+        udp.dst_port.values = [53, 5353]
+        flow.metrics.loss = True
+        flow.metrics.latency.enable = True
+        flow.metrics.latency.mode = flow.metrics.latency.CUT_THROUGH
+        flow.metrics.timestamps = True
+    set_config(api, config)
+    transmit(api, "start")
+    metrics = all_received(api)
+    assert list(metrics) == ["right", "left"], "the order of the configuration"
+    for metric in metrics.values():
+        assert metric.bytes_tx == metric.bytes_rx == 128 * PACKETS
+        assert metric.loss == 0
+        assert 0 < metric.latency.minimum_ns <= metric.latency.average_ns
+        assert metric.latency.average_ns <= metric.latency.maximum_ns
+        assert metric.timestamps.first_timestamp_ns < metric.timestamps.last_timestamp_ns
+    ports = port_metrics(api)
+    assert ports["p1"].frames_tx == ports["p2"].frames_rx == PACKETS
+    assert ports["p1"].bytes_tx == ports["p2"].bytes_rx == 128 * PACKETS
+
+
+def test_captured_frames_have_the_size_of_the_flow(api):
+    config = two_ports(api)
+    config.captures.capture(name="c", port_names=["p2"], format="pcap")
+    flow = add_flow(config, "f", "p1", "p2")
+    flow.packet.ethernet().vlan().ipv6().tcp()
+    flow.packet[1].id.increment.start, flow.packet[1].id.increment.count = 7, 3
+    set_config(api, config)
+    change = api.control_state()
+    change.port.capture.state = "start"
+    api.set_control_state(change)
+    transmit(api, "start")
+    all_received(api)
+    request = api.capture_request()
+    request.port_name = "p2"
+    content = api.get_capture(request).read()
+    assert content[:4] in [b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"], "classic pcap"
+    vlans, offset = [], 24
+    while offset < len(content):
+        length, original = struct.unpack("<II", content[offset + 8 : offset + 16])
+        assert length == original == 128, "with FCS"
+        frame = content[offset + 16 : offset + 16 + length]
+        vlans.append(struct.unpack(">H", frame[14:16])[0] & 0xFFF)
+        assert struct.unpack(">H", frame[22:24])[0] == 128 - 4 - 18 - 40, "payload of IPv6"
+        offset += 16 + length
+    assert vlans == [7 + number % 3 for number in range(PACKETS)]
+
+
+def test_flows_pause_resume_and_change_their_rate(api):
+    config = two_ports(api)
+    for name in ["one", "two"]:
+        add_flow(config, name, "p1", "p2", pps=500, packets=None).packet.ethernet().ipv4()
+    set_config(api, config)
+    transmit(api, "start")
+    wait_for("frames arrive", lambda: flow_metrics(api)["two"].frames_rx > 50)
+    transmit(api, "pause", ["one"])
+    states = {name: metric.transmit for name, metric in flow_metrics(api).items()}
+    assert states == {"one": "paused", "two": "started"}
+    paused = flow_metrics(api)["one"].frames_tx
+    transmit(api, "resume", ["one"])
+    wait_for("it continues", lambda: flow_metrics(api)["one"].frames_tx > paused + 50)
+    update = api.config_update()
+    update.choice = update.FLOWS
+    update.flows.property_names = [update.flows.RATE]
+    config.flows[1].rate.pps = 5_000
+    update.flows.flows.append(config.flows[1])
+    api.update_config(update)
+    wait_for(
+        "the new rate is reached",
+        lambda: 4_000 < flow_metrics(api)["two"].frames_tx_rate < 6_000,
+    )
+    transmit(api, "stop")
+    assert {metric.transmit for metric in flow_metrics(api).values()} == {"stopped"}
+
+
+def test_devices_resolve_their_neighbours(api):
+    config = two_ports(api)
+    for number, port in [(1, "p1"), (2, "p2")]:
+        device = config.devices.device(name=f"d{number}")[-1]
+        ethernet = device.ethernets.ethernet(name=f"e{number}", mac=f"02:00:00:00:01:0{number}")[-1]
+        ethernet.connection.port_name = port
+        ethernet.ipv4_addresses.ipv4(
+            name=f"i{number}", address=f"10.9.0.{number}", gateway=f"10.9.0.{3 - number}"
+        )
+    flow = config.flows.flow(name="f")[-1]
+    flow.tx_rx.device.tx_names, flow.tx_rx.device.rx_names = ["i1"], ["i2"]
+    flow.packet.ethernet().ipv4().udp()
+    flow.packet[1].src.value, flow.packet[1].dst.value = "10.9.0.1", "10.9.0.2"
+    flow.rate.pps, flow.duration.fixed_packets.packets = 2_000, PACKETS
+    flow.metrics.enable = True
+    set_config(api, config)
+    change = api.control_state()
+    change.protocol.all.state = "start"
+    api.set_control_state(change)
+
+    def neighbours():
+        request = api.states_request()
+        request.ipv4_neighbors.ethernet_names = []
+        found = api.get_states(request).ipv4_neighbors
+        return {it.ethernet_name: it.link_layer_address for it in found}
+
+    expected = {"e1": "02:00:00:00:01:02", "e2": "02:00:00:00:01:01"}
+    wait_for("both have resolved the other", lambda: neighbours() == expected)
+    transmit(api, "start")
+    all_received(api)
+
+
+def test_an_error_names_the_place(api):
+    config = two_ports(api)
+    add_flow(config, "f", "p1", "p2").packet.ethernet()
+    config.flows[0].tx_rx.port.rx_names = ["p3"]
+    with pytest.raises(Exception, match=r"flows\[0\]\.tx_rx\.port\.rx_names\[0\]"):
+        api.set_config(config)
+
+
+def test_settings_without_effect_are_warnings(api):
+    config = two_ports(api)
+    flow = add_flow(config, "f", "p1", "p2")
+    flow.packet.ethernet()
+    flow.duration.fixed_packets.gap = 24
+    warnings = api.set_config(config).warnings
+    assert any("flows[0].duration.fixed_packets.gap" in warning for warning in warnings), warnings
