@@ -31,3 +31,14 @@ def test_python_blocks_of_a_document_run(name, lab, tmp_path, monkeypatch):
     # Interface names in the documents.
     source = source.replace('"eth1"', repr(lab.a)).replace('"eth2"', repr(lab.b))
     exec(compile(source, name, "exec"), {"__name__": "__main__"})
+
+
+def test_python_blocks_of_the_server_guide_run(server, tmp_path, monkeypatch):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    name = "docs/guide/server.md"
+    source = python_blocks((ROOT / name).read_text())
+    for document, port in [("localhost", server.url), ("eth1", "left"), ("eth2", "right")]:
+        assert f'"{document}"' in source
+        source = source.replace(f'"{document}"', repr(port))
+    exec(compile(source, name, "exec"), {"__name__": "__main__"})
