@@ -89,6 +89,32 @@ pub struct MeasuredReport {
     pub series: Option<SeriesReport>,
     /// Received frames for each VLAN.
     pub tags: Vec<TagReport>,
+    /// Received frames by the values of their bits, for flows of Open Traffic Generator with metric
+    /// tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValuesReport>,
+}
+
+/// Frames of a flow with the same values in the bits that the plan counts by; duplicates included.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ValuesReport {
+    /// Values in the order of the plan, in hexadecimal.
+    pub values: Vec<String>,
+    /// Frames received.
+    pub packets: u64,
+    /// Bytes without FCS.
+    pub bytes: u64,
+    /// Arrival of the first frame in nanoseconds since the Unix epoch.
+    pub first_unix_ns: u64,
+    /// Arrival of the last frame in nanoseconds since the Unix epoch.
+    pub last_unix_ns: u64,
+    /// Shortest one-way delay in nanoseconds.
+    pub delay_min_ns: i64,
+    /// Mean one-way delay in nanoseconds.
+    pub delay_mean_ns: f64,
+    /// Longest one-way delay in nanoseconds.
+    pub delay_max_ns: i64,
 }
 
 /// Frames of a flow that arrived with the same VLAN tags. Sequence numbers run through the whole

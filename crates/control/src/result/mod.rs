@@ -29,7 +29,7 @@ pub use connections::{
 };
 pub use device::{DeviceReport, DeviceRun};
 pub use envelope::{Achieved, ClockKind, Kind, RunResult, SCHEMA, Target, Times};
-pub use flow::{FlowReport, MeasuredReport, SeriesReport, TagReport};
+pub use flow::{FlowReport, MeasuredReport, SeriesReport, TagReport, ValuesReport};
 pub use histogram::{DistributionReport, HistogramReport, VariationReport};
 pub use host::HostFacts;
 pub use latency::LatencyReport;

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::{
     MeasureOptions, MeasuredStream, PayloadCheck, Receiver, Sequence, SequenceCounters,
-    StreamRecord, StreamSummary, Tallies, Tally, VlanTags,
+    StreamRecord, StreamSummary, Tallies, Tally, ValueRecord, VlanTags,
 };
 use wirestorm_engine::stream::Share;
+use wirestorm_model::stream::FrameBits;
 use wirestorm_plan::traffic::{Flow, TrafficPlan};
 
 use super::error::TrafficError;
 use super::options::StreamOptions;
 use super::workload::PortWorkload;
 use crate::lifecycle::MeasuredSnapshot;
-use crate::result::{MeasuredReport, SeriesReport, TagReport};
+use crate::result::{MeasuredReport, SeriesReport, TagReport, ValuesReport};
+use crate::to_unix_ns;
 
 /// Measured flows that arrive at a port, in the order of its receiver's records.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ impl ExpectedFlows {
         options: &StreamOptions,
     ) -> Result<Receiver, TrafficError> {
         let mut streams = Vec::new();
-        let mut marked = Vec::new();
+        let (mut marked, mut counted) = (Vec::new(), Vec::new());
         for workload in workloads {
             for (position, (flow, stream)) in
                 workload.flows.iter().zip(&workload.streams).enumerate()
@@ -80,12 +83,18 @@ impl ExpectedFlows {
                 if self.place_of(*flow).is_none() {
                     continue;
                 }
+                let bits = &plan.flows[*flow].counted_bits;
+                let bits: Option<Arc<[FrameBits]>> =
+                    (!bits.is_empty()).then(|| bits.as_slice().into());
                 let payload = plan.flows[*flow].payload;
                 let payload = payload.and_then(|start| PayloadCheck::of_stream(stream, start));
                 for index in 0..self.workers as u64 {
                     let share = Share { index, workers: self.workers as u64 };
                     let id = share.number(workload.numbered_from, position as u32);
                     streams.push(MeasuredStream { id, payload: payload.clone() });
+                    if let Some(bits) = &bits {
+                        counted.push((id, Arc::clone(bits)));
+                    }
                     // All workers send frames with the mark of the first one.
                     if stream.is_marked && index == 0 {
                         marked.push((id, *flow));
@@ -108,6 +117,9 @@ impl ExpectedFlows {
             if !receiver.count_by_mark(id) {
                 return Err(TrafficError::NoMark(plan.flows[flow].stream.name.clone()));
             }
+        }
+        for (id, bits) in counted {
+            receiver.count_by_values(id, bits);
         }
         Ok(receiver)
     }
@@ -132,9 +144,17 @@ impl ExpectedFlows {
             arrived.merge(record.arrived());
             counters.add(record.counters());
         }
+        let mut values: BTreeMap<&[u128], ValueRecord> = BTreeMap::new();
+        for (key, record) in records.clone().flat_map(|record| receiver.values(record)) {
+            match values.get_mut(key) {
+                Some(sum) => sum.merge(record),
+                None => drop(values.insert(key, *record)),
+            }
+        }
         let summary = StreamSummary::new(&receiver.records()[records]);
         let mut report = measured_report(&self.name, &summary, self.flows[place].compares);
         report.tags = tags.iter().map(tag_report).collect();
+        report.values = values.iter().map(values_report).collect();
         report
     }
 
@@ -167,6 +187,20 @@ fn tag_report((tags, (arrived, counters)): (&VlanTags, &(Tally, SequenceCounters
         duplicated: counters.duplicated,
         reordered: counters.reordered,
         too_late: counters.too_late,
+    }
+}
+
+fn values_report((values, record): (&&[u128], &ValueRecord)) -> ValuesReport {
+    let Tally { frames, bytes } = record.arrived;
+    ValuesReport {
+        values: values.iter().map(|value| format!("{value:#x}")).collect(),
+        packets: frames,
+        bytes,
+        first_unix_ns: to_unix_ns(record.first),
+        last_unix_ns: to_unix_ns(record.last),
+        delay_min_ns: record.delay_min_ns,
+        delay_mean_ns: record.delay_sum_ns as f64 / frames.max(1) as f64,
+        delay_max_ns: record.delay_max_ns,
     }
 }
 
@@ -253,5 +287,6 @@ fn measured_report(port: &str, summary: &StreamSummary, compares: bool) -> Measu
         jitter_ns: summary.jitter_ns,
         series: summary.series.as_ref().map(SeriesReport::from),
         tags: Vec::new(),
+        values: Vec::new(),
     }
 }

@@ -9,6 +9,7 @@
 //!             +-- unknown, foreign                       -> PayloadCheck  corruption
 //!                                                        -> Series        time series
 //!                                      --> TagRecord     counters by VLAN tag (optional)
+//!                                      --> ValueRecord   counters by bits of frames (optional)
 //! ```
 //!
 //! Nothing here allocates per frame. Only histograms grow, a few times for each stream. No frame
@@ -27,6 +28,7 @@ mod stream;
 mod summary;
 mod tags;
 mod tally;
+mod values;
 mod verify;
 
 pub use delay::{DelayRecord, Jitter, PacketDelayVariation};
@@ -42,4 +44,5 @@ pub use stream::{
 pub use summary::StreamSummary;
 pub use tags::{TAG_RECORDS_MAX, TagRecord, VlanTags};
 pub use tally::Tally;
+pub use values::ValueRecord;
 pub use verify::{Verifier, VerifyCounters, frame_hash};

@@ -1,17 +1,20 @@
 //! Receiving side of a measurement: assigns frames to the records of their streams.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use wirestorm_base::port::{PortError, Receive, Received};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::stream::FrameBits;
 use wirestorm_wire::mark;
 
 use super::signature::{Signature, find};
 use super::stream::{MeasureOptions, MeasuredStream, StreamRecord};
 use super::tags::{TagRecord, TagRecords, VlanTags};
 use super::tally::Tally;
+use super::values::{ValueRecord, ValueRecords};
 
 /// Maximum number of frames to receive at once.
 const BATCH: usize = 64;
@@ -30,11 +33,18 @@ pub struct Receiver {
     marks: Box<[u32]>,
     unknown: Tally,
     foreign: Tally,
-    /// Records by VLAN tag, if enabled.
-    tags: Option<TagRecords>,
+    /// Records by parts of frames, if enabled.
+    parts: Option<Box<Parts>>,
     batch: Vec<Received>,
     looked: Option<Instant>,
     pause_max: Duration,
+}
+
+/// Records by VLAN tag, and by the values of bits.
+#[derive(Debug, Default)]
+struct Parts {
+    tags: Option<TagRecords>,
+    values: ValueRecords,
 }
 
 /// Index of a stream that is not measured.
@@ -62,7 +72,10 @@ impl Receiver {
             marks: Box::default(),
             unknown: Tally::default(),
             foreign: Tally::default(),
-            tags: options.per_vlan.then(TagRecords::default),
+            parts: options.per_vlan.then(|| {
+                let tags = Some(TagRecords::default());
+                Box::new(Parts { tags, values: ValueRecords::default() })
+            }),
             batch: Vec::with_capacity(BATCH),
             looked: None,
             pause_max: Duration::ZERO,
@@ -84,6 +97,15 @@ impl Receiver {
         self.marks[stream as usize] = place;
         record.disable_order();
         true
+    }
+
+    /// Counts a stream by the values of bits of its frames, too; has no effect on a stream that is
+    /// not measured here, or that has no signature.
+    pub fn count_by_values(&mut self, stream: u32, bits: Arc<[FrameBits]>) {
+        let place = self.places.get(stream as usize).copied().unwrap_or(NOT_MEASURED);
+        if place != NOT_MEASURED {
+            self.parts.get_or_insert_default().values.add(place as usize, bits);
+        }
     }
 
     /// Returns whether frames with this mark are counted here.
@@ -121,11 +143,27 @@ impl Receiver {
             return self.foreign.note(original_length);
         };
         let is_counted = record.note(frame, found, original_length, arrival);
-        if let Some(tags) = &mut self.tags
-            && is_counted
-        {
-            let number = found.signature.sequence;
-            tags.note(place as usize, frame, number, original_length, arrival);
+        if self.parts.is_some() && is_counted {
+            self.note_parts(place as usize, frame, found.signature, original_length, arrival);
+        }
+    }
+
+    #[inline(never)]
+    fn note_parts(
+        &mut self,
+        place: usize,
+        frame: &[u8],
+        signature: Signature,
+        original_length: usize,
+        arrival: Instant,
+    ) {
+        let Some(parts) = &mut self.parts else { return };
+        if let Some(tags) = &mut parts.tags {
+            tags.note(place, frame, signature.sequence, original_length, arrival);
+        }
+        if parts.values.counts(place) {
+            let delay_ns = self.records[place].delay_ns(signature.departure, arrival);
+            parts.values.note(place, frame, original_length, delay_ns, arrival);
         }
     }
 
@@ -153,13 +191,23 @@ impl Receiver {
     /// Returns the counters by VLAN tag of the stream at this index of [`Self::records`]; empty if
     /// [`MeasureOptions::per_vlan`] is off.
     pub fn tags(&self, record: usize) -> impl Iterator<Item = (VlanTags, &TagRecord)> {
-        self.tags.iter().flat_map(move |tags| tags.of(record))
+        let tags = self.parts.as_ref().and_then(|parts| parts.tags.as_ref());
+        tags.into_iter().flat_map(move |tags| tags.of(record))
     }
 
-    /// Returns the frames of measured streams whose tags were not recorded, because
-    /// [`TAG_RECORDS_MAX`](super::TAG_RECORDS_MAX) was reached.
+    /// Returns the counters by values of the stream at this index of [`Self::records`], in the order
+    /// of the values; empty without [`Self::count_by_values`].
+    pub fn values(&self, record: usize) -> impl Iterator<Item = (&[u128], &ValueRecord)> {
+        self.parts.iter().flat_map(move |parts| parts.values.of(record))
+    }
+
+    /// Returns the frames of measured streams whose tags or values were not recorded, because
+    /// [`TAG_RECORDS_MAX`](super::TAG_RECORDS_MAX) was reached, or they were too short.
     pub fn beyond_tags(&self) -> Tally {
-        self.tags.as_ref().map_or_else(Tally::default, TagRecords::beyond)
+        let Some(parts) = &self.parts else { return Tally::default() };
+        let mut beyond = parts.values.beyond();
+        beyond.merge(parts.tags.as_ref().map_or_else(Tally::default, TagRecords::beyond));
+        beyond
     }
 
     /// Returns the frames without a signature or mark: other traffic, or damaged or truncated
@@ -183,11 +231,11 @@ impl Receiver {
     /// [`StreamRecord::merge`] for the limits if a stream arrived on both.
     ///
     /// # Panics
-    /// Panics if the other receiver has other streams, or if either counts by VLAN tag: the order
+    /// Panics if the other receiver has other streams, or if either counts by VLAN tag or by values: the order
     /// of frames of two queues is unknown.
     pub fn merge(&mut self, other: Self) {
         assert_eq!(self.places, other.places, "receivers of the same streams");
-        assert!(self.tags.is_none() && other.tags.is_none(), "receivers that count by tags");
+        assert!(self.parts.is_none() && other.parts.is_none(), "receivers that count by tags");
         for (mine, theirs) in self.records.iter_mut().zip(other.records) {
             mine.merge(theirs);
         }

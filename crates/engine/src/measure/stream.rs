@@ -438,7 +438,7 @@ impl StreamRecord {
     }
 
     #[inline]
-    fn delay_ns(&mut self, departure: u64, arrival: Instant) -> i64 {
+    pub(super) fn delay_ns(&mut self, departure: u64, arrival: Instant) -> i64 {
         let apart = arrival.as_nanos().wrapping_sub(departure);
         let bits = Signature::DEPARTURE_BITS;
         let near = *self.delay_near.get_or_insert_with(|| sign_extend(apart, bits));

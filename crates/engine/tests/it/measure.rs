@@ -6,6 +6,7 @@ use wirestorm_engine::measure::{
     MeasureOptions, MeasuredStream, Receiver, Signature, StreamRecord, TAG_RECORDS_MAX, Tally,
     VlanTags,
 };
+use wirestorm_model::stream::FrameBits;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_wire::mark;
 
@@ -290,4 +291,48 @@ fn tag_records_are_bounded() {
     assert_eq!(receiver.tags(0).count(), TAG_RECORDS_MAX);
     assert_eq!(receiver.beyond_tags(), Tally { frames: 4_096, bytes: 4_096 * 44 });
     assert_eq!(received(&receiver.records()[0]), 17 * 4_096, "the stream has all of them");
+}
+
+/// Returns a frame with a signature.
+fn signed(stream: u32, sequence: u64, departure: u64) -> [u8; LENGTH] {
+    let mut frame = [0; LENGTH];
+    let signature = Signature { stream, sequence, departure };
+    frame[LENGTH - Signature::LENGTH..].copy_from_slice(&signature.encode());
+    frame
+}
+
+#[test]
+fn frames_are_counted_by_the_values_of_bits() {
+    let mut receiver = Receiver::new(streams([0, 1]), &MeasureOptions::default());
+    let bits =
+        [FrameBits { bit_offset: 0, bit_length: 8 }, FrameBits { bit_offset: 12, bit_length: 4 }];
+    receiver.count_by_values(1, bits.to_vec().into());
+    receiver.count_by_values(7, bits.to_vec().into());
+    for number in 0..12_u64 {
+        let departure = 1_000 * number;
+        let mut frame = signed(1, number, departure);
+        (frame[0], frame[1]) = (number as u8 % 2, 0xa0 | number as u8 % 3);
+        receiver.note(&frame, LENGTH, at(departure + 100 + number));
+        receiver.note(&signed(0, number, departure), LENGTH, at(departure));
+    }
+    assert_eq!(receiver.values(0).count(), 0, "the stream has no bits to count by");
+    let found: Vec<_> = receiver.values(1).collect();
+    assert_eq!(found.len(), 6);
+    let (values, record) = found[1];
+    assert_eq!(values, [0, 1], "numbers 4 and 10");
+    assert_eq!((record.arrived.frames, record.arrived.bytes), (2, 2 * LENGTH as u64));
+    assert_eq!((record.delay_min_ns, record.delay_max_ns, record.delay_sum_ns), (104, 110, 214));
+    assert_eq!((record.first, record.last), (at(4_104), at(10_110)));
+    assert_eq!(receiver.beyond_tags(), Tally::default());
+}
+
+#[test]
+fn frames_too_short_for_the_bits_are_counted_as_beyond() {
+    let mut receiver = Receiver::new(streams([1]), &MeasureOptions::default());
+    let bits = FrameBits { bit_offset: 8 * LENGTH - 4, bit_length: 8 };
+    receiver.count_by_values(1, vec![bits].into());
+    receiver.note(&signed(1, 0, 0), LENGTH, at(5));
+    assert_eq!(receiver.values(0).count(), 0);
+    assert_eq!(receiver.beyond_tags(), Tally { frames: 1, bytes: LENGTH as u64 });
+    assert_eq!(receiver.records()[0].tallies().frames, 1);
 }

@@ -13,10 +13,12 @@
 //! [`Variable::value`] is the reference implementation. The engine computes the same values step by
 //! step.
 
+mod frame_bits;
 mod program;
 mod transmission;
 mod variable;
 
+pub use frame_bits::FrameBits;
 pub use program::{ByteOrder, Checksum, Program, PseudoHeader, Step, Write};
 pub use transmission::{GapDistribution, Mode, Speed, Transmission};
 pub use variable::{Advance, Values, Variable, draw};

@@ -31,6 +31,13 @@ pub struct FlowSettings {
     pub egress_tags: Vec<MetricTag>,
 }
 
+impl FlowSettings {
+    /// Returns whether received frames are counted by tags.
+    pub fn has_tags(&self) -> bool {
+        self.metrics.per_rx_port || !self.tags.is_empty() || !self.egress_tags.is_empty()
+    }
+}
+
 /// A part of a flow that one port sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStream {
@@ -142,12 +149,15 @@ impl Context<'_> {
             is_marked: false,
         };
         let settings = lowering.flows.last_mut();
+        let mut counted_bits = Vec::new();
         if let Some(settings) = settings {
             let (planned, is_reversed) = (lowering.planned.len(), sender.is_reversed);
             settings.streams.push(FlowStream { planned, is_reversed });
             if settings.tags.is_empty() {
                 settings.tags = built.tags;
             }
+            let tags = settings.tags.iter().chain(&settings.egress_tags);
+            counted_bits.extend(tags.map(|tag| tag.bits()));
         }
         lowering.planned.push(PlannedFlow {
             tx_port: sender.tx_port,
@@ -155,6 +165,7 @@ impl Context<'_> {
             rate,
             duration: timing.duration,
             payload: built.payload,
+            counted_bits,
             auto_addresses: AutoAddresses { source: false, destination: is_one_hop },
             stream,
             path: path.to_owned(),

@@ -1,13 +1,9 @@
-//! What is measured of flows and received frames.
+//! What is measured of flows.
 
-use super::packet::MetricTag;
-use super::ports::Names;
-use super::problems::{ConfigError, Problems, unsupported};
-use crate::proto::egress_only_tracking_filter::choice::Enum as Filter;
-use crate::proto::egress_only_tracking_tx_offset::choice::Enum as TxOffset;
+use super::problems::ConfigError;
+use crate::proto::FlowMetrics;
 use crate::proto::flow_latency_metrics::mode::Enum as Mode;
 use crate::proto::flow_rx_tx_ratio::choice::Enum as Ratio;
-use crate::proto::{Config, FlowMetrics};
 
 /// What is measured of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,26 +46,6 @@ impl Default for RxTxRatio {
     }
 }
 
-/// Counts received frames of a port by their bits, whoever sent them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EgressTracking {
-    /// Index of the receiving port.
-    pub port: usize,
-    /// Bits to count by.
-    pub tags: Vec<EgressTag>,
-    /// Whether to report the times of the first and the last frame.
-    pub timestamps: bool,
-}
-
-/// Bits to count received frames by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EgressTag {
-    /// Bits of the received frame.
-    pub rx: MetricTag,
-    /// Offset in bits of the same field in the frame as it was sent, if it moves.
-    pub tx_bit_offset: Option<usize>,
-}
-
 /// Reads the metrics of a flow.
 pub(super) fn read(
     metrics: Option<&FlowMetrics>,
@@ -99,47 +75,4 @@ pub(super) fn read(
         rx_tx_ratio,
         per_rx_port: metrics.predefined_metric_tags.as_ref().is_some_and(|tags| tags.rx_name()),
     })
-}
-
-/// Reads the tracking of received frames.
-pub(super) fn egress_tracking(
-    config: &Config,
-    ports: &Names,
-    problems: &mut Problems,
-) -> Vec<EgressTracking> {
-    let mut trackings = Vec::with_capacity(config.egress_only_tracking.len());
-    for (index, tracking) in config.egress_only_tracking.iter().enumerate() {
-        let path = format!("egress_only_tracking[{index}]");
-        for (index, filter) in tracking.filters.iter().enumerate() {
-            if filter.choice() == Filter::AutoMacsec {
-                problems.error(unsupported(format!("{path}.filters[{index}].auto_macsec")));
-            }
-        }
-        let tags = tracking.metric_tags.iter().enumerate().filter_map(|(index, tag)| {
-            let bit_length = tag.length.unwrap_or(1) as usize;
-            if !(1..=128).contains(&bit_length) {
-                let path = format!("{path}.metric_tags[{index}].length");
-                let message = format!("found {bit_length}, expected 1 to 128");
-                problems.error(ConfigError::new(path, message));
-                return None;
-            }
-            let custom = tag.tx_offset.as_ref().filter(|it| it.choice() == TxOffset::Custom);
-            let tx_offset = custom.and_then(|offset| offset.custom.as_ref());
-            Some(EgressTag {
-                rx: MetricTag {
-                    name: tag.name().to_owned(),
-                    bit_offset: tag.rx_offset() as usize,
-                    bit_length,
-                },
-                tx_bit_offset: tx_offset.map(|offset| offset.value() as usize),
-            })
-        });
-        let tags = tags.collect();
-        let port = ports.port(tracking.port_name(), format!("{path}.port_name"));
-        if let Some(port) = problems.take(port) {
-            let timestamps = tracking.enable_timestamps();
-            trackings.push(EgressTracking { port, tags, timestamps });
-        }
-    }
-    trackings
 }

@@ -22,8 +22,8 @@
 //! - Frames whose size is too short for headers and signature are longer.
 //! - A `gap` other than 12 bytes has no effect: the rate gives the distance of the frames.
 //! - Receivers count no ARP, neighbour discovery and fragments of ICMP, even with metrics.
-//! - `ethernet.pfc_queue`, `events`, `data_integrity`, `frame_ordering_mode` and
-//!   `packet_loss_duration` have no effect.
+//! - `egress_only_tracking`, `ethernet.pfc_queue`, `events`, `data_integrity`,
+//!   `frame_ordering_mode` and `packet_loss_duration` have no effect.
 //!
 //! Choices where the models leave one:
 //!
@@ -50,7 +50,7 @@ mod transmission;
 pub use capture::{CaptureFormat, CaptureSettings, FieldFilter, FilterBase};
 pub use flow::{FlowSettings, FlowStream};
 pub use interface::{Interface, InterfaceAddress, VlanTag};
-pub use metrics::{EgressTag, EgressTracking, LatencyMode, MetricSettings, RxTxRatio};
+pub use metrics::{LatencyMode, MetricSettings, RxTxRatio};
 pub use packet::MetricTag;
 pub use ports::{LagSettings, PortSettings};
 pub use problems::ConfigError;
@@ -117,8 +117,6 @@ pub struct Lowered {
     pub lags: Vec<LagSettings>,
     /// Interfaces of all devices.
     pub interfaces: Vec<Interface>,
-    /// Tracking of received frames.
-    pub egress_tracking: Vec<EgressTracking>,
     /// Next hops whose Ethernet address is missing; it is 0 in the frames. Resolve them, then lower
     /// the configuration again.
     pub unresolved: Vec<NextHop>,
@@ -147,7 +145,6 @@ pub fn lower(config: &Config, resolve: &Resolve) -> Result<Lowered, Vec<ConfigEr
     let (lags, lag_names) = ports::lags(config, &port_names, &mut problems);
     let captures = capture::read(config, &port_names, &mut problems);
     let interfaces = interface::read(config, &port_names, (&lags, &lag_names), &mut problems);
-    let egress_tracking = metrics::egress_tracking(config, &port_names, &mut problems);
     let location_preemption = options(config, &mut problems);
     let mut lowering = Lowering::default();
     let mut flow_names = Names::default();
@@ -179,7 +176,6 @@ pub fn lower(config: &Config, resolve: &Resolve) -> Result<Lowered, Vec<ConfigEr
         captures,
         lags,
         interfaces: interfaces.list,
-        egress_tracking,
         unresolved: lowering.unresolved.into_iter().collect(),
         location_preemption,
         warnings: problems.into_warnings(),
@@ -196,6 +192,9 @@ fn options(config: &Config, problems: &mut Problems) -> bool {
     }
     if config.events.is_some() {
         problems.ignore("events");
+    }
+    if !config.egress_only_tracking.is_empty() {
+        problems.ignore("egress_only_tracking");
     }
     let Some(options) = &config.options else { return false };
     if options.protocol_options.is_some() {

@@ -1,7 +1,7 @@
 //! Parses the `flows` of a plan.
 
 use wirestorm_base::time::Duration;
-use wirestorm_model::stream::{GapDistribution, Mode, Speed, Stream, Transmission};
+use wirestorm_model::stream::{FrameBits, GapDistribution, Mode, Speed, Stream, Transmission};
 
 use super::captured_packet::FrameLoader;
 use super::duration::{self, FlowDuration};
@@ -27,6 +27,8 @@ pub struct Flow {
     /// Offset of the payload in the template, if it is the same in every frame. No device on the
     /// path should change the payload.
     pub payload: Option<usize>,
+    /// Bits of received frames by whose values the receiver counts; empty for none.
+    pub counted_bits: Vec<FrameBits>,
     /// Ethernet addresses that are resolved before sending.
     pub auto_addresses: AutoAddresses,
     /// The stream. For a rate in percent, its speed is a placeholder until the port's speed is
@@ -45,6 +47,7 @@ impl Flow {
             rate: RequestedRate::Speed(stream.transmission.speed),
             duration: None,
             payload: None,
+            counted_bits: Vec::new(),
             auto_addresses: AutoAddresses::default(),
             stream,
             path,
@@ -168,6 +171,7 @@ fn read_flow(
             rate: rate?,
             duration: time,
             payload,
+            counted_bits: Vec::new(),
             auto_addresses: found,
             stream,
             path,

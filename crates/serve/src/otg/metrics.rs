@@ -4,16 +4,18 @@ use wirestorm_api::port::LinkState;
 use wirestorm_control::base::rate::Layer;
 use wirestorm_control::{FlowSnapshot, MeasuredSnapshot};
 use wirestorm_otg::proto::{
-    self, FlowMetric, MetricLatency, MetricTimestamp, MetricsRequest, MetricsResponse, PortMetric,
-    flow_metric, metrics_request, metrics_response, port_metric,
+    self, FlowMetric, FlowMetricsRequest, FlowTaggedMetricsFilter, MetricLatency, MetricTimestamp,
+    MetricsRequest, MetricsResponse, PortMetric, flow_metric, metrics_request, metrics_response,
+    port_metric,
 };
 
 use super::error::OtgError;
 use super::session::{Loaded, Session};
+use super::tagged;
 use super::traffic::FlowState;
 
 /// Bytes of the FCS of a frame, which the models count.
-const FCS: u64 = 4;
+pub(super) const FCS: u64 = 4;
 
 impl Session {
     /// Returns metrics.
@@ -37,7 +39,7 @@ impl Session {
             Choice::Flow => {
                 let wanted = request.flow.clone().unwrap_or_default();
                 response.choice = Some(metrics_response::choice::Enum::FlowMetrics.into());
-                response.flow_metrics = loaded.flow_metrics(&wanted.flow_names)?;
+                response.flow_metrics = loaded.flow_metrics(&wanted)?;
             }
             Choice::Port => {
                 let names = request.port.as_ref().map_or(&[][..], |port| &port.port_names);
@@ -57,21 +59,23 @@ impl Session {
 impl Loaded {
     /// Returns the metrics of flows in the order of the configuration. Without names: of all flows
     /// whose metrics are enabled.
-    fn flow_metrics(&self, names: &[String]) -> Result<Vec<FlowMetric>, OtgError> {
+    fn flow_metrics(&self, wanted: &FlowMetricsRequest) -> Result<Vec<FlowMetric>, OtgError> {
+        let names = &wanted.flow_names;
+        let tagged = wanted.tagged_metrics.clone().unwrap_or_default();
         let flows = &self.lowered.flows;
         if let Some(unknown) = names.iter().find(|name| !flows.iter().any(|it| it.name == **name)) {
             let message = format!("flow.flow_names: found {unknown:?}, which is no flow");
             return Err(OtgError::invalid(message));
         }
-        let is_wanted = |index: usize| match names {
+        let is_wanted = |index: usize| match &names[..] {
             [] => flows[index].metrics.enabled,
             names => names.contains(&flows[index].name),
         };
         let wanted = (0..flows.len()).filter(|index| is_wanted(*index));
-        Ok(wanted.map(|index| self.flow_metric(index)).collect())
+        Ok(wanted.map(|index| self.flow_metric(index, &tagged)).collect())
     }
 
-    fn flow_metric(&self, index: usize) -> FlowMetric {
+    fn flow_metric(&self, index: usize, tagged: &FlowTaggedMetricsFilter) -> FlowMetric {
         let settings = &self.lowered.flows[index];
         let first = &self.lowered.plan.flows[settings.streams[0].planned];
         let port = |port: usize| self.lowered.ports[port].name.clone();
@@ -134,6 +138,10 @@ impl Loaded {
                 first_timestamp_ns: both.map(|(first, _)| unix(first)),
                 last_timestamp_ns: both.map(|(_, last)| unix(last)),
             });
+        }
+        if settings.has_tags() {
+            metric.tagged_metrics =
+                tagged::metrics(settings, &self.traffic.measured(index), tagged);
         }
         metric
     }

@@ -17,6 +17,7 @@ mod http;
 mod metrics;
 mod session;
 mod states;
+mod tagged;
 mod traffic;
 
 use std::collections::BTreeMap;

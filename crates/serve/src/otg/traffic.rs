@@ -16,6 +16,7 @@ use wirestorm_control::host::Access;
 use wirestorm_control::model::stream::Mode;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::result::MeasuredReport;
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{SeriesOptions, StreamOptions};
 use wirestorm_control::{
@@ -408,6 +409,21 @@ impl Traffic {
         let rates =
             if is_sending { rates(counts(&earlier), counts(&streams), seconds) } else { [0.0; 4] };
         FlowCounters { streams, rates }
+    }
+
+    /// Returns the measurement of a flow so far at each receiving port, or that of its ended run.
+    pub(super) fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
+        let Some(Some(started)) = self.flows.get(flow) else { return Vec::new() };
+        let run = &self.runs[started.run].run;
+        let reports = |place: &usize| match run.handle.measured(*place) {
+            Some(reports) if !reports.is_empty() => reports,
+            _ => {
+                let result = run.result();
+                let flow = result.as_ref().and_then(|result| result.flows.get(*place));
+                flow.map(|flow| flow.measured.clone()).unwrap_or_default()
+            }
+        };
+        started.streams.iter().flat_map(reports).collect()
     }
 
     /// Returns the counters of a port as of the last sample. Each run on a shared port counts all

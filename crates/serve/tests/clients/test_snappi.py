@@ -203,3 +203,36 @@ def test_settings_without_effect_are_warnings(api):
     flow.duration.fixed_packets.gap = 24
     warnings = api.set_config(config).warnings
     assert any("flows[0].duration.fixed_packets.gap" in warning for warning in warnings), warnings
+
+
+def test_tagged_metrics_count_by_bits_of_received_frames(api):
+    config = two_ports(api)
+    flow = add_flow(config, "f", "p1", "p2")
+    flow.metrics.predefined_metric_tags.rx_name = True
+    flow.metrics.timestamps = True
+    _, ip, udp = flow.packet.ethernet().ipv4().udp()
+    ip.dst.increment.start, ip.dst.increment.count = "10.0.0.4", 4
+    udp.src_port.value = 0x1234
+    tag = udp.src_port.metric_tags.metrictag(name="port")[-1]
+    tag.offset, tag.length = 0, 16
+    _, received = flow.egress_packet.ethernet().ipv4()
+    # The last three bits of the address.
+    tag = received.dst.metric_tags.metrictag(name="low")[-1]
+    tag.offset, tag.length = 29, 3
+    set_config(api, config)
+    transmit(api, "start")
+    metrics = all_received(api)["f"].tagged_metrics
+    found = {}
+    for metric in metrics:
+        tags = {tag.name: tag.value.str or tag.value.hex for tag in metric.tags}
+        assert (tags["port"], tags["rx_name"]) == ("0x1234", "p2")
+        assert metric.bytes_rx == 128 * metric.frames_rx
+        assert metric.timestamps.first_timestamp_ns < metric.timestamps.last_timestamp_ns
+        found[tags["low"]] = metric.frames_rx
+    assert found == {f"0x{low}": PACKETS // 4 for low in [4, 5, 6, 7]}
+    request = api.metrics_request()
+    request.flow.tagged_metrics.filters.metrictagfilter(name="low", values=["0x5"])
+    (metric,) = api.get_metrics(request).flow_metrics[0].tagged_metrics
+    assert metric.frames_rx == PACKETS // 4
+    request.flow.tagged_metrics.include = False
+    assert not api.get_metrics(request).flow_metrics[0].tagged_metrics

@@ -1,5 +1,7 @@
 //! Metric tags: bits of the frame by whose values the receiver counts.
 
+use wirestorm_model::stream::FrameBits;
+
 use super::super::problems::ConfigError;
 use crate::view::View;
 
@@ -12,6 +14,13 @@ pub struct MetricTag {
     pub bit_offset: usize,
     /// Number of bits; 1 to 128.
     pub bit_length: usize,
+}
+
+impl MetricTag {
+    /// Returns the place of the tag in the frame.
+    pub(in super::super) const fn bits(&self) -> FrameBits {
+        FrameBits { bit_offset: self.bit_offset, bit_length: self.bit_length }
+    }
 }
 
 /// Reads the tags of a field; offsets count from the start of the field.
