@@ -1,5 +1,6 @@
 //! `wirestorm serve`: hosts runs for users.
 
+pub(crate) mod unit;
 mod user;
 
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +25,7 @@ Examples:
   wirestorm serve --port eth1 --port eth2
   wirestorm run plan.yaml --server localhost
   wirestorm serve user add ada --role operate
+  wirestorm serve unit > /etc/systemd/system/wirestorm.service
   wirestorm serve --listen 0.0.0.0:9410 --tls-cert cert.pem --tls-key key.pem --port eth1
   wirestorm serve --port eth1 --port eth2 --otg
       snappi.api() and gosnappi connect to their default addresses
@@ -119,6 +121,8 @@ pub(crate) struct ServeFlags {
 enum ServeCommand {
     /// Add, list and remove users
     User(user::UserFlags),
+    /// Print the systemd unit of the server
+    Unit(unit::UnitFlags),
 }
 
 /// Flag for the directory of the server.
@@ -208,8 +212,10 @@ impl ServeFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
-    if let Some(ServeCommand::User(flags)) = &flags.command {
-        return user::run(flags);
+    match &flags.command {
+        Some(ServeCommand::User(flags)) => return user::run(flags),
+        Some(ServeCommand::Unit(flags)) => return unit::run(flags),
+        None => {}
     }
     let service = match start(flags) {
         Ok(service) => service,

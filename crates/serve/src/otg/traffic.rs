@@ -30,6 +30,8 @@ use crate::server::{HostRequest, HostedRun, Identity, Resolved, Server};
 
 /// Time that a stop waits for the end of its runs.
 const STOP_WAIT: Duration = Duration::from_secs(10);
+/// Time that tagged metrics wait for the result of a run whose receivers have ended.
+const RESULT_WAIT: Duration = Duration::from_secs(1);
 /// Time between two snapshots for a rate.
 const RATE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -418,6 +420,10 @@ impl Traffic {
         let reports = |place: &usize| match run.handle.measured(*place) {
             Some(reports) if !reports.is_empty() => reports,
             _ => {
+                if run.handle.state() == RunState::Draining {
+                    // The receivers have ended, so the result follows.
+                    run.handle.wait_over(Some(RESULT_WAIT));
+                }
                 let result = run.result();
                 let flow = result.as_ref().and_then(|result| result.flows.get(*place));
                 flow.map(|flow| flow.measured.clone()).unwrap_or_default()

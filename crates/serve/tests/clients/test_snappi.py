@@ -231,7 +231,7 @@ def test_tagged_metrics_count_by_bits_of_received_frames(api):
         found[tags["low"]] = metric.frames_rx
     assert found == {f"0x{low}": PACKETS // 4 for low in [4, 5, 6, 7]}
     request = api.metrics_request()
-    request.flow.tagged_metrics.filters.metrictagfilter(name="low", values=["0x5"])
+    request.flow.tagged_metrics.filters.filter(name="low", values=["0x5"])
     (metric,) = api.get_metrics(request).flow_metrics[0].tagged_metrics
     assert metric.frames_rx == PACKETS // 4
     request.flow.tagged_metrics.include = False

@@ -11,5 +11,6 @@ mod metrics;
 mod replay;
 mod rfc9411;
 mod runs;
+mod server;
 mod streams;
 mod trex_clients;
