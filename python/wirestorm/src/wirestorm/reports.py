@@ -659,6 +659,9 @@ class MeasuredReport:
     """Time series."""
     tags: list[TagReport]
     """Received frames for each VLAN."""
+    values: list[ValuesReport] = field(default_factory=list)
+    """Received frames by the values of their bits, for flows of Open Traffic Generator with metric
+    tags."""
 
 
 Outcome = Literal["met", "failed", "fell_short", "interrupted"]
@@ -1096,6 +1099,29 @@ class TunnelsReport:
 
 UdpCounts = dict[str, int]
 """UDP counters by TRex name, without the prefix `udps_`."""
+
+
+@dataclass(frozen=True)
+class ValuesReport:
+    """Frames of a flow with the same values in the bits that the plan counts by; duplicates
+    included."""
+
+    values: list[str]
+    """Values in the order of the plan, in hexadecimal."""
+    packets: int
+    """Frames received."""
+    bytes: int
+    """Bytes without FCS."""
+    first_unix_ns: int
+    """Arrival of the first frame in nanoseconds since the Unix epoch."""
+    last_unix_ns: int
+    """Arrival of the last frame in nanoseconds since the Unix epoch."""
+    delay_min_ns: int
+    """Shortest one-way delay in nanoseconds."""
+    delay_mean_ns: float
+    """Mean one-way delay in nanoseconds."""
+    delay_max_ns: int
+    """Longest one-way delay in nanoseconds."""
 
 
 @dataclass(frozen=True)
