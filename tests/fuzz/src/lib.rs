@@ -18,6 +18,7 @@ pub mod program_content;
 pub mod receive;
 pub mod segments;
 pub mod tcpprep_cache;
+#[cfg(feature = "server")]
 pub mod trex_rpc;
 
 use arbitrary::{Arbitrary, Unstructured};
@@ -26,7 +27,7 @@ use arbitrary::{Arbitrary, Unstructured};
 pub type Target = fn(&[u8]);
 
 /// Targets with the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 18] = [
+pub const TARGETS: &[(&str, Target)] = &[
     ("capture_decoder", capture_decoder::run),
     ("conversations", conversations::run),
     ("dissect_and_edit", dissect_and_edit::run),
@@ -44,6 +45,7 @@ pub const TARGETS: [(&str, Target); 18] = [
     ("receive", receive::run),
     ("segments", segments::run),
     ("tcpprep_cache", tcpprep_cache::run),
+    #[cfg(feature = "server")]
     ("trex_rpc", trex_rpc::run),
 ];
 
