@@ -1,17 +1,24 @@
 //! Who may send a request: users by token or client certificate, or anybody on loopback.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt, stream};
+use tokio::time::MissedTickBehavior;
 use wirestorm_api::error::{ErrorCode, ErrorDocument};
 use wirestorm_api::session::{Limits, Role, SESSION_HEADER, USER_HEADER, User};
 
 use super::answer::Refused;
 use crate::listen::Peer;
 use crate::server::{Identity, Server, checked_name};
+
+/// Interval at which endless answers check the rights of their user.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Access to an endpoint.
 #[derive(Clone)]
@@ -28,13 +35,49 @@ pub(crate) async fn identify(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match access.identity(&request) {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
+    let identity = match access.identity(&request) {
+        Ok(identity) => identity,
+        Err(error) => return Refused(error).into_response(),
+    };
+    // What names the user, for answers that outlast the user.
+    let mut named = Request::new(Body::empty());
+    if access.needs_user {
+        named.headers_mut().clone_from(request.headers());
+        if let Some(peer) = request.extensions().get::<Peer>() {
+            named.extensions_mut().insert(peer.clone());
         }
-        Err(error) => Refused(error).into_response(),
     }
+    let role = identity.role;
+    request.extensions_mut().insert(identity);
+    let response = next.run(request).await;
+    if access.needs_user && is_stream(&response) {
+        let has_role = move || access.identity(&named).is_ok_and(|identity| identity.role >= role);
+        return response.map(|body| while_allowed(body, has_role));
+    }
+    response
+}
+
+/// Returns whether an answer goes on until the client leaves: events, or captured frames.
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind == "text/event-stream" || kind == "application/x-pcapng")
+}
+
+/// Ends a body once the user has lost its rights: it was removed, has a new token or a lesser role.
+fn while_allowed(body: Body, is_allowed: impl Fn() -> bool + Send + 'static) -> Body {
+    let mut timer = tokio::time::interval(RECHECK_INTERVAL);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let state = (body.into_data_stream(), timer, is_allowed);
+    Body::from_stream(stream::unfold(state, |(mut data, mut timer, is_allowed)| async move {
+        loop {
+            tokio::select! {
+                // A stream that always has data must not keep the check out.
+                biased;
+                _ = timer.tick() => if !is_allowed() { return None },
+                chunk = data.next() => return chunk.map(|chunk| (chunk, (data, timer, is_allowed))),
+            }
+        }
+    }))
 }
 
 /// Refuses requests of users with less than a role.

@@ -259,3 +259,30 @@ fn tls_users_have_a_token_or_a_client_certificate() {
     let error = Client::new(&untrusting).unwrap().session().unwrap_err();
     assert!(error.code().is_none(), "{error}");
 }
+
+#[test]
+fn streams_end_when_their_user_loses_its_rights() {
+    if !require_root() {
+        return;
+    }
+    let (scratch, lab) = (Scratch::new().unwrap(), Lab::new().unwrap());
+    let server = options(&scratch, &lab);
+    let users = Users::open(&server.directory).unwrap();
+    let token = add(&users, "ada", Role::Operate, Limits::default());
+    let listen = ListenOption { needs_user: true, ..loopback() };
+    let service = Service::start(server, &[listen], None).unwrap();
+    let options = ClientOptions {
+        server: format!("http://{}", service.addresses()[0]),
+        token: Some(token),
+        ..ClientOptions::default()
+    };
+    let client = Client::new(&options).unwrap();
+    let mut events = client.events().unwrap();
+    assert!(events.next().is_some(), "the ports");
+    let request = UserRequest { role: Role::Observe, limits: Limits::default(), certificate: None };
+    users.put("ada", request).unwrap();
+    // A test that waits for ever fails by the time limit of the runner.
+    let ends = std::thread::spawn(move || events.count());
+    ends.join().unwrap();
+    assert_eq!(code(client.session()), Some(ErrorCode::Unauthorized), "the token is another one");
+}
