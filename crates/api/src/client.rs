@@ -16,11 +16,11 @@ use crate::capture::Capture;
 use crate::error::{ErrorCode, ErrorDocument};
 use crate::event::Event;
 use crate::lease::{Lease, LeaseRequest};
-use crate::plan::PlanSummary;
+use crate::plan::{FlowFrames, PlanSummary, StoredPlan};
 use crate::port::Port;
 use crate::progress::Progress;
 use crate::run::{CommandRequest, RunList, RunRequest, RunSummary};
-use crate::session::{SESSION_HEADER, Session, USER_HEADER};
+use crate::session::{NewUser, SESSION_HEADER, Session, USER_HEADER, User, UserRequest};
 use crate::{BASE, PORT};
 
 /// Time for a connection to the server.
@@ -92,6 +92,23 @@ impl ClientError {
             _ => None,
         }
     }
+
+    /// Returns the message, with the name of the plan's file at each error of the plan.
+    pub fn in_plan(&self, file: &Path) -> String {
+        let name = file.display();
+        match self {
+            Self::Refused(ErrorDocument { code: ErrorCode::Plan, errors, .. })
+                if !errors.is_empty() =>
+            {
+                let lines = errors.iter().map(|error| match error.path.as_str() {
+                    "" => format!("{name}: {}", error.message),
+                    path => format!("{name}: {path}: {}", error.message),
+                });
+                lines.collect::<Vec<_>>().join("\n")
+            }
+            error => error.to_string(),
+        }
+    }
 }
 
 /// A client of a server. Each call is a request; clones share the connections.
@@ -159,6 +176,49 @@ impl Client {
         self.get("/session")
     }
 
+    /// Returns the user and its rights, or an error after `timeout`: a check of the connection.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn session_within(&self, timeout: Duration) -> Result<Session> {
+        let request = self.agent.get(self.url("/session")).config();
+        let request = request.timeout_global(Some(timeout)).build();
+        self.document(self.checked(self.request(request).call())?)
+    }
+
+    /// Returns the users of the server.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn users(&self) -> Result<Vec<User>> {
+        self.get("/users")
+    }
+
+    /// Adds a user, or replaces one. Returns the user and its new token.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn put_user(&self, name: &str, user: &UserRequest) -> Result<NewUser> {
+        let path = format!("/users/{}", encoded(name));
+        self.document(self.send(self.agent.put(self.url(&path)), user)?)
+    }
+
+    /// Removes a user.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn delete_user(&self, name: &str) -> Result<()> {
+        self.delete(&format!("/users/{}", encoded(name)))
+    }
+
+    /// Returns a port by its name or its interface.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn port(&self, name: &str) -> Result<Port> {
+        self.get(&format!("/ports/{}", encoded(name)))
+    }
+
     /// Returns the ports of the server.
     ///
     /// # Errors
@@ -181,8 +241,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn release(&self, port: &str) -> Result<()> {
-        let path = format!("/ports/{}/lease", encoded(port));
-        self.checked(self.request(self.agent.delete(self.url(&path))).call()).map(drop)
+        self.delete(&format!("/ports/{}/lease", encoded(port)))
     }
 
     /// Captures frames of a port as pcapng, until the reader is dropped or a limit is reached.
@@ -205,6 +264,50 @@ impl Client {
         self.document(self.checked(request.content_type("text/plain").send(text))?)
     }
 
+    /// Returns the first frames of each flow of a plan, `count` of each.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn frames(&self, text: &str, count: u64) -> Result<Vec<FlowFrames>> {
+        let url = self.url(&format!("/plans/frames?count={count}"));
+        let request = self.request(self.agent.post(url));
+        self.document(self.checked(request.content_type("text/plain").send(text))?)
+    }
+
+    /// Returns the stored plans.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn plans(&self) -> Result<Vec<StoredPlan>> {
+        self.get("/plans")
+    }
+
+    /// Returns the text of a stored plan.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn plan(&self, name: &str) -> Result<String> {
+        self.text(&format!("{BASE}/plans/{}", encoded(name)))
+    }
+
+    /// Stores a plan, or replaces it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn store_plan(&self, name: &str, text: &str) -> Result<StoredPlan> {
+        let request = self.agent.put(self.url(&format!("/plans/{}", encoded(name))));
+        let request = self.request(request).content_type("text/plain");
+        self.document(self.checked(request.send(text))?)
+    }
+
+    /// Deletes a stored plan.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn delete_plan(&self, name: &str) -> Result<()> {
+        self.delete(&format!("/plans/{}", encoded(name)))
+    }
+
     /// Returns the uploaded captures.
     ///
     /// # Errors
@@ -221,6 +324,23 @@ impl Client {
         let request = self.agent.put(self.url(&format!("/captures/{}", encoded(name))));
         let request = self.request(request).content_type("application/octet-stream");
         self.document(self.checked(request.send(SendBody::from_reader(&mut content)))?)
+    }
+
+    /// Downloads a capture.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn download(&self, name: &str) -> Result<impl Read + use<>> {
+        let request = self.agent.get(self.url(&format!("/captures/{}", encoded(name))));
+        Ok(self.checked(self.request(request).call())?.into_reader())
+    }
+
+    /// Deletes a capture.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn delete_capture(&self, name: &str) -> Result<()> {
+        self.delete(&format!("/captures/{}", encoded(name)))
     }
 
     /// Creates a run.
@@ -264,6 +384,50 @@ impl Client {
         self.get(&format!("/runs/{}/result", encoded(id)))
     }
 
+    /// Returns the result of a run as a JSON document: that of a run, or of a benchmark.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn result_document(&self, id: &str) -> Result<serde_json::Value> {
+        self.get(&format!("/runs/{}/result", encoded(id)))
+    }
+
+    /// Returns the report on a run. `format`: `html`, `markdown`, `junit` or `json`.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn report(&self, id: &str, format: &str) -> Result<String> {
+        self.text(&format!("{BASE}/runs/{}/report?format={}", encoded(id), encoded(format)))
+    }
+
+    /// Deletes a run from the history.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn delete_run(&self, id: &str) -> Result<()> {
+        self.delete(&format!("/runs/{}", encoded(id)))
+    }
+
+    /// Returns a JSON Schema: `plan`, `emulation-plan` or `result`; `openapi` for the OpenAPI
+    /// document of the server.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn schema(&self, name: &str) -> Result<String> {
+        match name {
+            "openapi" => self.text(&format!("{BASE}/openapi.json")),
+            name => self.text(&format!("{BASE}/schemas/{}", encoded(name))),
+        }
+    }
+
+    /// Returns the live metrics of all runs in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn metrics(&self) -> Result<String> {
+        self.text("/metrics")
+    }
+
     /// Returns the live counters of a run.
     ///
     /// # Errors
@@ -291,6 +455,18 @@ impl Client {
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.document(self.checked(self.request(self.agent.get(self.url(path))).call())?)
+    }
+
+    fn delete(&self, path: &str) -> Result<()> {
+        self.checked(self.request(self.agent.delete(self.url(path))).call()).map(drop)
+    }
+
+    /// Returns the text at a path of the server.
+    fn text(&self, path: &str) -> Result<String> {
+        let request = self.request(self.agent.get(format!("{}{path}", self.server)));
+        let mut body = self.checked(request.call())?;
+        let text = body.with_config().limit(DOCUMENT_BYTES_MAX).read_to_string();
+        text.map_err(|error| self.connection(&error))
     }
 
     fn stream<T: DeserializeOwned>(&self, path: &str) -> Result<Stream<T>> {

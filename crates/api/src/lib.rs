@@ -14,6 +14,7 @@ pub mod port;
 pub mod progress;
 pub mod run;
 pub mod session;
+pub mod upload;
 
 /// Path below which all routes of the API are.
 pub const BASE: &str = "/api/v1";

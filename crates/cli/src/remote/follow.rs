@@ -1,19 +1,18 @@
 //! A run on a server, followed in the foreground.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use wirestorm_api::client::{Client, ClientError};
-use wirestorm_api::error::{ErrorCode, ErrorDocument};
+use wirestorm_api::error::ErrorCode;
 use wirestorm_api::run::{
     CommandRequest, PlanSource, RunOptions, RunRequest, RunState, RunSummary,
 };
+use wirestorm_api::upload::UploadError;
 use wirestorm_control::result::RunResult;
-use wirestorm_store::record::InputRecord;
 
 use crate::foreground::View;
 use crate::report::Output;
@@ -26,8 +25,6 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Pause before the next attempt to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
-/// Most rounds of uploads: a plan can name files that name files.
-const UPLOADS_MAX: usize = 100;
 
 /// A plan for a server, from the command line.
 pub(crate) struct RemotePlan<'a> {
@@ -119,7 +116,7 @@ fn create(
     view: &mut impl View,
 ) -> Result<RunSummary, RemoteError> {
     let folder = plan.file.parent().unwrap_or(Path::new(""));
-    let mut request = RunRequest {
+    let request = RunRequest {
         plan: plan.source,
         name: plan.name,
         ports: plan.ports,
@@ -130,63 +127,14 @@ fn create(
         shared: false,
         command: std::env::args().collect(),
     };
-    for _ in 0..UPLOADS_MAX {
-        let refused = match client.create_run(&request) {
-            Ok(run) => return Ok(run),
-            Err(ClientError::Refused(document)) if document.code == ErrorCode::MissingFile => {
-                document
-            }
-            Err(error) => return Err(RemoteError::usage(with_file(error, plan.file))),
-        };
-        let before = request.files.len();
-        for missing in &refused.errors {
-            let capture = upload(client, &folder.join(&missing.path), view)?;
-            request.files.insert(missing.path.clone(), capture);
+    let mut notice = |line: &str| view.line(&format!("wirestorm: {line}"));
+    client.create_run_with_files(request, folder, &mut notice).map_err(|error| match error {
+        UploadError::Client(error) => RemoteError::usage(error.in_plan(plan.file)),
+        UploadError::TooMany => {
+            RemoteError::usage(format!("{}: {}", plan.file.display(), UploadError::TooMany))
         }
-        if request.files.len() == before {
-            return Err(RemoteError::usage(refused));
-        }
-    }
-    Err(RemoteError::usage(format!("{}: the plan names too many files", plan.file.display())))
-}
-
-/// Adds the name of the plan's file to errors of the plan.
-fn with_file(error: ClientError, file: &Path) -> String {
-    match error {
-        ClientError::Refused(ErrorDocument { code: ErrorCode::Plan, errors, .. })
-            if !errors.is_empty() =>
-        {
-            let name = file.display();
-            let lines = errors.iter().map(|error| match error.path.as_str() {
-                "" => format!("{name}: {}", error.message),
-                path => format!("{name}: {path}: {}", error.message),
-            });
-            lines.collect::<Vec<_>>().join("\n")
-        }
-        error => error.to_string(),
-    }
-}
-
-/// Uploads a file, unless the server has it. Returns its name on the server, which begins with a
-/// digest of the content, so that equal files are uploaded once and different ones never collide.
-fn upload(client: &Client, path: &Path, view: &mut impl View) -> Result<String, RemoteError> {
-    let unreadable =
-        |error: std::io::Error| RemoteError::usage(format!("{}: {error}", path.display()));
-    let input = InputRecord::read("plan", path).map_err(unreadable)?.ok_or_else(|| {
-        RemoteError::usage(format!("{}: expected a file to upload", path.display()))
-    })?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let plain = |it: char| if it.is_ascii_alphanumeric() || ".-_".contains(it) { it } else { '_' };
-    let name: String = name.chars().map(plain).collect();
-    let name = format!("{}-{}", &input.sha256[..16], &name[name.len().saturating_sub(100)..]);
-    let known = client.captures().map_err(RemoteError::failed)?;
-    if known.iter().any(|capture| capture.name == name && capture.bytes == input.bytes) {
-        return Ok(name);
-    }
-    view.line(&format!("wirestorm: uploading {} ({} bytes)", path.display(), input.bytes));
-    let file = File::open(path).map_err(unreadable)?;
-    client.upload(&name, file).map_err(RemoteError::failed)?;
-    Ok(name)
+        error => RemoteError::usage(error),
+    })
 }
 
 /// Shows the live counters of a run until it is over.
