@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::api::{self, Access};
 use crate::listen::{Bounds, Endpoint, HttpThread, ListenError, Tls};
 use crate::otg::{self, Sessions};
-use crate::server::{Server, ServerError, ServerOptions, UsersError};
+use crate::server::{Owner, Server, ServerError, ServerOptions, UsersError};
 use crate::trex::{TrexError, TrexOption, TrexThread};
 use crate::web;
 
@@ -32,6 +32,8 @@ pub struct ListenOption {
     /// Whether requests need a token or a client certificate. Addresses other than loopback always
     /// need one.
     pub needs_user: bool,
+    /// A user of this socket alone, beside the users of the server.
+    pub owner: Option<Owner>,
 }
 
 /// Error of starting a service.
@@ -89,14 +91,14 @@ impl Service {
         let server = Server::open(options)?;
         let sessions = Sessions::new(Arc::clone(&server));
         let mut endpoints = Vec::new();
-        for ListenOption { address, tls, needs_user } in listen {
+        for ListenOption { address, tls, needs_user, owner } in listen {
             let needs_user = *needs_user || !address.ip().is_loopback();
-            if needs_user && server.users().list()?.is_empty() {
+            if needs_user && owner.is_none() && server.users().list()?.is_empty() {
                 return Err(ServiceError::NeedsUsers(*address));
             }
             let tls = tls.as_ref().map(|tls| tls.acceptor(address.ip())).transpose();
             let tls = tls.map_err(ListenError::Tls)?;
-            let access = Access { server: Arc::clone(&server), needs_user };
+            let access = Access { server: Arc::clone(&server), needs_user, owner: owner.clone() };
             let router = api::router(access, otg::router(&sessions)).merge(web::router());
             endpoints.push(Endpoint { address: *address, tls, router, bounds: BOUNDS });
         }

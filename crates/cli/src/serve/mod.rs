@@ -272,7 +272,7 @@ fn start(flags: &ServeFlags) -> Result<Service, String> {
                 Some(true) => Some(files.clone().unwrap_or(Tls::SelfSigned)),
                 None => files.clone(),
             };
-            ListenOption { address, tls, needs_user: flags.require_user }
+            ListenOption { address, tls, needs_user: flags.require_user, owner: None }
         })
         .collect();
     let options = ServerOptions {

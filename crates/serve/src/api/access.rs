@@ -15,7 +15,7 @@ use wirestorm_api::session::{Limits, Role, SESSION_HEADER, USER_HEADER, User};
 
 use super::answer::Refused;
 use crate::listen::Peer;
-use crate::server::{Identity, Server, checked_name};
+use crate::server::{Identity, Owner, Server, checked_name};
 
 /// Interval at which endless answers check the rights of their user.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,6 +27,8 @@ pub(crate) struct Access {
     /// Whether each request needs a token or a client certificate. Without, clients choose a name,
     /// and all are administrators; the endpoint must be on loopback.
     pub(crate) needs_user: bool,
+    /// A user of this endpoint alone.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// Adds the [`Identity`] of the user to a request, or refuses it.
@@ -139,7 +141,11 @@ impl Access {
                 value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
             let (_, token) =
                 token.ok_or_else(|| refused("expected `Authorization: Bearer TOKEN`"))?;
-            let user = users.with_token(token.trim()).map_err(broken)?;
+            let owner = self.owner.as_ref().and_then(|owner| owner.with_token(token.trim()));
+            let user = match owner {
+                Some(owner) => Some(owner),
+                None => users.with_token(token.trim()).map_err(broken)?,
+            };
             return user.ok_or_else(|| refused("no user has this token"));
         }
         let peer = request.extensions().get::<Peer>();

@@ -57,7 +57,7 @@ pub(crate) use library::{PLAN_BYTES_MAX, Upload};
 pub use ports::PortOption;
 pub(crate) use request::Resolved;
 pub(crate) use runs::HostedRun;
-pub use users::{Users, UsersError};
+pub use users::{Owner, Users, UsersError};
 
 use crate::metrics::WatchedRuns;
 use library::{Folder, UploadedFiles};

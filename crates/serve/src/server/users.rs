@@ -232,6 +232,50 @@ impl Users {
     }
 }
 
+/// A user of one socket, with the role `administer`. It ends with the process, and the file of the
+/// users does not have it: for a program that serves itself.
+#[derive(Clone)]
+pub struct Owner {
+    name: String,
+    token: Arc<str>,
+    digest: Arc<str>,
+}
+
+impl std::fmt::Debug for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The token is secret.
+        f.debug_struct("Owner").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Owner {
+    /// Creates a user with a new token.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn new(name: impl Into<String>) -> Result<Self, UsersError> {
+        let token = new_token()?;
+        let digest = digest_of(&token).into();
+        Ok(Self { name: name.into(), token: token.into(), digest })
+    }
+
+    /// Returns the token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Returns the user if this is its token.
+    pub(crate) fn with_token(&self, token: &str) -> Option<User> {
+        (digest_of(token) == *self.digest).then(|| User {
+            name: self.name.clone(),
+            role: Role::Administer,
+            limits: Limits::default(),
+            has_token: true,
+            certificate: None,
+        })
+    }
+}
+
 fn new_token() -> Result<String, UsersError> {
     let mut bytes = [0; TOKEN_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| UsersError::Random)?;
@@ -289,6 +333,15 @@ mod tests {
         command.remove("ada").unwrap();
         assert!(server.with_token(&new).unwrap().is_none());
         assert!(matches!(command.remove("ada"), Err(UsersError::Unknown(_))));
+    }
+
+    #[test]
+    fn owner_has_the_only_token_of_its_socket() {
+        let owner = Owner::new("ada").unwrap();
+        let user = owner.with_token(owner.token()).unwrap();
+        assert_eq!((user.name.as_str(), user.role), ("ada", Role::Administer));
+        assert_eq!(owner.with_token(Owner::new("ada").unwrap().token()), None);
+        assert!(!format!("{owner:?}").contains(owner.token()), "the token is secret");
     }
 
     #[test]

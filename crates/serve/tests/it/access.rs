@@ -104,11 +104,12 @@ fn address_that_others_reach_needs_tls_and_users() {
         captures_bytes_max: 1_000,
     };
     let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let plain = ListenOption { address, tls: None, needs_user: true };
+    let plain = ListenOption { address, tls: None, needs_user: true, owner: None };
     let refused = Service::start(server.clone(), &[plain], None);
     assert!(matches!(refused, Err(ServiceError::NeedsTls(_))));
     let files = Certificates::new(&scratch);
-    let tls = ListenOption { address, tls: Some(Tls::Files(files.server())), needs_user: false };
+    let tls = Some(Tls::Files(files.server()));
+    let tls = ListenOption { address, tls, needs_user: false, owner: None };
     let refused = Service::start(server, &[tls], None);
     assert!(matches!(refused, Err(ServiceError::NeedsUsers(_))));
 }

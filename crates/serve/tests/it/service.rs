@@ -51,7 +51,7 @@ impl TestServer {
 
 pub(crate) fn loopback() -> ListenOption {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    ListenOption { address, tls: None, needs_user: false }
+    ListenOption { address, tls: None, needs_user: false, owner: None }
 }
 
 pub(crate) fn options(scratch: &Scratch, lab: &Lab) -> ServerOptions {

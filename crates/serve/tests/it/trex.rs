@@ -37,6 +37,7 @@ fn start(lab: &Lab, mode: TrexMode) -> Fixture {
         address: SocketAddr::from(([127, 0, 0, 1], 0)),
         tls: None,
         needs_user: false,
+        owner: None,
     }];
     let service = Service::start(options(lab, &scratch), &listen, Some(trex)).unwrap();
     Fixture { service, _scratch: scratch }
