@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 24] = [
+const DIRECTIONS: [(&str, &[&str]); 25] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
@@ -38,6 +38,7 @@ const DIRECTIONS: [(&str, &[&str]); 24] = [
     ),
     ("wirestorm-store", &["wirestorm-method", "wirestorm-control"]),
     ("wirestorm-api", &["wirestorm-control"]),
+    ("wirestorm-console", &["wirestorm-api"]),
     (
         "wirestorm-serve",
         &[
@@ -58,6 +59,7 @@ const DIRECTIONS: [(&str, &[&str]); 24] = [
             "wirestorm-control",
             "wirestorm-store",
             "wirestorm-api",
+            "wirestorm-console",
             "wirestorm-serve",
             "wirestorm-report",
         ],

@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 32] = [
+const PACKAGES: [Package; 33] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -69,6 +69,7 @@ const PACKAGES: [Package; 32] = [
     package("nfdump", "nfcapd", Purpose::Test, "collects flow records independently"),
     package("pmacct", "pmacctd", Purpose::Test, "exports flow records"),
     package("prometheus", "promtool", Purpose::Test, "reads live metrics, and checks their format"),
+    package("tmux", "tmux", Purpose::Test, "is a terminal for the console"),
     package("zstd", "zstd", Purpose::Test, "creates compressed captures"),
     package("gzip", "gzip", Purpose::Test, "creates compressed captures"),
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),

@@ -7,6 +7,7 @@ mod printing;
 mod backend;
 mod bench;
 mod capture;
+mod console;
 mod departure_lines;
 mod doctor;
 mod emulate;
@@ -83,6 +84,8 @@ enum Command {
     Runs(runs::RunsFlags),
     /// Host runs for users: HTTP API, leases of ports
     Serve(Box<serve::ServeFlags>),
+    /// Control a server with live tables and a command line
+    Console(console::ConsoleFlags),
     /// Print the JSON Schema of results, plans or saved runs
     Schema(schema::SchemaFlags),
     /// Print shell completions
@@ -142,6 +145,7 @@ fn main() -> ExitCode {
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Runs(flags) => runs::run(&flags),
         Command::Serve(flags) => serve::run(&flags),
+        Command::Console(flags) => console::run(flags),
         Command::Schema(flags) => schema::run(&flags),
         Command::Completions(flags) => manual::completions(&flags),
         Command::Manual(flags) => manual::manual(&flags),

@@ -41,17 +41,13 @@ impl DirectoryFlags {
         if let Some(directory) = &self.runs_dir {
             return Ok(directory.clone());
         }
-        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         if let Some(directory) = variable(RUNS) {
             return Ok(directory.into());
         }
-        let state = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
-        let state =
-            state.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/state")));
-        let state = state.ok_or_else(|| {
+        let state = state_directory().ok_or_else(|| {
             format!("no directory for runs: set HOME or {RUNS}, or use --runs-dir DIR")
         })?;
-        Ok(state.join("wirestorm/runs"))
+        Ok(state.join("runs"))
     }
 
     /// Opens the store, and prints warnings about damaged or foreign files in it.
@@ -65,6 +61,19 @@ impl DirectoryFlags {
         }
         Ok(store)
     }
+}
+
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Returns the directory for state of the user: `wirestorm` in $XDG_STATE_HOME, else in
+/// ~/.local/state. `None` without a home directory.
+pub(crate) fn state_directory() -> Option<PathBuf> {
+    let state = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+    let state =
+        state.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/state")));
+    state.map(|state| state.join("wirestorm"))
 }
 
 /// Flags of commands whose runs can be saved.

@@ -46,7 +46,14 @@ impl ServerFlags {
     /// # Errors
     /// A message about the address or a file.
     pub(crate) fn client(&self) -> Result<Option<Client>, String> {
-        let Some(server) = &self.server else { return Ok(None) };
+        self.server.as_deref().map(|server| self.client_of(server)).transpose()
+    }
+
+    /// Returns a client of the server at an address, with the credentials of the flags.
+    ///
+    /// # Errors
+    /// A message about the address or a file.
+    pub(crate) fn client_of(&self, server: &str) -> Result<Client, String> {
         let token = match &self.token_file {
             Some(path) => Some(
                 fs::read_to_string(path)
@@ -57,13 +64,18 @@ impl ServerFlags {
             None => std::env::var(TOKEN).ok().filter(|token| !token.is_empty()),
         };
         let options = ClientOptions {
-            server: server.clone(),
+            server: server.to_owned(),
             token,
-            user: std::env::var("USER").ok().filter(|user| !user.is_empty()),
+            user: user(),
             authority: self.server_ca.clone(),
             certificate: self.client_cert.clone().zip(self.client_key.clone()),
             session: self.session.clone().unwrap_or_default(),
         };
-        Client::new(&options).map(Some).map_err(|error| error.to_string())
+        Client::new(&options).map_err(|error| error.to_string())
     }
+}
+
+/// Returns the name of the user, for a server without users.
+pub(crate) fn user() -> Option<String> {
+    std::env::var("USER").ok().filter(|user| !user.is_empty())
 }

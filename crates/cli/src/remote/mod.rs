@@ -3,5 +3,5 @@
 mod flags;
 mod follow;
 
-pub(crate) use flags::ServerFlags;
+pub(crate) use flags::{ServerFlags, user};
 pub(crate) use follow::{RemotePlan, bindings, run_and_print};

@@ -127,28 +127,24 @@ enum ServeCommand {
 
 /// Flag for the directory of the server.
 #[derive(Args, Clone, Debug)]
-struct StateFlags {
+pub(crate) struct StateFlags {
     /// Directory of users, plans and captures
     ///
     /// [default: ~/.local/state/wirestorm/server]
     ///
     /// Without the flag: $XDG_STATE_HOME/wirestorm/server, else ~/.local/state/wirestorm/server.
     #[arg(long, value_name = "DIR", help_heading = "Storage")]
-    state_dir: Option<PathBuf>,
+    pub(crate) state_dir: Option<PathBuf>,
 }
 
 impl StateFlags {
     /// Returns the directory.
-    fn directory(&self) -> Result<PathBuf, String> {
+    pub(crate) fn directory(&self) -> Result<PathBuf, String> {
         if let Some(directory) = &self.state_dir {
             return Ok(directory.clone());
         }
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let state = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
-        let state =
-            state.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/state")));
-        state
-            .map(|state| state.join("wirestorm/server"))
+        crate::save::state_directory()
+            .map(|state| state.join("server"))
             .ok_or_else(|| "no directory for the server: set HOME, or use --state-dir DIR".into())
     }
 }
@@ -174,7 +170,8 @@ fn listen(text: &str) -> Result<ListenAddress, String> {
     Ok(ListenAddress { is_https, address })
 }
 
-fn port(text: &str) -> Result<PortOption, String> {
+/// Parses a value of `--port`.
+pub(crate) fn port(text: &str) -> Result<PortOption, String> {
     let (name, interface) = text.split_once('=').unwrap_or((text, text));
     if name.is_empty() || interface.is_empty() {
         return Err("expected INTERFACE or NAME=INTERFACE".to_owned());

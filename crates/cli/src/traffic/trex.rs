@@ -56,15 +56,38 @@ fn reject_tunables(path: &Path, arguments: &ProfileArguments<'_>) -> Result<(), 
     unused.reject(path)
 }
 
+/// What a profile gives.
+pub(crate) enum Evaluated {
+    /// The profile, which is not in Python.
+    Profile(Profile),
+    /// The help of its tunables (`-t --help`), instead of streams.
+    Help(String),
+}
+
 /// Runs a profile in Python; other profiles stay as they are.
+pub(crate) fn evaluate(
+    path: &Path,
+    profile: Profile,
+    arguments: &ProfileArguments<'_>,
+) -> Result<Evaluated, String> {
+    match profile {
+        Profile::Python => dump(path, arguments),
+        profile => reject_tunables(path, arguments).map(|()| Evaluated::Profile(profile)),
+    }
+}
+
+/// Runs a profile like [`evaluate`]. Help of its tunables ends the program, as its own help does.
 pub(super) fn run(
     path: &Path,
     profile: Profile,
     arguments: &ProfileArguments<'_>,
 ) -> Result<Profile, String> {
-    match profile {
-        Profile::Python => dump(path, arguments).map(Profile::of_python),
-        profile => reject_tunables(path, arguments).map(|()| profile),
+    match evaluate(path, profile, arguments)? {
+        Evaluated::Profile(profile) => Ok(profile),
+        Evaluated::Help(text) => {
+            print!("{text}");
+            std::process::exit(0);
+        }
     }
 }
 
@@ -83,8 +106,8 @@ pub(super) fn streams(
     }
 }
 
-/// Runs the profile in a Python process and returns its JSON.
-fn dump(path: &Path, arguments: &ProfileArguments<'_>) -> Result<String, String> {
+/// Runs the profile in a Python process.
+fn dump(path: &Path, arguments: &ProfileArguments<'_>) -> Result<Evaluated, String> {
     let python = std::env::var_os("WIRESTORM_PYTHON").unwrap_or_else(|| "python3".into());
     let mut command = Command::new(&python);
     // Excludes the working folder, where a profile.py would shadow Python's own module.
@@ -99,13 +122,11 @@ fn dump(path: &Path, arguments: &ProfileArguments<'_>) -> Result<String, String>
         format!("{}: {error}; set WIRESTORM_PYTHON to another interpreter", python.display())
     })?;
     if output.status.success() && output.stdout.trim_ascii().is_empty() {
-        // The profile has printed its tunables (`-t --help`). As with this command's help, that is
-        // all.
-        print!("{}", String::from_utf8_lossy(&output.stderr));
-        std::process::exit(0);
+        return Ok(Evaluated::Help(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        let json = String::from_utf8_lossy(&output.stdout).into_owned();
+        return Ok(Evaluated::Profile(Profile::of_python(json)));
     }
     let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if stderr.contains("No module named 'trex'") || stderr.contains("No module named trex") {

@@ -1,0 +1,88 @@
+//! A table of text that fits the width: columns without room are left out.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::Theme;
+use crate::number::shortened;
+
+/// Column of a grid.
+pub(super) struct Column {
+    pub(super) head: &'static str,
+    /// Width; the first column takes the rest of the line, and this is its least.
+    pub(super) width: usize,
+    pub(super) is_right: bool,
+}
+
+/// A right-aligned column.
+pub(super) const fn right(head: &'static str, width: usize) -> Column {
+    Column { head, width, is_right: true }
+}
+
+/// A left-aligned column.
+pub(super) const fn left(head: &'static str, width: usize) -> Column {
+    Column { head, width, is_right: false }
+}
+
+/// Draws rows from `first` on. `selected`: row to mark. `none`: text instead of an empty table.
+pub(super) fn draw(
+    frame: &mut Frame,
+    area: Rect,
+    theme: Theme,
+    columns: &[Column],
+    rows: &[Vec<String>],
+    (first, selected): (usize, Option<usize>),
+    none: &str,
+) {
+    if rows.is_empty() {
+        return frame.render_widget(Paragraph::new(none.to_owned()), area);
+    }
+    let total = usize::from(area.width);
+    let mut used = columns.first().map_or(0, |column| column.width);
+    let mut shown = 1;
+    for column in columns.iter().skip(1) {
+        if used + 1 + column.width > total {
+            break;
+        }
+        used += 1 + column.width;
+        shown += 1;
+    }
+    let spare = total.saturating_sub(used);
+    let widths: Vec<usize> = columns[..shown]
+        .iter()
+        .enumerate()
+        .map(|(index, column)| if index == 0 { column.width + spare } else { column.width })
+        .collect();
+    let line = |cells: &[String], style: Style| {
+        let mut text = String::new();
+        for (index, width) in widths.iter().copied().enumerate() {
+            let cell = cells.get(index).map_or("", String::as_str);
+            let cell = shortened(cell, width);
+            if index > 0 {
+                text.push(' ');
+            }
+            text += &match columns[index].is_right {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            };
+        }
+        Line::from(Span::styled(text, style))
+    };
+    let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
+    let height = usize::from(area.height).saturating_sub(1);
+    // The selected row stays visible, and the last page is full.
+    let first = match selected {
+        Some(selected) => selected.saturating_sub(height.saturating_sub(1)),
+        None => first.min(rows.len().saturating_sub(height)),
+    };
+    let mut lines = vec![line(&heads, theme.head())];
+    for (index, row) in rows.iter().enumerate().skip(first).take(height) {
+        let is_selected = selected == Some(index);
+        let modifier = if is_selected { Modifier::REVERSED } else { Modifier::empty() };
+        lines.push(line(row, Style::new().add_modifier(modifier)));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}

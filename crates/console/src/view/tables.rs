@@ -1,0 +1,204 @@
+//! The other views: a row for each flow, port or run.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::grid::{self, left, right};
+use super::{Theme, titled};
+use crate::command::state;
+use crate::model::Model;
+use crate::number::{count, elapsed, nanoseconds, scaled, sparkline};
+
+fn or_none<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
+pub(super) fn streams(frame: &mut Frame, area: Rect, model: &Model) {
+    let theme = Theme::of(model);
+    let flows = model.traffic.flows();
+    let title = match flows.len() {
+        0 => "Streams".to_owned(),
+        flows => format!("Streams - {flows} flows; missing: sent, not arrived yet"),
+    };
+    let inner = titled(frame, area, &title, theme);
+    let columns = [
+        left("flow", 14),
+        right("tx", 9),
+        right("rx", 9),
+        right("tx L1", 9),
+        right("tx frames", 11),
+        right("rx frames", 11),
+        right("missing", 9),
+        right("duplicated", 10),
+        right("reordered", 10),
+        right("unsent", 9),
+    ];
+    let rows: Vec<Vec<String>> = flows
+        .iter()
+        .map(|flow| {
+            let received = flow.received.as_ref();
+            vec![
+                flow.name.to_string(),
+                scaled(flow.tx.frames, "pps"),
+                or_none(received, |_| scaled(flow.rx.frames, "pps")),
+                scaled(flow.tx.bits_l1(), "b/s"),
+                count(flow.tx_frames, 11),
+                or_none(received, |it| count(it.frames, 11)),
+                or_none(received, |it| count(it.missing, 9)),
+                or_none(received, |it| count(it.duplicated, 10)),
+                or_none(received, |it| count(it.reordered, 10)),
+                count(flow.tx_unsent, 9),
+            ]
+        })
+        .collect();
+    let none = "No flows. Start a plan: press :, then start -f PLAN -p PORT";
+    grid::draw(frame, inner, theme, &columns, &rows, (model.offset, None), none);
+}
+
+pub(super) fn latency(frame: &mut Frame, area: Rect, model: &Model) {
+    let theme = Theme::of(model);
+    let inner = titled(frame, area, "Latency - now: mean of the last second", theme);
+    let columns = [
+        left("flow, or probe", 18),
+        right("min", 9),
+        right("mean", 9),
+        right("max", 9),
+        right("now", 9),
+        left("", 20),
+        right("samples", 11),
+        left("", 30),
+    ];
+    const GRAPH: usize = 20;
+    let flows = model.traffic.flows();
+    let flow_rows = flows.iter().filter_map(|flow| {
+        let received = flow.received.as_ref()?;
+        let delay = received.delay.as_ref()?;
+        let history = model.traffic.delay_history(flow);
+        Some(vec![
+            flow.name.to_string(),
+            or_none(delay.min_ns, nanoseconds),
+            nanoseconds(delay.mean_ns),
+            or_none(delay.max_ns, nanoseconds),
+            or_none(delay.recent_ns, nanoseconds),
+            history.map_or_else(String::new, |it| sparkline(it.iter(), GRAPH)),
+            count(received.frames, 11),
+        ])
+    });
+    let probes = model.traffic.probes();
+    let probe_rows = probes.iter().map(|probe| {
+        let delay = probe.delay.as_ref();
+        vec![
+            probe.name.clone(),
+            "-".to_owned(),
+            or_none(delay, |it| nanoseconds(it.mean_ns)),
+            or_none(delay.and_then(|it| it.max_ns), nanoseconds),
+            "-".to_owned(),
+            format!("{} of {}", probe.received, probe.sent),
+            count(probe.received, 11),
+        ]
+    });
+    let rows: Vec<Vec<String>> = flow_rows.chain(probe_rows).collect();
+    let none = "No delays. Flows need `metrics: {enable: true}` in the plan.";
+    grid::draw(frame, inner, theme, &columns, &rows, (model.offset, None), none);
+}
+
+pub(super) fn connections(frame: &mut Frame, area: Rect, model: &Model) {
+    let theme = Theme::of(model);
+    let inner = titled(frame, area, "Connections of clients and servers", theme);
+    let columns = [
+        left("port", 10),
+        right("new", 10),
+        right("active", 9),
+        right("established", 11),
+        right("failed", 8),
+        right("resent", 8),
+        right("tx data", 9),
+        right("rx data", 9),
+        left("run", 30),
+    ];
+    let lines = model.traffic.connections();
+    let rows: Vec<Vec<String>> = lines
+        .iter()
+        .map(|line| {
+            vec![
+                line.port.clone(),
+                scaled(line.rate, "/s"),
+                count(line.active, 9),
+                count(line.established, 11),
+                count(line.failed, 8),
+                count(line.retransmitted, 8),
+                scaled(8.0 * line.tx_bytes_rate, "b/s"),
+                scaled(8.0 * line.rx_bytes_rate, "b/s"),
+                line.run.clone(),
+            ]
+        })
+        .collect();
+    let none = "No connections. Plans of clients and servers have them.";
+    grid::draw(frame, inner, theme, &columns, &rows, (model.offset, None), none);
+}
+
+pub(super) fn cpu(frame: &mut Frame, area: Rect, model: &Model) {
+    let theme = Theme::of(model);
+    let inner = titled(frame, area, "CPU time of the workers - 100 %: one CPU", theme);
+    let columns = [
+        left("run", 20),
+        left("state", 9),
+        right("time", 9),
+        right("done", 6),
+        right("CPU", 7),
+        right("per frame", 9),
+        left("", 14),
+        left("note", 24),
+    ];
+    const GRAPH: usize = 14;
+    let lines = model.traffic.cpu();
+    let rows: Vec<Vec<String>> = lines
+        .iter()
+        .map(|line| {
+            let history = model.traffic.cpu_history(&line.run);
+            vec![
+                line.run.clone(),
+                state(line.state).to_owned(),
+                elapsed(line.elapsed_s),
+                or_none(line.fraction, |it| format!("{:.0} %", 100.0 * it)),
+                format!("{:.0} %", 100.0 * line.load),
+                or_none(line.per_frame_ns, nanoseconds),
+                history.map_or_else(String::new, |it| sparkline(it.iter(), GRAPH)),
+                line.waiting_for.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let none = "No runs since the console started.";
+    grid::draw(frame, inner, theme, &columns, &rows, (model.offset, None), none);
+}
+
+pub(super) fn runs(frame: &mut Frame, area: Rect, model: &Model) {
+    let theme = Theme::of(model);
+    let inner = titled(frame, area, "Runs, the newest first - Enter: report", theme);
+    let columns = [
+        left("run", 30),
+        left("name", 12),
+        left("state", 9),
+        left("outcome", 11),
+        right("figure", 11),
+        left("user", 10),
+        left("interfaces", 24),
+    ];
+    let rows: Vec<Vec<String>> = model
+        .runs
+        .iter()
+        .map(|run| {
+            vec![
+                run.id.clone(),
+                run.name.clone().unwrap_or_default(),
+                state(run.state).to_owned(),
+                run.outcome.clone().unwrap_or_default().replace('_', " "),
+                run.figure.as_ref().map_or_else(String::new, |it| scaled(it.value, &it.unit)),
+                run.user.clone().unwrap_or_else(|| "-".to_owned()),
+                run.interfaces.join(" "),
+            ]
+        })
+        .collect();
+    let selected = Some(model.offset.min(rows.len().saturating_sub(1)));
+    grid::draw(frame, inner, theme, &columns, &rows, (0, selected), "No runs.");
+}
