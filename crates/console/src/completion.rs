@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(candidates("stop night l"), ["latest"]);
         assert_eq!(candidates("flows "), ["start", "stop"]);
         assert_eq!(candidates("flows stop v"), ["voice"]);
-        assert_eq!(candidates("captures "), ["delete", "download", "help", "list"]);
+        assert_eq!(candidates("captures "), ["delete", "download", "list"]);
         assert_eq!(candidates("captures delete w"), ["web.pcap"]);
         assert_eq!(candidates("plans show "), ["imix"]);
         assert_eq!(candidates("users add ada --role o"), ["observe", "operate"]);

@@ -67,7 +67,12 @@ impl Editor {
         }
         let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let has_alt = key.modifiers.contains(KeyModifiers::ALT);
-        match key.code {
+        // Ctrl-J and Ctrl-M end a line on any terminal; pasted lines have the first.
+        let code = match key.code {
+            KeyCode::Char('j' | 'm') if has_control => KeyCode::Enter,
+            code => code,
+        };
+        match code {
             KeyCode::Enter => {
                 let line = self.input.value_and_reset();
                 self.browsing = None;

@@ -25,6 +25,10 @@ pub(crate) const RUNS_MAX: usize = 200;
 const FOLLOWED_MAX: usize = 32;
 /// Longest answer, in lines, that the log shows; longer ones have a page.
 const LOG_ANSWER_MAX: usize = 3;
+/// Columns that Right and Left move a page.
+const COLUMNS: usize = 10;
+/// Last first column of a page.
+const COLUMNS_MAX: usize = 1_000;
 /// Lines that Page Up and Page Down move.
 const PAGE: isize = 10;
 
@@ -130,7 +134,10 @@ pub(crate) enum Effect {
 pub(crate) struct Page {
     pub(crate) title: String,
     pub(crate) lines: Vec<String>,
+    /// First line.
     pub(crate) scroll: usize,
+    /// First column of tables, which do not wrap.
+    pub(crate) column: usize,
 }
 
 /// A line of the log.
@@ -298,6 +305,13 @@ impl Model {
         }
     }
 
+    /// Logs a text unless it is the last line: the end of a run is an event, and an answer too.
+    fn log_once(&mut self, text: &str) {
+        if self.log.back().is_none_or(|last| last.text != text) {
+            self.log(text, false);
+        }
+    }
+
     /// Handles what happened. Returns what to do.
     pub(crate) fn apply(&mut self, update: Update) -> Vec<Effect> {
         match update {
@@ -410,7 +424,7 @@ impl Model {
         let before = self.runs.iter().position(|known| known.id == run.id);
         let was_over = before.is_some_and(|at| self.runs[at].state.is_over());
         if run.state.is_over() && !was_over {
-            self.log(&crate::command::ended(&run), false);
+            self.log_once(&crate::command::ended(&run));
             self.traffic.end(&run.id, run.state);
         }
         match before {
@@ -466,10 +480,10 @@ impl Model {
         };
         let text = printable(text.trim_end());
         if text.lines().count() <= LOG_ANSWER_MAX {
-            self.log(&text, false);
+            self.log_once(&text);
         } else {
             let lines = text.lines().map(str::to_owned).collect();
-            self.page = Some(Page { title: line.to_owned(), lines, scroll: 0 });
+            self.page = Some(Page { title: line.to_owned(), lines, scroll: 0, column: 0 });
         }
         Vec::new()
     }
@@ -588,6 +602,11 @@ impl Model {
 
     fn page_key(&mut self, key: KeyEvent, is_interrupt: bool) -> Vec<Effect> {
         let Some(page) = &mut self.page else { return Vec::new() };
+        match key.code {
+            KeyCode::Right => page.column = (page.column + COLUMNS).min(COLUMNS_MAX),
+            KeyCode::Left => page.column = page.column.saturating_sub(COLUMNS),
+            _ => {}
+        }
         let by = match key.code {
             KeyCode::Down | KeyCode::Char('j') => 1,
             KeyCode::Up | KeyCode::Char('k') => -1,

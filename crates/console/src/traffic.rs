@@ -196,11 +196,11 @@ impl Track {
         self.latest().ports.iter().enumerate().map(move |(index, port)| {
             let base = self.base.as_ref().and_then(|base| base.ports.get(index));
             let base = base.cloned().unwrap_or_default();
-            let rate = |now: Amount, then: &dyn Fn(&PortProgress) -> Amount| match before {
-                Some((before, seconds)) => before
-                    .ports
-                    .get(index)
-                    .map_or(Amount::default(), |before| now.since(then(before), seconds)),
+            // The first counters of a run have no ports yet: all are 0.
+            let then = |before: &Progress| before.ports.get(index).cloned().unwrap_or_default();
+            let before = before.map(|(before, seconds)| (then(before), seconds));
+            let rate = |now: Amount, then: &dyn Fn(&PortProgress) -> Amount| match &before {
+                Some((before, seconds)) => now.since(then(before), *seconds),
                 None => Amount::default(),
             };
             let (tx, rx) = (
@@ -225,7 +225,7 @@ impl Track {
     fn flows(&self, run: &str) -> impl Iterator<Item = FlowLine> {
         let before = self.before();
         self.latest().flows.iter().enumerate().map(move |(index, flow)| {
-            let then = before.and_then(|(before, seconds)| Some((before.flows.get(index)?, seconds)));
+            let then = before.map(|(before, seconds)| (before.flows.get(index), seconds));
             let base = self.base.as_ref().and_then(|base| base.flows.get(index));
             flow_line(run, flow, then, base)
         })
@@ -235,11 +235,11 @@ impl Track {
 fn flow_line(
     run: &str,
     flow: &FlowProgress,
-    before: Option<(&FlowProgress, f64)>,
+    before: Option<(Option<&FlowProgress>, f64)>,
     base: Option<&FlowProgress>,
 ) -> FlowLine {
     let rate = |now: Amount, then: &dyn Fn(&FlowProgress) -> Amount| match before {
-        Some((before, seconds)) => now.since(then(before), seconds),
+        Some((before, seconds)) => now.since(before.map_or_else(Amount::default, then), seconds),
         None => Amount::default(),
     };
     let tx = |flow: &FlowProgress| Amount::of(flow.tx_frames, flow.tx_bytes);
@@ -255,7 +255,7 @@ fn flow_line(
         let base_missing =
             base_missing.map(|(base, it)| base.tx_frames.saturating_sub(it.frames));
         let recent_ns = before.and_then(|(before, _)| {
-            let before = before.received?;
+            let before = before?.received?;
             let frames = received.frames.checked_sub(before.frames).filter(|it| *it > 0)?;
             let sum = received.delay_mean_ns? * received.frames as f64
                 - before.delay_mean_ns.unwrap_or(0.0) * before.frames as f64;
@@ -450,8 +450,8 @@ impl Traffic {
                 if now == Default::default() {
                     continue;
                 }
-                let then = before
-                    .and_then(|(it, seconds)| Some((it.ports.get(index)?.connections, seconds)));
+                let of = |it: &Progress| it.ports.get(index).map(|port| port.connections);
+                let then = before.map(|(it, seconds)| (of(it).unwrap_or_default(), seconds));
                 let rate = |value: u64, then: u64, seconds: f64| {
                     value.saturating_sub(then) as f64 / seconds
                 };
@@ -580,6 +580,16 @@ pub(crate) mod tests {
         assert_eq!(flow.received.as_ref().unwrap().missing, 11);
         let cpu = &traffic.cpu()[0];
         assert_eq!((cpu.load, cpu.per_frame_ns), (0.5, Some(250_000.0)));
+    }
+
+    #[test]
+    fn first_counters_of_a_run_can_be_empty() {
+        let mut traffic = Traffic::default();
+        traffic.add("a", Progress::in_state(RunState::Running));
+        traffic.add("a", progress(500, 500));
+        assert_eq!(traffic.port("eth1").tx.frames, 1_000.0);
+        assert_eq!(traffic.flows()[0].tx.frames, 1_000.0);
+        assert_eq!(traffic.connections()[0].rate, 100.0);
     }
 
     #[test]

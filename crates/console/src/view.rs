@@ -250,9 +250,18 @@ fn draw_page(frame: &mut Frame, area: Rect, model: &Model) {
     );
     let inner = titled(frame, area, &title, theme);
     let columns = usize::from(inner.width);
-    let lines = page.lines.iter().skip(page.scroll).flat_map(|line| wrapped(line, columns));
+    let shown = |line: &String| match is_table(line) {
+        true => vec![line.chars().skip(page.column).take(columns).collect()],
+        false => wrapped(line, columns),
+    };
+    let lines = page.lines.iter().skip(page.scroll).flat_map(shown);
     let lines: Vec<Line> = lines.take(usize::from(inner.height)).map(Line::from).collect();
     frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// Returns whether a line belongs to a table, whose columns a line break would destroy.
+fn is_table(line: &str) -> bool {
+    line.starts_with('|') || line.trim().contains("  ")
 }
 
 fn draw_prompt(frame: &mut Frame, area: Rect, model: &Model) {
@@ -311,7 +320,7 @@ fn keys(model: &Model) -> [Vec<(String, String, bool)>; 2] {
         return [plain(&[("y", "stop the runs and leave"), ("n", "stay")]), Vec::new()];
     }
     if model.page.is_some() {
-        let keys = [("Up Down PgUp PgDn", "scroll"), ("Home End", "ends"), ("q Esc", "close")];
+        let keys = [("arrows PgUp PgDn", "scroll"), ("Home End", "ends"), ("q Esc", "close")];
         return [plain(&keys), Vec::new()];
     }
     if model.is_editing {

@@ -169,7 +169,7 @@ impl Execute for Help {
             return Ok(Answer::Text(help() + keys));
         };
         let found = definition(&name).ok_or_else(|| unknown(&name))?;
-        Ok(Answer::Text(found.parser().render_long_help().to_string()))
+        Ok(Answer::Text(found.help()))
     }
 }
 

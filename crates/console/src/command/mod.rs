@@ -139,6 +139,11 @@ impl Definition {
             examples => command.after_help(format!("Examples:\n{examples}")),
         }
     }
+
+    /// Returns the help.
+    pub(crate) fn help(&self) -> String {
+        self.parser().render_help().to_string()
+    }
 }
 
 fn execute<T: Execute>(session: &mut Session, matches: &ArgMatches) -> Result<Answer> {
@@ -467,7 +472,11 @@ pub(crate) fn help() -> String {
     for group in Group::ALL {
         let _ = writeln!(text, "{}:", group.title());
         for command in COMMANDS.iter().filter(|command| command.group == group) {
-            let _ = writeln!(text, "  {:<10} {}", command.names.join(", "), command.about);
+            let _ = write!(text, "  {:<9} {}", command.name(), command.about);
+            let _ = match &command.names[1..] {
+                [] => writeln!(text),
+                aliases => writeln!(text, " (also: {})", aliases.join(", ")),
+            };
         }
         text.push('\n');
     }

@@ -86,7 +86,8 @@ impl Execute for Stop {
 /// Returns the outcome of a run in a line.
 pub(crate) fn ended(run: &RunSummary) -> String {
     let mut line = format!("{} {}", run.id, state(run.state));
-    if let Some(outcome) = &run.outcome {
+    let outcome = run.outcome.as_ref().filter(|_| run.state != RunState::Interrupted);
+    if let Some(outcome) = outcome {
         line += &format!(", {}", outcome.replace('_', " "));
     }
     if let Some(figure) = &run.figure {

@@ -305,15 +305,13 @@ impl Job<'_> {
         let (source, ports) = match loaded {
             LoadedPlan::Help(text) => return Ok(Answer::Text(text)),
             LoadedPlan::Text { text, ports } => {
-                let names = if self.ports.is_empty() { own_names(&chosen) } else { Vec::new() };
-                let given = if names.is_empty() { self.ports } else { &names };
-                // Acquired ports replace the interfaces of a plan only if it names none.
-                let given = match self.ports.is_empty()
-                    && ports.iter().all(|port| port.interface.is_some())
-                {
-                    true => &[],
-                    false => given,
+                // Acquired ports stand in for those that the plan does not name.
+                let is_complete = ports.iter().all(|port| port.interface.is_some());
+                let acquired: Vec<String> = match self.ports.is_empty() && !is_complete {
+                    true => chosen.iter().take(ports.len()).map(|it| it.1.name.clone()).collect(),
+                    false => Vec::new(),
                 };
+                let given = if acquired.is_empty() { self.ports } else { &acquired };
                 (PlanSource::Text(text), bindings(session, given, &ports)?)
             }
             LoadedPlan::TrexStreams(streams) => {
@@ -353,10 +351,6 @@ impl Job<'_> {
         session.started(&run, self.multiplier);
         Ok(Answer::Text(started(&run)))
     }
-}
-
-fn own_names(chosen: &[(u32, Port)]) -> Vec<String> {
-    chosen.iter().map(|(_, port)| port.name.clone()).collect()
 }
 
 fn without_ports(file: &Path) -> CommandError {

@@ -13,6 +13,10 @@ use crate::traffic::{DelayLine, Traffic};
 
 /// Interval of the live counters from which the rates come.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// Interval while a command waits for the first counters of a run.
+const FIRST_INTERVAL: Duration = Duration::from_millis(100);
+/// Time of a run after which its counters are final, even if it has no ports.
+const FIRST_WAIT_NS: u64 = 2_000_000_000;
 /// Counters of each run: those of one second.
 const SAMPLES: usize = 3;
 
@@ -248,7 +252,7 @@ impl Execute for Streams {
         let runs = session.runs(&[], &self.ports)?;
         let mut rows = Vec::new();
         for run in runs {
-            for flow in session.client.progress(&run.id)?.flows {
+            for flow in first_counters(session, &run.id)?.flows {
                 rows.push([
                     flow.name.to_string(),
                     run.id.clone(),
@@ -262,6 +266,20 @@ impl Execute for Streams {
             false => table(["flow", "run", "arrivals", "tx frames"], &rows),
         }))
     }
+}
+
+/// Returns counters of a run; waits for the first ones of a run that has just started.
+fn first_counters(session: &Session, run: &str) -> Result<Progress> {
+    let mut last = session.client.progress(run)?;
+    if last.ports.is_empty() {
+        for progress in session.client.follow(run, FIRST_INTERVAL)? {
+            last = progress?;
+            if !last.ports.is_empty() || last.elapsed_ns > FIRST_WAIT_NS {
+                break;
+            }
+        }
+    }
+    Ok(last)
 }
 
 /// List active runs.

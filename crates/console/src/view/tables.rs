@@ -141,13 +141,13 @@ pub(super) fn cpu(frame: &mut Frame, area: Rect, model: &Model) {
     let theme = Theme::of(model);
     let inner = titled(frame, area, "CPU time of the workers - 100 %: one CPU", theme);
     let columns = [
-        left("run", 20),
+        left("run", 27),
         left("state", 9),
-        right("time", 9),
-        right("done", 6),
-        right("CPU", 7),
+        right("time", 8),
+        right("CPU", 6),
         right("per frame", 9),
         left("", 14),
+        right("done", 6),
         left("note", 24),
     ];
     const GRAPH: usize = 14;
@@ -160,10 +160,10 @@ pub(super) fn cpu(frame: &mut Frame, area: Rect, model: &Model) {
                 line.run.clone(),
                 state(line.state).to_owned(),
                 elapsed(line.elapsed_s),
-                or_none(line.fraction, |it| format!("{:.0} %", 100.0 * it)),
                 format!("{:.0} %", 100.0 * line.load),
                 or_none(line.per_frame_ns, nanoseconds),
                 history.map_or_else(String::new, |it| sparkline(it.iter(), GRAPH)),
+                or_none(line.fraction, |it| format!("{:.0} %", 100.0 * it)),
                 line.waiting_for.clone().unwrap_or_default(),
             ]
         })
@@ -176,11 +176,11 @@ pub(super) fn runs(frame: &mut Frame, area: Rect, model: &Model) {
     let theme = Theme::of(model);
     let inner = titled(frame, area, "Runs, the newest first - Enter: report", theme);
     let columns = [
-        left("run", 30),
+        left("run", 27),
         left("name", 12),
         left("state", 9),
         left("outcome", 11),
-        right("figure", 11),
+        right("figure", 14),
         left("user", 10),
         left("interfaces", 24),
     ];

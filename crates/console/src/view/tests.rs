@@ -101,7 +101,7 @@ fn flows_show_what_is_missing() {
     let line = screen.iter().find(|line| line.starts_with("voice")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     let expected =
-        ["voice", "1.50", "kpps", "1.48", "kpps", "1.01", "Mb/s", "6,000", "5,940", "60"];
+        ["voice", "1.50", "kpps", "1.49", "kpps", "1.01", "Mb/s", "6,000", "5,940", "60"];
     assert_eq!(words, expected);
 }
 
@@ -184,11 +184,29 @@ fn lost_connection_and_questions_are_in_words() {
 fn page_covers_the_tables_and_shows_its_place() {
     let mut model = busy();
     let lines = (0..100).map(|it| format!("line {it}")).collect();
-    model.page = Some(Page { title: "help".to_owned(), lines, scroll: 40 });
+    model.page = Some(Page { title: "help".to_owned(), lines, scroll: 40, column: 0 });
     let screen = screen(&model, 80, 24);
     assert!(screen[1].contains("help - line 41 of 100"), "{screen:#?}");
     assert_eq!((screen[2].as_str(), screen[20].as_str()), ("line 40", "line 58"));
     assert!(screen[22].contains("q Esc close"), "{screen:#?}");
+}
+
+#[test]
+fn tables_of_a_page_scroll_instead_of_wrapping() {
+    let mut model = busy();
+    let table = format!("| {} |", "x".repeat(90));
+    let prose = "word ".repeat(20);
+    let lines = vec![table, prose, "end".to_owned()];
+    model.page = Some(Page { title: "show".to_owned(), lines, scroll: 0, column: 0 });
+    let screen = screen(&model, 80, 24);
+    assert!(screen[2].starts_with("| xxx") && !screen[2].ends_with('|'), "{screen:#?}");
+    assert!(screen[3].starts_with("word") && screen[4].starts_with("word"), "{screen:#?}");
+    assert_eq!(screen[5], "end");
+    let right = ratatui::crossterm::event::KeyEvent::from(ratatui::crossterm::event::KeyCode::Right);
+    for _ in 0..2 {
+        model.apply(Update::Key(right));
+    }
+    assert!(super::tests::screen(&model, 80, 24)[2].ends_with("x |"));
 }
 
 #[test]
