@@ -46,9 +46,9 @@ impl Completion {
 
 /// Completes the last word of a line.
 pub(crate) fn complete(line: &str, names: &Names) -> Completion {
-    let begin = line.rfind(char::is_whitespace).map_or(0, |at| {
-        at + line[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let begin = line
+        .rfind(char::is_whitespace)
+        .map_or(0, |at| at + line[at..].chars().next().map_or(1, char::len_utf8));
     let (before, word) = line.split_at(begin);
     let words: Vec<&str> = before.split_whitespace().collect();
     let candidates = match words.split_first() {

@@ -112,8 +112,7 @@ impl Editor {
 
     /// Shows an older or a newer line of the history that begins with the text before the first key.
     fn browse(&mut self, older: bool) {
-        let (at, typed) =
-            self.browsing.clone().unwrap_or_else(|| (0, self.text().to_owned()));
+        let (at, typed) = self.browsing.clone().unwrap_or_else(|| (0, self.text().to_owned()));
         let fitting: Vec<&String> =
             self.history.lines().iter().rev().filter(|line| line.starts_with(&typed)).collect();
         let next = if older { (at + 1).min(fitting.len()) } else { at.saturating_sub(1) };

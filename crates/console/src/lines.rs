@@ -24,7 +24,8 @@ pub fn execute(
     });
     let mut session = Session::new(client, connector, loader, notice, false);
     for line in lines {
-        let line = line.map_err(|error| CommandError::failed(format!("standard input: {error}")))?;
+        let line =
+            line.map_err(|error| CommandError::failed(format!("standard input: {error}")))?;
         // Quotes can hold a `#`, but no line begins with one.
         if line.trim_start().starts_with('#') {
             continue;

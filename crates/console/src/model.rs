@@ -233,7 +233,10 @@ impl Model {
             return false;
         }
         self.last_tick = now;
-        self.traffic.tick();
+        // Without a connection, the rates are those of before.
+        if self.connection == Connection::Up {
+            self.traffic.tick();
+        }
         true
     }
 
@@ -248,19 +251,18 @@ impl Model {
     /// Returns whether this session leases a port, or has a run on it.
     fn is_own(&self, port: &Port) -> bool {
         let Some(identity) = &self.identity else { return false };
-        let leases = |lease: &Lease| {
-            lease.user == identity.user && lease.session == identity.session
-        };
+        let leases =
+            |lease: &Lease| lease.user == identity.user && lease.session == identity.session;
         port.lease.as_ref().is_some_and(leases)
-            || self.active().any(|run| {
-                self.is_own_run(run) && run.interfaces.contains(&port.interface)
-            })
+            || self
+                .active()
+                .any(|run| self.is_own_run(run) && run.interfaces.contains(&port.interface))
     }
 
     fn is_own_run(&self, run: &RunSummary) -> bool {
-        self.identity.as_ref().is_some_and(|it| {
-            run.user.as_deref() == Some(&it.user) && run.session == it.session
-        })
+        self.identity
+            .as_ref()
+            .is_some_and(|it| run.user.as_deref() == Some(&it.user) && run.session == it.session)
     }
 
     /// Returns the active runs of the server.
@@ -375,6 +377,12 @@ impl Model {
             }
             ServerUpdate::Runs(runs) => {
                 self.runs = runs;
+                for run in self.runs.iter().filter(|run| run.state.is_over()) {
+                    self.traffic.end(&run.id, run.state);
+                    self.followed.remove(&run.id);
+                }
+                let active: BTreeSet<String> = self.active().map(|run| run.id.clone()).collect();
+                self.traffic.retain_active(|run| active.contains(run));
                 self.update_names();
                 self.follow_active()
             }
@@ -426,6 +434,7 @@ impl Model {
         if run.state.is_over() && !was_over {
             self.log_once(&crate::command::ended(&run));
             self.traffic.end(&run.id, run.state);
+            self.followed.remove(&run.id);
         }
         match before {
             Some(at) => self.runs[at] = run,
@@ -694,7 +703,8 @@ pub(crate) mod tests {
         let effects = server(&mut model, ServerUpdate::Event(event));
         assert_eq!(effects, [Effect::Follow("first".to_owned())]);
         for second in 0..5 {
-            let update = ServerUpdate::Progress("first".into(), progress(1_000 * second, 1_500 * second));
+            let update =
+                ServerUpdate::Progress("first".into(), progress(1_000 * second, 1_500 * second));
             server(&mut model, update);
             model.traffic.tick();
         }
@@ -811,6 +821,21 @@ pub(crate) mod tests {
         assert_eq!(model.log.iter().filter(|line| line.text == "refused").count(), 1);
         server(&mut model, ServerUpdate::Up(identity()));
         assert_eq!(model.connection, Connection::Up);
+    }
+
+    #[test]
+    fn run_that_died_with_its_server_has_no_rate() {
+        let mut model = busy();
+        server(&mut model, ServerUpdate::Lost("refused".to_owned()));
+        let before = model.traffic.port_history("eth1").0.len();
+        model.tick(model.now + Duration::from_secs(2));
+        assert_eq!(model.traffic.port_history("eth1").0.len(), before, "nothing was measured");
+        server(&mut model, ServerUpdate::Up(identity()));
+        assert!(model.traffic.port("eth1").tx.frames > 0.0);
+        server(&mut model, ServerUpdate::Runs(vec![run("first", RunState::Died)]));
+        let port = model.traffic.port("eth1");
+        assert_eq!((port.tx.frames, port.tx_frames), (0.0, 6_000));
+        assert_eq!(model.active().count(), 0);
     }
 
     #[test]

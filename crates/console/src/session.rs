@@ -338,9 +338,6 @@ pub(crate) mod tests {
         let number = |name| find(&ports, name).map(|(number, _)| *number);
         assert_eq!(["1", "0", "left", "eth1"].map(number), [Some(0), Some(0), Some(1), Some(1)]);
         assert_eq!(number("2"), None);
-        assert_eq!(
-            unknown_port(&ports, "x"),
-            "port \"x\": the ports are 0 (1), 1 (left)"
-        );
+        assert_eq!(unknown_port(&ports, "x"), "port \"x\": the ports are 0 (1), 1 (left)");
     }
 }

@@ -252,8 +252,7 @@ fn flow_line(
         let since = |value: u64, base: Option<u64>| value.saturating_sub(base.unwrap_or(0));
         let missing = flow.tx_frames.saturating_sub(received.frames);
         let base_missing = base.zip(base_received);
-        let base_missing =
-            base_missing.map(|(base, it)| base.tx_frames.saturating_sub(it.frames));
+        let base_missing = base_missing.map(|(base, it)| base.tx_frames.saturating_sub(it.frames));
         let recent_ns = before.and_then(|(before, _)| {
             let before = before?.received?;
             let frames = received.frames.checked_sub(before.frames).filter(|it| *it > 0)?;
@@ -315,6 +314,18 @@ impl Traffic {
             && let Some(last) = track.samples.back_mut()
         {
             last.state = state;
+        }
+    }
+
+    /// Ends the runs that are not among the active ones of the server: their rates are over.
+    pub(crate) fn retain_active(&mut self, is_active: impl Fn(&str) -> bool) {
+        for (run, track) in &mut self.runs {
+            if let Some(last) = track.samples.back_mut()
+                && !last.state.is_over()
+                && !is_active(run)
+            {
+                last.state = RunState::Died;
+            }
         }
     }
 

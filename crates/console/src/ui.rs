@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::terminal::Screen;
 use crate::view::draw;
 use crate::watch::{self, Watch};
-use crate::{ConsoleOptions, Connector, PlanLoader};
+use crate::{Connector, ConsoleOptions, PlanLoader};
 
 /// Updates that wait for the main loop. Threads with more wait.
 const UPDATES_MAX: usize = 1_024;
@@ -146,7 +146,8 @@ fn start_work(
     let (sender, lines) = mpsc::channel::<String>();
     let (updates, notices) = (updates.clone(), updates.clone());
     Builder::new().name("console-work".to_owned()).spawn(move || {
-        let notice = Box::new(move |text: &str| drop(notices.send(Update::Notice(text.to_owned()))));
+        let notice =
+            Box::new(move |text: &str| drop(notices.send(Update::Notice(text.to_owned()))));
         let mut session = Session::new(client, connector, loader, notice, true);
         for line in lines {
             let executed = AssertUnwindSafe(|| command::execute_line(&mut session, &line));

@@ -329,9 +329,9 @@ fn keys(model: &Model) -> [Vec<(String, String, bool)>; 2] {
             plain(&[("Ctrl-C", "clear the line"), ("Esc", "leave the command line")]),
         ];
     }
-    let views = View::ALL.iter().map(|(view, key, name)| {
-        (key.to_string(), (*name).to_owned(), *view == model.view)
-    });
+    let views = View::ALL
+        .iter()
+        .map(|(view, key, name)| (key.to_string(), (*name).to_owned(), *view == model.view));
     let views: Vec<_> = views.chain(plain(&[("h", "help")])).collect();
     let own = if model.own_only { "own ports!" } else { "own ports" };
     let actions = plain(&[

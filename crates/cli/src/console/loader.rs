@@ -61,9 +61,8 @@ fn trex(request: LoadRequest<'_>, file: PlanFile<'_>) -> Result<LoadedPlan, Stri
     for (number, port) in numbered {
         let arguments =
             ProfileArguments { tunables, direction: (number & 1) as u8, port_id: *number };
-        let json = |text: &str| {
-            serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))
-        };
+        let json =
+            |text: &str| serde_json::from_str(text).map_err(|error| format!("{name}: {error}"));
         match evaluate(path, profile.clone(), &arguments)? {
             Evaluated::Help(text) => return Ok(LoadedPlan::Help(text)),
             Evaluated::Profile(Profile::Stateful(text)) => {

@@ -168,9 +168,8 @@ fn end_on_signal(service: &Arc<Mutex<Option<Service>>>) {
 
 /// Returns the server that the flags name, else the one on this machine, else an own one.
 fn connect(flags: &ConsoleFlags) -> Result<Connected, String> {
-    let is_own = !flags.port.is_empty()
-        || flags.state.state_dir.is_some()
-        || flags.runs.runs_dir.is_some();
+    let is_own =
+        !flags.port.is_empty() || flags.state.state_dir.is_some() || flags.runs.runs_dir.is_some();
     if let Some(client) = flags.server.client()? {
         if is_own {
             return Err("--state-dir and --runs-dir have no effect with --server: the server has \
@@ -218,8 +217,7 @@ fn own_server(flags: &ConsoleFlags) -> Result<Connected, String> {
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listen = ListenOption { address, tls: None, needs_user: true, owner: Some(owner) };
-    let service =
-        Service::start(options, &[listen], None).map_err(|error| error.to_string())?;
+    let service = Service::start(options, &[listen], None).map_err(|error| error.to_string())?;
     let [address] = service.addresses() else {
         return Err("the server has no address".to_owned());
     };

@@ -61,7 +61,8 @@ impl Execute for Captures {
                 let path = output.unwrap_or_else(|| PathBuf::from(&name));
                 let mut content = client.download(&name)?;
                 let mut file = create(&path)?;
-                let bytes = io::copy(&mut content, &mut file).map_err(|error| of_file(&path, &error))?;
+                let bytes =
+                    io::copy(&mut content, &mut file).map_err(|error| of_file(&path, &error))?;
                 format!("wrote {} ({bytes} bytes)", path.display())
             }
             Action::Delete { names } => {
@@ -262,10 +263,14 @@ fn stop(session: &mut Session, numbers: &[usize], wait: bool) -> Result<Answer> 
         }
         // A thread without frames ends with the next one; its file is complete.
         let ended = match wait || thread.is_finished() {
-            true => thread.join().unwrap_or_else(|_| Err("the thread ended by a defect".to_owned())),
+            true => {
+                thread.join().unwrap_or_else(|_| Err("the thread ended by a defect".to_owned()))
+            }
             false => Ok(()),
         };
-        ended.map_err(|error| CommandError::failed(format!("capture {number} of {port}: {error}")))?;
+        ended.map_err(|error| {
+            CommandError::failed(format!("capture {number} of {port}: {error}"))
+        })?;
         let bytes = grouped(bytes.load(Ordering::Relaxed));
         lines.push(format!("capture {number}: {} has {bytes} bytes", file.display()));
     }

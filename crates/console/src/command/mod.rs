@@ -16,8 +16,8 @@ use clap::{ArgMatches, Args, Command};
 
 use crate::session::Session;
 
-pub(crate) use runs::{ended, state};
 pub(crate) use ports::{link, owner};
+pub(crate) use runs::{ended, state};
 
 /// Smallest similarity of a suggested command, as Jaro-Winkler computes it.
 const SIMILARITY_MIN: f64 = 0.75;
@@ -186,7 +186,12 @@ pub(crate) const COMMANDS: &[Definition] = &[
         "Pause runs, or flows of them",
         "  pause -p 0\n  pause -i voice video",
     ),
-    Definition::of::<runs::Resume>(&["resume"], Group::Traffic, "Continue paused runs or flows", ""),
+    Definition::of::<runs::Resume>(
+        &["resume"],
+        Group::Traffic,
+        "Continue paused runs or flows",
+        "",
+    ),
     Definition::of::<runs::Update>(
         &["update"],
         Group::Traffic,
@@ -241,12 +246,7 @@ pub(crate) const COMMANDS: &[Definition] = &[
         "Lease ports, so that other users and sessions cannot use them",
         "  acquire -p 0 1\n  acquire -a --force\n  acquire -p eth1 --ttl 60",
     ),
-    Definition::of::<ports::Release>(
-        &["release"],
-        Group::Ports,
-        "End leases",
-        "",
-    ),
+    Definition::of::<ports::Release>(&["release"], Group::Ports, "End leases", ""),
     Definition::of::<ports::Reset>(
         &["reset"],
         Group::Ports,
@@ -271,12 +271,7 @@ pub(crate) const COMMANDS: &[Definition] = &[
         "List the flows of active runs",
         "",
     ),
-    Definition::of::<stats::Profiles>(
-        &["profiles"],
-        Group::Tables,
-        "List active runs",
-        "",
-    ),
+    Definition::of::<stats::Profiles>(&["profiles"], Group::Tables, "List active runs", ""),
     Definition::of::<general::Clear>(
         &["clear"],
         Group::Tables,
@@ -308,12 +303,7 @@ pub(crate) const COMMANDS: &[Definition] = &[
         "Write the report on a run",
         "  report night -o night.html\n  report night --format junit -o night.xml",
     ),
-    Definition::of::<runs::Delete>(
-        &["delete"],
-        Group::Runs,
-        "Delete runs from the history",
-        "",
-    ),
+    Definition::of::<runs::Delete>(&["delete"], Group::Runs, "Delete runs from the history", ""),
     Definition::of::<plans::Plans>(
         &["plans", "plan"],
         Group::Files,
@@ -374,7 +364,12 @@ pub(crate) const COMMANDS: &[Definition] = &[
         "List the commands, or print the help of one",
         "  help start",
     ),
-    Definition::of::<general::Quit>(&["quit", "exit", "q"], Group::Console, "Leave the console", ""),
+    Definition::of::<general::Quit>(
+        &["quit", "exit", "q"],
+        Group::Console,
+        "Leave the console",
+        "",
+    ),
 ];
 
 /// Commands of TRex's console without a counterpart: what to do instead.
@@ -461,7 +456,8 @@ fn similar(name: &str) -> Vec<&'static str> {
         return begins.into_iter().take(SUGGESTIONS_MAX).collect();
     }
     let scored = all().map(|other| (strsim::jaro_winkler(name, other), other));
-    let mut scored: Vec<(f64, &str)> = scored.filter(|(score, _)| *score >= SIMILARITY_MIN).collect();
+    let mut scored: Vec<(f64, &str)> =
+        scored.filter(|(score, _)| *score >= SIMILARITY_MIN).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.into_iter().map(|(_, other)| other).take(SUGGESTIONS_MAX).collect()
 }
@@ -539,6 +535,76 @@ mod tests {
                 let parsed = command.parser().try_get_matches_from(&words[1..]);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }
+        }
+    }
+
+    /// A line for each route of the API, and for each command to a run.
+    const LINES: &[(&str, &str)] = &[
+        ("get /captures", "captures"),
+        ("get /captures/{name}", "captures download web.pcap"),
+        ("put /captures/{name}", "upload web.pcap"),
+        ("delete /captures/{name}", "captures delete web.pcap"),
+        ("get /events", "events"),
+        ("get /plans", "plans"),
+        ("post /plans/check", "plans check plan.yaml"),
+        ("post /plans/frames", "plans frames plan.yaml"),
+        ("get /plans/{name}", "plans show imix"),
+        ("put /plans/{name}", "plans store imix plan.yaml"),
+        ("delete /plans/{name}", "plans delete imix"),
+        ("get /ports", "ports"),
+        ("get /ports/{port}", "ports eth1"),
+        ("get /ports/{port}/capture", "capture start eth1 -w frames.pcapng"),
+        ("put /ports/{port}/lease", "acquire -p eth1"),
+        ("delete /ports/{port}/lease", "release -p eth1"),
+        ("get /runs", "runs"),
+        ("post /runs", "run imix"),
+        ("get /runs/{run}", "show latest"),
+        ("delete /runs/{run}", "delete night"),
+        ("post /runs/{run}/commands", "stop"),
+        ("get /runs/{run}/events", "stats"),
+        ("get /runs/{run}/progress", "streams"),
+        ("get /runs/{run}/report", "report latest"),
+        ("get /runs/{run}/result", "result latest"),
+        ("get /schemas/{name}", "schema plan"),
+        ("get /session", "session"),
+        ("get /users", "users"),
+        ("put /users/{name}", "users add ada --role operate"),
+        ("delete /users/{name}", "users remove ada"),
+        ("start", "start night"),
+        ("stop", "stop night"),
+        ("pause", "pause -i voice"),
+        ("resume", "resume -i voice"),
+        ("rate", "rate 10kpps"),
+        ("scale", "scale 0.5"),
+        ("start_flows", "flows start voice"),
+        ("stop_flows", "flows stop voice"),
+        ("end_load", "end-load"),
+        ("clients", "clients disable 10.0.0.1"),
+    ];
+
+    #[test]
+    fn each_route_and_each_command_of_the_api_has_a_line() {
+        let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/wirestorm.openapi.1.json");
+        let schema = std::fs::read_to_string(schema).unwrap();
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        let mut wanted = BTreeSet::new();
+        for (path, methods) in schema["paths"].as_object().unwrap() {
+            let path = path.strip_prefix("/api/v1").unwrap();
+            for method in methods.as_object().unwrap().keys() {
+                wanted.insert(format!("{method} {path}"));
+            }
+        }
+        let commands = schema["components"]["schemas"]["CommandRequest"]["oneOf"].as_array();
+        for command in commands.unwrap() {
+            let name = &command["properties"]["command"]["enum"][0];
+            wanted.insert(name.as_str().unwrap().to_owned());
+        }
+        let found: BTreeSet<String> = LINES.iter().map(|(route, _)| (*route).to_owned()).collect();
+        assert_eq!(found, wanted);
+        for (_, line) in LINES {
+            let words = shlex::split(line).unwrap();
+            let parser = definition(&words[0]).expect("a command").parser();
+            assert!(parser.try_get_matches_from(&words[1..]).is_ok(), "{line}");
         }
     }
 

@@ -49,11 +49,8 @@ impl Execute for Ports {
         if names.is_empty() {
             return Ok(Answer::Text(ports_table(&numbered(session.client.ports()?))));
         }
-        let facts: Vec<String> = session
-            .ports(&names)?
-            .iter()
-            .map(|(number, port)| facts(*number, port))
-            .collect();
+        let facts: Vec<String> =
+            session.ports(&names)?.iter().map(|(number, port)| facts(*number, port)).collect();
         Ok(Answer::Text(facts.join("\n")))
     }
 }

@@ -215,7 +215,8 @@ fn split_load(text: &str) -> Option<(f64, String)> {
         Some(b'g') => (1e9, &unit[1..]),
         _ => (1.0, unit),
     };
-    let is_unit = matches!(unit, "pps" | "bps" | "bpsl1") || matches!(unit, "" | "%") && scale == 1.0;
+    let is_unit =
+        matches!(unit, "pps" | "bps" | "bpsl1") || matches!(unit, "" | "%") && scale == 1.0;
     is_unit.then(|| (value * scale, unit.to_owned()))
 }
 
@@ -385,13 +386,14 @@ impl Execute for Wait {
 
 /// Parses a time in seconds, or with a unit.
 fn seconds(text: &str) -> Result<Duration> {
-    let wrong = || {
-        CommandError::usage(format!("{text:?}: expected a time such as 10, 500ms, 10s or 5min"))
-    };
+    let wrong =
+        || CommandError::usage(format!("{text:?}: expected a time such as 10, 500ms, 10s or 5min"));
     let time = trex_time(text);
     let units = [("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("s", 1.0)];
-    let (number, scale) =
-        units.iter().find_map(|(unit, scale)| Some((time.strip_suffix(unit)?, *scale))).ok_or_else(wrong)?;
+    let (number, scale) = units
+        .iter()
+        .find_map(|(unit, scale)| Some((time.strip_suffix(unit)?, *scale)))
+        .ok_or_else(wrong)?;
     let value: f64 = number.trim().parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(value * scale).map_err(|_| wrong())
 }
@@ -573,11 +575,8 @@ mod tests {
 
     #[test]
     fn format_of_a_report_follows_the_name_of_the_file() {
-        let report = |output: &str| Report {
-            run: String::new(),
-            output: Some(output.into()),
-            format: None,
-        };
+        let report =
+            |output: &str| Report { run: String::new(), output: Some(output.into()), format: None };
         for (output, format) in
             [("a.html", "html"), ("a.md", "markdown"), ("a.xml", "junit"), ("a", "html")]
         {

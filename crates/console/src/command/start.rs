@@ -31,6 +31,10 @@ pub(crate) struct OptionFlags {
     #[arg(long)]
     hold: bool,
 
+    /// Start at this time: 2026-01-31T12:00:00Z, or with an offset such as +01:00
+    #[arg(long, value_name = "TIME", value_parser = unix_ns, conflicts_with = "hold")]
+    at: Option<u64>,
+
     /// Stop the run when a lease of its ports ends
     #[arg(long)]
     with_lease: bool,
@@ -121,7 +125,11 @@ impl OptionFlags {
             ports: BTreeMap::new(),
             options,
             files: BTreeMap::new(),
-            start: if self.hold { StartRequest::OnCommand } else { StartRequest::Now },
+            start: match self.at {
+                Some(at) => StartRequest::AtUnixNs(at),
+                None if self.hold => StartRequest::OnCommand,
+                None => StartRequest::Now,
+            },
             when_lease_ends: match self.with_lease {
                 true => WhenLeaseEnds::Stop,
                 false => WhenLeaseEnds::Continue,
@@ -130,6 +138,14 @@ impl OptionFlags {
             command: std::env::args().collect(),
         }
     }
+}
+
+/// Parses a time of day to nanoseconds since the Unix epoch.
+fn unix_ns(text: &str) -> std::result::Result<u64, String> {
+    let time: jiff::Timestamp = text
+        .parse()
+        .map_err(|_| "expected a time with its offset, such as 2026-01-31T12:00:00Z".to_owned())?;
+    u64::try_from(time.as_nanosecond()).map_err(|_| "expected a time after 1970".to_owned())
 }
 
 /// Start a plan or a profile.
@@ -186,8 +202,10 @@ pub(crate) struct Start {
 impl Execute for Start {
     fn execute(self, session: &mut Session) -> Result<Answer> {
         if let Some(run) = &self.run {
-            session.send(run, &CommandRequest::Start { at_unix_ns: None })?;
-            let run = session.wait_started(session.client.run(run)?)?;
+            let at_unix_ns = self.options.at;
+            session.send(run, &CommandRequest::Start { at_unix_ns })?;
+            let run = session.client.run(run)?;
+            let run = if at_unix_ns.is_some() { run } else { session.wait_started(run)? };
             return Ok(Answer::Text(started(&run)));
         }
         let file = self.file.unwrap_or_default();
@@ -299,8 +317,7 @@ impl Job<'_> {
         let numbered: Vec<(u32, String)> = numbered
             .map(|((number, port), given)| (given.unwrap_or(*number), port.name.clone()))
             .collect();
-        let request =
-            LoadRequest { file: self.file, ports: &numbered, tunables: self.tunables };
+        let request = LoadRequest { file: self.file, ports: &numbered, tunables: self.tunables };
         let loaded = session.loader.load(request).map_err(CommandError::usage)?;
         let (source, ports) = match loaded {
             LoadedPlan::Help(text) => return Ok(Answer::Text(text)),
@@ -336,8 +353,7 @@ impl Job<'_> {
             return dry_run(session, &source, &ports);
         }
         if self.force {
-            let interfaces: Vec<&String> =
-                chosen.iter().map(|(_, port)| &port.interface).collect();
+            let interfaces: Vec<&String> = chosen.iter().map(|(_, port)| &port.interface).collect();
             for run in session.active()? {
                 if run.interfaces.iter().any(|it| interfaces.contains(&it)) {
                     session.stop(&run)?;
@@ -473,9 +489,8 @@ fn dry_run(
 
 fn create(session: &mut Session, request: RunRequest, file: &Path) -> Result<RunSummary> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    let is_held = matches!(request.start, StartRequest::OnCommand);
-    let created =
-        session.client.create_run_with_files(request, folder, &mut *session.notice);
+    let is_held = !matches!(request.start, StartRequest::Now);
+    let created = session.client.create_run_with_files(request, folder, &mut *session.notice);
     let run = created.map_err(|error| match error {
         UploadError::Client(error) => CommandError::failed(error.in_plan(file)),
         error => CommandError::failed(error.to_string()),
@@ -489,6 +504,7 @@ fn started(run: &RunSummary) -> String {
     let id = &run.id;
     match (run.state, &run.message) {
         (RunState::Prepared, _) => format!("{id} on {ports} waits: `start {id}` starts it"),
+        (RunState::Armed, _) => format!("{id} on {ports} waits for its time"),
         (RunState::Preparing, Some(message)) => format!("{id} on {ports}: {message}"),
         (state, Some(message)) if state.is_over() => format!("{id} on {ports}: {message}"),
         (state, None) if state.is_over() => format!("{id} on {ports} has ended already"),
@@ -662,11 +678,9 @@ mod tests {
 
     #[test]
     fn start_line_of_trex_is_understood() {
-        let start: Start = parse(
-            "start",
-            "-f stl/imix.py -m 10kpps -p 0 1 -d 10m --force --pin -t --size 64 -x",
-        )
-        .unwrap();
+        let start: Start =
+            parse("start", "-f stl/imix.py -m 10kpps -p 0 1 -d 10m --force --pin -t --size 64 -x")
+                .unwrap();
         assert_eq!(start.file.as_deref(), Some(Path::new("stl/imix.py")));
         assert_eq!(start.ports, ["0", "1"]);
         assert_eq!(start.tunables, ["--size", "64", "-x"]);
@@ -683,6 +697,14 @@ mod tests {
         assert_eq!(start.run.as_deref(), Some("night"));
         let error = parse::<Start>("start", "-p 0").unwrap_err().to_string();
         assert!(error.contains("RUN"), "{error}");
+    }
+
+    #[test]
+    fn time_of_the_start_has_an_offset() {
+        let start: Start = parse("start", "night --at 1970-01-01T01:00:10+01:00").unwrap();
+        assert_eq!(start.options.at, Some(10_000_000_000));
+        let error = parse::<Start>("start", "night --at tomorrow").unwrap_err().to_string();
+        assert!(error.contains("with its offset"), "{error}");
     }
 
     #[test]

@@ -25,7 +25,12 @@ fn screen(model: &Model, columns: u16, rows: u16) -> Vec<String> {
 fn row(screen: &[String], name: &str) -> Vec<String> {
     let line = screen.iter().find(|line| line.starts_with(&format!("{name} ")));
     let line = line.unwrap_or_else(|| panic!("no row {name}: {screen:#?}"));
-    line[name.len()..].split("  ").map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
+    line[name.len()..]
+        .split("  ")
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -76,7 +81,8 @@ fn ports_without_room_scroll() {
 #[test]
 fn every_view_fits_every_size() {
     let mut model = busy();
-    let runs = (0..50).map(|it| run(&format!("2026-01-01T00-00-{it:02}-streams"), RunState::Finished));
+    let runs =
+        (0..50).map(|it| run(&format!("2026-01-01T00-00-{it:02}-streams"), RunState::Finished));
     server(&mut model, ServerUpdate::Runs(runs.collect()));
     for (view, ..) in View::ALL {
         model.view = view;
@@ -160,7 +166,8 @@ fn command_line_shows_text_candidates_and_its_keys() {
 fn log_wraps_errors_and_marks_them_with_a_word() {
     let mut model = busy();
     model.log("first", false);
-    let long = "port \"x\": the ports are 0 (left), 1 (right), and this goes on and on until it wraps";
+    let long =
+        "port \"x\": the ports are 0 (left), 1 (right), and this goes on and on until it wraps";
     model.log(long, true);
     let screen = screen(&model, 80, 24);
     assert_eq!(screen[18], "first");
@@ -202,7 +209,8 @@ fn tables_of_a_page_scroll_instead_of_wrapping() {
     assert!(screen[2].starts_with("| xxx") && !screen[2].ends_with('|'), "{screen:#?}");
     assert!(screen[3].starts_with("word") && screen[4].starts_with("word"), "{screen:#?}");
     assert_eq!(screen[5], "end");
-    let right = ratatui::crossterm::event::KeyEvent::from(ratatui::crossterm::event::KeyCode::Right);
+    let right =
+        ratatui::crossterm::event::KeyEvent::from(ratatui::crossterm::event::KeyCode::Right);
     for _ in 0..2 {
         model.apply(Update::Key(right));
     }

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use wirestorm_e2e::{Outcome, can_run, run_command, wirestorm};
+use wirestorm_e2e::{
+    Outcome, assert_same_frames, can_run, frames as frames_of, run_command, traffic, wirestorm,
+    write_capture,
+};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
@@ -123,20 +126,20 @@ fn captured_frames_of_a_pushed_capture_are_in_the_file() {
         return;
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
-    let sent = wirestorm_e2e::traffic(20, 1);
-    let sent = wirestorm_e2e::write_capture(&scratch, "sent.pcap", &sent);
+    let sent = write_capture(&scratch, "sent.pcap", &traffic(5, 1));
     let frames = scratch.file("frames.pcapng");
     let capture = format!("capture start right -w {} -c 20", frames.display());
-    let push = format!("push -f {} -p 0 -i 1000", sent.display());
+    let push = format!("push -f {} -p 0 -i 1000 --packets 40", sent.display());
     let lines = [capture.as_str(), &push, "wait", "capture stop --wait", "captures"];
     let output = execute(&lab, &scratch, &lines).expect(0).output;
     assert!(output.contains("sent.pcap"), "the capture was uploaded: {output}");
+    // tcpdump reads pcapng, and writes pcap.
+    let arrived = scratch.file("arrived.pcap");
+    let convert = [Path::new("-r"), &frames, Path::new("-w"), &arrived];
+    run_command(Command::new("tcpdump").args(convert)).expect(0);
     let read = |path: &Path| wirestorm_testkit::pcap::read(path).unwrap();
-    let (sent, arrived) = (read(&sent), read(&frames));
-    let content = |packets: &[wirestorm_testkit::pcap::Packet]| -> Vec<Vec<u8>> {
-        packets.iter().map(|packet| packet.frame.clone()).collect()
-    };
-    assert_eq!(content(&arrived), content(&sent));
+    let (sent, arrived) = (read(&sent), read(&arrived));
+    assert_same_frames("the first frames", frames_of(&sent[..20]), frames_of(&arrived));
 }
 
 /// A terminal of tmux. Dropping it ends its programs.
@@ -203,9 +206,7 @@ impl<'a> Terminal<'a> {
     /// Waits until the shell has its terminal back as it was.
     #[track_caller]
     fn wait_restored(&self) {
-        self.wait_for("shell", |screen| {
-            screen.contains("ready$") && !screen.contains("Dashboard")
-        });
+        self.wait_for("shell", |screen| screen.trim_end().ends_with("ready$"));
         assert_eq!(self.format("#{alternate_on}"), "0", "the full screen is left");
         assert_eq!(self.format("#{cursor_flag}"), "1", "the cursor is visible");
         self.text("clear; stty -a | grep -o ' echo ' | tr -d ' '; echo don''e\n");
@@ -330,7 +331,7 @@ fn small_terminal_has_a_message_and_the_tables_return() {
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let terminal = console_on(&lab, &scratch);
     terminal.tmux(&["resize-window", "-x", "30", "-y", "8"], &[]);
-    terminal.wait_for("message", |screen| screen.contains("needs 40 and"));
+    terminal.wait_for("message", |screen| screen.contains("has 30 columns"));
     terminal.tmux(&["resize-window", "-x", "120", "-y", "40"], &[]);
     let screen = terminal.wait_for("dashboard", |screen| screen.contains("1 right"));
     assert!(!row(&screen, "rx bytes").is_empty(), "a high terminal has all rows: {screen}");
