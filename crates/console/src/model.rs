@@ -119,6 +119,8 @@ pub(crate) enum ServerUpdate {
 pub(crate) enum Effect {
     /// Execute a line.
     Execute(String),
+    /// End a command that waits.
+    Cancel,
     /// Follow the counters of a run.
     Follow(String),
     /// Watch another server.
@@ -520,6 +522,9 @@ impl Model {
             let is_yes = matches!(key.code, KeyCode::Char('y' | 'Y')) || is_interrupt;
             return if is_yes { vec![Effect::Quit] } else { Vec::new() };
         }
+        if is_interrupt && !self.executing.is_empty() && self.page.is_none() {
+            return vec![Effect::Cancel];
+        }
         if self.is_editing && self.page.is_none() {
             return match self.editor.key(key, &self.names) {
                 Edited::Line => Vec::new(),
@@ -746,6 +751,18 @@ pub(crate) mod tests {
         model.apply(Update::Answered("ports x".to_owned(), error));
         assert!(model.log.back().unwrap().is_error);
         assert!(model.is_editing, "the next line can follow at once");
+    }
+
+    #[test]
+    fn interrupt_cancels_a_line_that_waits() {
+        let mut model = busy();
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        press(&mut model, ":wait\n");
+        assert_eq!(model.apply(Update::Key(interrupt)), [Effect::Cancel]);
+        let error = Err(CommandError::failed("cancelled"));
+        model.apply(Update::Answered("wait".to_owned(), error));
+        assert_eq!(model.apply(Update::Key(interrupt)), []);
+        assert!(!model.is_editing, "then it leaves the empty command line");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use wirestorm_api::client::{Client, ClientError};
@@ -32,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) notice: Notice,
     /// Whether live tables show the counters, which `clear` needs.
     pub(crate) has_tables: bool,
+    /// Set to end a command that waits.
+    pub(crate) cancel: Arc<AtomicBool>,
     identity: Option<Identity>,
     /// Multipliers of the runs that this session started.
     multipliers: BTreeMap<String, String>,
@@ -66,6 +68,7 @@ impl Session {
             loader,
             notice,
             has_tables,
+            cancel: Arc::default(),
             identity: None,
             multipliers: BTreeMap::new(),
             unwaited: Vec::new(),
@@ -199,7 +202,7 @@ impl Session {
         Ok(runs)
     }
 
-    /// Sends a command to a run. Returns whether the run is still active.
+    /// Sends a command to a run.
     pub(crate) fn send(&self, run: &str, command: &CommandRequest) -> Result<RunSummary> {
         Ok(self.client.command(run, command)?)
     }
@@ -224,6 +227,9 @@ impl Session {
                 }
                 if deadline.is_some_and(|deadline| Instant::now() > deadline) {
                     break 'connections;
+                }
+                if self.cancel.load(Ordering::Relaxed) {
+                    return Err(CommandError::failed(format!("cancelled; {run} continues")));
                 }
             }
         }

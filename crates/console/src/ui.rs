@@ -3,7 +3,7 @@
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use wirestorm_api::client::Client;
 
+use crate::ConsoleOptions;
 use crate::command::{self, Answer, CommandError};
 use crate::editor::Editor;
 use crate::history::History;
@@ -21,7 +22,6 @@ use crate::session::Session;
 use crate::terminal::Screen;
 use crate::view::draw;
 use crate::watch::{self, Watch};
-use crate::{Connector, ConsoleOptions, PlanLoader};
 
 /// Updates that wait for the main loop. Threads with more wait.
 const UPDATES_MAX: usize = 1_024;
@@ -49,7 +49,11 @@ pub fn interactive(options: ConsoleOptions) -> Result<Vec<String>, ConsoleError>
     let editor = Editor::new(History::open(history));
     let server = client.server().to_owned();
     let mut model = Model::new(server, is_own_server, with_color, editor, Instant::now());
-    let lines = start_work(client.clone(), connector, loader, &sender)?;
+    let notices = sender.clone();
+    let notice = Box::new(move |text: &str| drop(notices.send(Update::Notice(text.to_owned()))));
+    let session = Session::new(client.clone(), connector, loader, notice, true);
+    let cancel = Arc::clone(&session.cancel);
+    let lines = start_work(session, &sender)?;
     start_signals(&sender)?;
     let defects = sender.clone();
     // A full channel drops the message: a panic must not wait.
@@ -58,7 +62,7 @@ pub fn interactive(options: ConsoleOptions) -> Result<Vec<String>, ConsoleError>
     start_keys(&sender)?;
     let current = Arc::new(AtomicU64::new(0));
     let watch = Watch::start(client, sender.clone(), 0, &current);
-    let mut console = Console { sender, lines, watch, current };
+    let mut console = Console { sender, lines, cancel, watch, current };
     console.run(&mut model, &updates, &mut screen)?;
     Ok(model.continuing_runs())
 }
@@ -66,6 +70,7 @@ pub fn interactive(options: ConsoleOptions) -> Result<Vec<String>, ConsoleError>
 struct Console {
     sender: SyncSender<Update>,
     lines: Sender<String>,
+    cancel: Arc<AtomicBool>,
     watch: Watch,
     current: Arc<AtomicU64>,
 }
@@ -120,6 +125,7 @@ impl Console {
         for effect in model.apply(update) {
             match effect {
                 Effect::Execute(line) => drop(self.lines.send(line)),
+                Effect::Cancel => self.cancel.store(true, Ordering::Relaxed),
                 Effect::Follow(run) => self.watch.follow(run),
                 Effect::ReadLists => self.watch.read_lists(),
                 Effect::Watch => {
@@ -137,19 +143,12 @@ impl Console {
 }
 
 /// Starts the thread that executes lines, one after the other.
-fn start_work(
-    client: Client,
-    connector: Connector,
-    loader: Box<dyn PlanLoader>,
-    updates: &SyncSender<Update>,
-) -> io::Result<Sender<String>> {
+fn start_work(mut session: Session, updates: &SyncSender<Update>) -> io::Result<Sender<String>> {
     let (sender, lines) = mpsc::channel::<String>();
-    let (updates, notices) = (updates.clone(), updates.clone());
+    let updates = updates.clone();
     Builder::new().name("console-work".to_owned()).spawn(move || {
-        let notice =
-            Box::new(move |text: &str| drop(notices.send(Update::Notice(text.to_owned()))));
-        let mut session = Session::new(client, connector, loader, notice, true);
         for line in lines {
+            session.cancel.store(false, Ordering::Relaxed);
             let executed = AssertUnwindSafe(|| command::execute_line(&mut session, &line));
             let answer = std::panic::catch_unwind(executed).unwrap_or_else(|_| {
                 Err(CommandError::failed("a defect in the console ended the command"))

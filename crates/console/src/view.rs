@@ -274,7 +274,7 @@ fn draw_prompt(frame: &mut Frame, area: Rect, model: &Model) {
     }
     if !model.is_editing || model.page.is_some() {
         let text = match model.executing.front() {
-            Some(line) => format!("executing: {line}"),
+            Some(line) => format!("executing: {line} (Ctrl-C cancels)"),
             None => String::new(),
         };
         return frame.render_widget(Paragraph::new(text), area);
@@ -324,9 +324,13 @@ fn keys(model: &Model) -> [Vec<(String, String, bool)>; 2] {
         return [plain(&keys), Vec::new()];
     }
     if model.is_editing {
+        let interrupt = match model.executing.front() {
+            Some(line) => format!("cancel {}", shortened(line, 30)),
+            None => "clear the line".to_owned(),
+        };
         return [
             plain(&[("Enter", "execute"), ("Tab", "complete"), ("Up Down", "history")]),
-            plain(&[("Ctrl-C", "clear the line"), ("Esc", "leave the command line")]),
+            plain(&[("Ctrl-C", &interrupt), ("Esc", "leave the command line")]),
         ];
     }
     let views = View::ALL

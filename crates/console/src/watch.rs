@@ -72,7 +72,6 @@ impl Watch {
         self.current.load(Ordering::Relaxed) == self.generation
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "body of a thread")]
     fn check(self) {
         loop {
             let update = match self.client.session_within(ANSWER_WAIT) {
@@ -86,7 +85,6 @@ impl Watch {
         }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "body of a thread")]
     fn follow_events(self) {
         while self.is_current() {
             // An error is one of the connection, which the check reports.

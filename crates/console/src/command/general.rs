@@ -116,6 +116,10 @@ pub(crate) struct Events {
 
 impl Execute for Events {
     fn execute(self, session: &mut Session) -> Result<Answer> {
+        if session.has_tables {
+            // It could not be cancelled while nothing changes.
+            return Err(CommandError::usage("the log shows the changes already"));
+        }
         let mut lines = Vec::new();
         for event in session.client.events()?.take(self.count) {
             lines.push(event_text(&event?));

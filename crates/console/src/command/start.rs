@@ -659,6 +659,7 @@ impl Execute for Push {
             let options = self.options.options(None);
             let request = self.options.request(PlanSource::Replay(Box::new(replay)), options);
             let run = create(session, request, &self.file)?;
+            session.started(&run, None);
             lines.push(started(&run));
         }
         Ok(Answer::Text(lines.join("\n")))
