@@ -8,7 +8,7 @@ use serde_json::Value;
 use wirestorm_api::client::{Client, ClientOptions};
 use wirestorm_api::error::ErrorCode;
 use wirestorm_api::session::{Limits, Role, UserRequest};
-use wirestorm_serve::{ListenOption, Service, ServiceError, Tls, TlsFiles, Users, openapi};
+use wirestorm_serve::{ListenOption, Owner, Service, ServiceError, Tls, TlsFiles, Users, openapi};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::require::require_root;
@@ -92,6 +92,38 @@ fn every_route_refuses_requests_without_a_token_and_users_without_the_role() {
     }
     // Nothing above changed the users.
     assert_eq!(users.list().unwrap().len(), 3);
+}
+
+#[test]
+fn owner_of_a_socket_is_its_only_user() {
+    if !require_root() {
+        return;
+    }
+    let (scratch, lab) = (Scratch::new().unwrap(), Lab::new().unwrap());
+    let server = options(&scratch, &lab);
+    let owner = Owner::new("ada").unwrap();
+    let token = owner.token().to_owned();
+    let listen = [
+        ListenOption { needs_user: true, owner: Some(owner), ..loopback() },
+        ListenOption { needs_user: true, owner: Some(Owner::new("bob").unwrap()), ..loopback() },
+    ];
+    let users = Users::open(&server.directory).unwrap();
+    let service = Service::start(server, &listen, None).unwrap();
+    let client = |address: SocketAddr, token: Option<&str>| {
+        let options = ClientOptions {
+            server: format!("http://{address}"),
+            token: token.map(str::to_owned),
+            user: Some("ada".to_owned()),
+            ..ClientOptions::default()
+        };
+        Client::new(&options).unwrap()
+    };
+    let [own, other] = service.addresses() else { panic!("two sockets") };
+    let session = client(*own, Some(&token)).session().unwrap();
+    assert_eq!((session.user.as_str(), session.role), ("ada", Role::Administer));
+    assert_eq!(code(client(*own, None).session()), Some(ErrorCode::Unauthorized));
+    assert_eq!(code(client(*other, Some(&token)).session()), Some(ErrorCode::Unauthorized));
+    assert!(users.list().unwrap().is_empty(), "the file has no users");
 }
 
 #[test]
