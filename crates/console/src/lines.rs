@@ -33,10 +33,9 @@ pub fn execute(
         let answer = command::execute_line(&mut session, &line)
             .map_err(|error| error.of_line(line.trim()))?;
         let text = match answer {
-            Answer::Text(text) | Answer::Connected(text) => text,
             Answer::History => History::open(history.clone()).lines().join("\n"),
-            Answer::Clear => String::new(),
             Answer::Quit => break,
+            answer => answer.text(),
         };
         let text = text.trim_end();
         if !text.is_empty() && writeln!(output, "{text}").is_err() {

@@ -167,6 +167,8 @@ pub(crate) struct Model {
     pub(crate) runs: Vec<RunSummary>,
     pub(crate) traffic: Traffic,
     followed: BTreeSet<String>,
+    /// Runs that this console has paused: the server does not report it.
+    paused: BTreeSet<String>,
     pub(crate) view: View,
     /// Interfaces that the dashboard leaves out.
     hidden: BTreeSet<String>,
@@ -210,6 +212,7 @@ impl Model {
             runs: Vec::new(),
             traffic: Traffic::default(),
             followed: BTreeSet::new(),
+            paused: BTreeSet::new(),
             view: View::default(),
             hidden: BTreeSet::new(),
             own_only: false,
@@ -271,6 +274,14 @@ impl Model {
     pub(crate) fn active(&self) -> impl Iterator<Item = &RunSummary> {
         // Runs of the command line have no user; the server cannot follow them.
         self.runs.iter().filter(|run| !run.state.is_over() && run.user.is_some())
+    }
+
+    /// Returns the state of a run in a word.
+    pub(crate) fn state_of(&self, run: &RunSummary) -> &'static str {
+        match self.paused.contains(&run.id) && !run.state.is_over() {
+            true => "paused",
+            false => crate::command::state(run.state),
+        }
     }
 
     /// Returns the number of active runs of this session.
@@ -437,6 +448,7 @@ impl Model {
             self.log_once(&crate::command::ended(&run));
             self.traffic.end(&run.id, run.state);
             self.followed.remove(&run.id);
+            self.paused.remove(&run.id);
         }
         match before {
             Some(at) => self.runs[at] = run,
@@ -477,13 +489,19 @@ impl Model {
     fn answered(&mut self, line: &str, answer: Result<Answer, CommandError>) -> Vec<Effect> {
         self.executing.pop_front();
         let text = match answer {
-            Ok(Answer::Text(text) | Answer::Connected(text)) => text,
             Ok(Answer::Clear) => {
                 self.traffic.clear();
                 "counters start from now".to_owned()
             }
             Ok(Answer::History) => self.editor.history.lines().join("\n"),
             Ok(Answer::Quit) => return self.quit(),
+            Ok(answer) => {
+                if let Answer::Paused { runs, is_paused } = &answer {
+                    self.paused.retain(|run| !runs.contains(run));
+                    self.paused.extend(runs.iter().filter(|_| *is_paused).cloned());
+                }
+                answer.text()
+            }
             Err(error) => {
                 self.log(&error.to_string(), true);
                 return Vec::new();
@@ -799,6 +817,25 @@ pub(crate) mod tests {
         assert_eq!(names(&model), ["left"]);
         press(&mut model, "a");
         assert_eq!(names(&model), ["left", "right"]);
+    }
+
+    #[test]
+    fn paused_run_is_shown_as_paused() {
+        let mut model = busy();
+        let state = |model: &Model| model.state_of(&model.runs[0]);
+        let answer = |is_paused| {
+            let runs = vec!["first".to_owned()];
+            Update::Answered("pause".to_owned(), Ok(Answer::Paused { runs, is_paused }))
+        };
+        assert_eq!(state(&model), "running");
+        model.apply(answer(true));
+        assert_eq!((state(&model), &*model.log.back().unwrap().text), ("paused", "paused first"));
+        model.apply(answer(false));
+        assert_eq!(state(&model), "running");
+        model.apply(answer(true));
+        let ended = Event::Run { run: Box::new(run("first", RunState::Finished)) };
+        server(&mut model, ServerUpdate::Event(ended));
+        assert_eq!(state(&model), "finished");
     }
 
     #[test]

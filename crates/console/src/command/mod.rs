@@ -59,6 +59,13 @@ impl CommandError {
 pub(crate) enum Answer {
     /// Text to show, possibly empty.
     Text(String),
+    /// These runs are paused, or no longer.
+    Paused {
+        /// IDs.
+        runs: Vec<String>,
+        /// Whether they are paused.
+        is_paused: bool,
+    },
     /// The session has another server.
     Connected(String),
     /// Count from now on.
@@ -67,6 +74,18 @@ pub(crate) enum Answer {
     History,
     /// Leave the console.
     Quit,
+}
+
+impl Answer {
+    /// Returns the text to show; empty for answers that are no text.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Connected(text) => text.clone(),
+            Self::Paused { runs, is_paused: true } => format!("paused {}", runs.join(", ")),
+            Self::Paused { runs, is_paused: false } => format!("resumed {}", runs.join(", ")),
+            Self::Clear | Self::History | Self::Quit => String::new(),
+        }
+    }
 }
 
 pub(crate) type Result<T> = std::result::Result<T, CommandError>;
@@ -156,7 +175,7 @@ pub(crate) const COMMANDS: &[Definition] = &[
     Definition::of::<start::Start>(
         &["start"],
         Group::Traffic,
-        "Start a plan or a TRex profile on ports, or a run that waits for its start",
+        "Start a plan, a TRex profile, or a prepared run",
         "  start -f stl/imix.py -m 10kpps -p 0\n  start -f plan.yaml -p left=eth1 right=eth2 -d 30s\n  \
          start -f profile.py -p 0 1 -m 50% -t --size 64\n  start night        the run night, which \
          `run --hold` prepared",
@@ -195,7 +214,7 @@ pub(crate) const COMMANDS: &[Definition] = &[
     Definition::of::<runs::Update>(
         &["update"],
         Group::Traffic,
-        "Change the load of runs: a factor, or another value in the unit of the start",
+        "Change the load: a factor, or a value in the unit of the start",
         "  update -m 2\n  update -m 20kpps -p 0      after start -m 10kpps",
     ),
     Definition::of::<runs::Rate>(
@@ -256,7 +275,7 @@ pub(crate) const COMMANDS: &[Definition] = &[
     Definition::of::<captures::Capture>(
         &["capture"],
         Group::Ports,
-        "Capture frames that arrive at a port to a pcapng file of this machine",
+        "Capture frames that arrive at a port to a pcapng file",
         "  capture start eth2 -w frames.pcapng --filter 'udp port 53'\n  capture show\n  capture stop",
     ),
     Definition::of::<stats::Stats>(
@@ -614,7 +633,7 @@ mod tests {
         for command in COMMANDS {
             assert!(text.contains(command.about), "{}", command.name());
         }
-        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 90).collect();
+        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
         assert!(long.is_empty(), "{long:#?}");
     }
 

@@ -38,13 +38,17 @@ impl Selection {
 
     /// Sends a command to the chosen runs. Returns an answer that begins with `what`.
     fn send(&self, session: &mut Session, what: &str, command: &CommandRequest) -> Result<Answer> {
+        let runs = self.send_to(session, command)?;
+        Ok(Answer::Text(format!("{what} {}", runs.join(", "))))
+    }
+
+    /// Sends a command to the chosen runs, and returns their IDs.
+    fn send_to(&self, session: &mut Session, command: &CommandRequest) -> Result<Vec<String>> {
         let runs = self.find(session)?;
-        let mut names = Vec::new();
         for run in &runs {
             session.send(&run.id, command)?;
-            names.push(run.id.as_str());
         }
-        Ok(Answer::Text(format!("{what} {}", names.join(", "))))
+        Ok(runs.into_iter().map(|run| run.id).collect())
     }
 }
 
@@ -114,6 +118,15 @@ pub(crate) const fn state(state: RunState) -> &'static str {
     }
 }
 
+/// Returns the answer to a pause or its end, of whole runs or of flows.
+fn switched(runs: Vec<String>, is_whole: bool, is_paused: bool) -> Answer {
+    match (is_whole, is_paused) {
+        (true, _) => Answer::Paused { runs, is_paused },
+        (false, true) => Answer::Text(format!("paused flows of {}", runs.join(", "))),
+        (false, false) => Answer::Text(format!("resumed flows of {}", runs.join(", "))),
+    }
+}
+
 /// Pause runs.
 #[derive(Args, Debug)]
 pub(crate) struct Pause {
@@ -125,8 +138,10 @@ pub(crate) struct Pause {
 
 impl Execute for Pause {
     fn execute(self, session: &mut Session) -> Result<Answer> {
-        let command = CommandRequest::Pause { flows: self.flows.names() };
-        self.selection.send(session, "paused", &command)
+        let flows = self.flows.names();
+        let is_whole = flows.is_none();
+        let runs = self.selection.send_to(session, &CommandRequest::Pause { flows })?;
+        Ok(switched(runs, is_whole, true))
     }
 }
 
@@ -141,8 +156,10 @@ pub(crate) struct Resume {
 
 impl Execute for Resume {
     fn execute(self, session: &mut Session) -> Result<Answer> {
-        let command = CommandRequest::Resume { flows: self.flows.names() };
-        self.selection.send(session, "resumed", &command)
+        let flows = self.flows.names();
+        let is_whole = flows.is_none();
+        let runs = self.selection.send_to(session, &CommandRequest::Resume { flows })?;
+        Ok(switched(runs, is_whole, false))
     }
 }
 

@@ -116,7 +116,7 @@ fn runs_cell(cell: &Cell<'_>) -> (String, Mark) {
         [] => plain("idle".to_owned()),
         [run] => {
             let run = cell.model.runs.iter().find(|it| it.id == *run);
-            let state = run.map_or("active", |run| crate::command::state(run.state));
+            let state = run.map_or("active", |run| cell.model.state_of(run));
             (state.to_owned(), Mark::Good)
         }
         runs => (format!("{} runs", runs.len()), Mark::Good),

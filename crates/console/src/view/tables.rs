@@ -191,7 +191,7 @@ pub(super) fn runs(frame: &mut Frame, area: Rect, model: &Model) {
             vec![
                 run.id.clone(),
                 run.name.clone().unwrap_or_default(),
-                state(run.state).to_owned(),
+                model.state_of(run).to_owned(),
                 run.outcome.clone().unwrap_or_default().replace('_', " "),
                 run.figure.as_ref().map_or_else(String::new, |it| scaled(it.value, &it.unit)),
                 run.user.clone().unwrap_or_else(|| "-".to_owned()),
