@@ -241,15 +241,3 @@ impl Trex {
         self.update_responder(port)
     }
 }
-
-pub(super) fn capture_port(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    let port = trex.port_id(parameters)?;
-    Err(RpcError::execution(format!(
-        "Could not enable capture port on port {port}: not supported; use a capture"
-    )))
-}
-
-pub(super) fn stop_capture_port(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.port_id(parameters)?;
-    done()
-}

@@ -359,6 +359,9 @@ impl Trex {
         if port.rx_queue.is_some() {
             return Err(RpcError::execution(format!("{prefix} please remove RX queue")));
         }
+        if port.capture_port.is_some() {
+            return Err(RpcError::execution(format!("{prefix} please stop the capture port")));
+        }
         let is_captured = |capture: &Capture| {
             capture.sent_ports.contains(&number) || capture.received_ports.contains(&number)
         };

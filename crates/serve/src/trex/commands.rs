@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::parameters::Parameters;
 use super::rpc::{Answer, RpcError};
 use super::{
-    Trex, TrexMode, astf, attributes, captures, counters, general, groups, ownership, packets,
+    Trex, TrexMode, astf, attributes, capture_port, captures, counters, general, groups, ownership, packets,
     replay, streams, traffic, unsupported,
 };
 
@@ -129,7 +129,7 @@ const COMMANDS: &[Command] = commands! {
     "resume_traffic"                    Both Api     traffic::resume_traffic;
     "service"                           Stl  Api     attributes::service;
     "service"                           Astf Api     astf::service;
-    "set_capture_port_bpf"              Both Api     attributes::capture_port;
+    "set_capture_port_bpf"              Both Api     capture_port::set_capture_port_bpf;
     "set_global_cfg"                    Both Api     general::set_global_cfg;
     "set_ignored_ips"                   Astf Api     astf::set_ignored_ips;
     "set_ignored_macs"                  Astf Api     astf::set_ignored_macs;
@@ -140,11 +140,11 @@ const COMMANDS: &[Command] = commands! {
     "set_vlan"                          Both Api     attributes::set_vlan;
     "shutdown"                          Both Api     general::shutdown;
     "start"                             Astf Api     astf::start;
-    "start_capture_port"                Both Api     attributes::capture_port;
+    "start_capture_port"                Both Api     capture_port::start_capture_port;
     "start_latency"                     Astf Api     astf::start_latency;
     "start_traffic"                     Both Api     traffic::start_traffic;
     "stop"                              Astf Api     astf::stop;
-    "stop_capture_port"                 Both Api     attributes::stop_capture_port;
+    "stop_capture_port"                 Both Api     capture_port::stop_capture_port;
     "stop_latency"                      Astf Api     astf::stop_latency;
     "stop_traffic"                      Both Api     traffic::stop_traffic;
     "sync"                              Astf Api     astf::sync;

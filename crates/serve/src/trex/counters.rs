@@ -115,7 +115,9 @@ impl Trex {
         let with_fcs = |frames: u64, bytes: u64| [frames, bytes + FCS * frames];
         let received =
             with_fcs(kernel.receive_packets, kernel.receive_bytes + port.uncounted_bytes);
-        let is_active = port.runs().next().is_some() || state.astf.runs().next().is_some();
+        let is_active = port.runs().next().is_some()
+            || state.astf.runs().next().is_some()
+            || state.astf.latency.is_active();
         let sent_total = with_fcs(sent.frames, sent.bytes);
         let now = Instant::now();
         let mut rate = |is_received: bool, [frames, bytes]: [u64; 2]| {

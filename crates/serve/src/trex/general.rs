@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Map, Value, json};
 use wirestorm_control::machine;
 
+use super::capture_port::CapturePort;
 use super::captures::RxQueue;
 use super::events::Event;
 use super::parameters::{Parameters, done};
@@ -186,6 +187,7 @@ pub(super) fn get_port_status(trex: &Trex, parameters: &Parameters<'_>) -> Answe
     attributes["layer_cfg"] = trex.layers(number, port);
     attributes["vlan"] = json!({"tags": port.layers.vlans});
     let inactive = || json!({"is_active": false});
+    let capture_port = CapturePort::document(port.capture_port.as_ref());
     let mut status = json!({
         "owner": owner,
         "state": port.state().name(),
@@ -199,7 +201,7 @@ pub(super) fn get_port_status(trex: &Trex, parameters: &Parameters<'_>) -> Answe
             "queue": RxQueue::document(port.rx_queue.as_ref()),
             "stack": inactive(),
             "grat_arp": inactive(),
-            "capture_port": inactive(),
+            "capture_port": capture_port,
             "capwap_proxy": inactive(),
         },
     });

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use wirestorm_control::result::MeasuredReport;
 
-use super::Trex;
+use super::{Trex, hdr_histogram};
 use super::counters::{Counted, FCS};
 use super::parameters::Parameters;
 use super::rpc::{Answer, RpcError};
@@ -279,7 +279,7 @@ fn latency_document(measured: Option<&(MeasuredReport, u64)>) -> Value {
         return json!({
             "lat": {
                 "total_max": 0, "total_min": 0, "last_max": 0, "average": 0.0, "jit": 0,
-                "histogram": {},
+                "histogram": {}, "hdrh": hdr_histogram::encode(&[]),
             },
             "er": {},
         });
@@ -319,6 +319,7 @@ fn latency_document(measured: Option<&(MeasuredReport, u64)>) -> Value {
             "average": delay.mean_ns.unwrap_or_default() / 1e3,
             "jit": measured.jitter_ns / 1_000,
             "histogram": histogram,
+            "hdrh": hdr_histogram::encode(&delay.buckets),
         },
         "er": errors,
     })

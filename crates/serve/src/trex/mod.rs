@@ -15,6 +15,7 @@
 
 mod astf;
 mod attributes;
+mod capture_port;
 mod captures;
 mod commands;
 mod compression;
@@ -24,6 +25,7 @@ mod frame_socket;
 mod fuzz;
 mod general;
 mod groups;
+mod hdr_histogram;
 mod interface;
 mod listen;
 mod networks;

@@ -27,7 +27,7 @@ const POLL: StdDuration = StdDuration::from_micros(50);
 const REQUEST_US_MAX: f64 = 1e6;
 /// Lengths of frames, in bytes without FCS, and the length to which they are padded.
 const LENGTHS: std::ops::RangeInclusive<usize> = 14..=9_238;
-const PADDED: usize = 60;
+pub(super) const PADDED: usize = 60;
 
 /// Frames sent beside the runs.
 #[derive(Debug, Default)]
@@ -41,6 +41,12 @@ impl Pushed {
         let (frames, bytes) = (&self.frames, &self.bytes);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Sent { frames: load(frames), bytes: load(bytes), failed: 0 }
+    }
+
+    /// Adds frames and their bytes without FCS.
+    pub(super) fn add(&self, frames: u64, bytes: u64) {
+        self.frames.fetch_add(frames, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -126,8 +132,7 @@ fn send(
         flush(socket)?;
     }
     let after = socket.transmitted();
-    pushed.frames.fetch_add(after.sent - before.sent, Ordering::Relaxed);
-    pushed.bytes.fetch_add(after.sent_bytes - before.sent_bytes, Ordering::Relaxed);
+    pushed.add(after.sent - before.sent, after.sent_bytes - before.sent_bytes);
     match after.failed - before.failed {
         0 => Ok(()),
         failed => Err(format!("the interface refused {failed} frames")),

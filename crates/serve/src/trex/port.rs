@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use serde_json::Value;
 use wirestorm_control::wire::packet::MacAddress;
 
+use super::capture_port::SharedCapturePort;
 use super::captures::RxQueue;
 use super::frame_socket::FrameSocket;
 use super::responder::Responder;
@@ -113,6 +114,7 @@ pub(super) struct Port {
     pub(super) promiscuous: Option<FrameSocket>,
     pub(super) is_multicast: bool,
     pub(super) rx_queue: Option<RxQueue>,
+    pub(super) capture_port: Option<SharedCapturePort>,
     pub(super) responder: Option<Responder>,
     /// What ended runs sent.
     pub(super) sent: Sent,
@@ -137,6 +139,7 @@ impl Port {
             promiscuous: None,
             is_multicast: false,
             rx_queue: None,
+            capture_port: None,
             responder: None,
             sent: Sent::default(),
             uncounted_bytes: 0,

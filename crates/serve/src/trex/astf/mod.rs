@@ -8,6 +8,7 @@
 
 mod clients;
 mod counters;
+mod latency;
 mod profiles;
 mod table;
 mod traffic;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use clients::*;
 pub(super) use counters::*;
+pub(super) use latency::*;
 pub(super) use profiles::*;
 pub(super) use traffic::*;
 
@@ -69,6 +71,7 @@ pub(super) struct Astf {
     ignored: [Vec<Value>; 2],
     /// Clients that a request asks about.
     asked_clients: Option<Vec<u32>>,
+    pub(super) latency: Latency,
     /// State that was published last.
     published: u8,
 }
@@ -84,6 +87,7 @@ impl Default for Astf {
             ended: Default::default(),
             ignored: Default::default(),
             asked_clients: None,
+            latency: Latency::default(),
             published: 0,
         }
     }
@@ -169,6 +173,7 @@ pub(super) fn acquire(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     if is_other && force {
         // The traffic of an earlier owner ends with its ownership.
         trex.stop_all();
+        trex.stop_latency();
     }
     let mut handlers = Map::new();
     for port in 0..trex.interfaces.len() {
@@ -276,29 +281,6 @@ pub(super) fn no_tunnels(_: &Trex, _: &Parameters<'_>) -> Answer {
 pub(super) fn is_tunnel_supported(_: &Trex, _: &Parameters<'_>) -> Answer {
     let text = "Tunnel is not supported: use a plan of Wirestorm with tunnels";
     Ok(json!({"is_tunnel_supported": false, "error_msg": text}))
-}
-
-pub(super) fn start_latency(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.context(parameters)?;
-    Err(RpcError::execution("latency traffic is not supported: use latency streams"))
-}
-
-pub(super) fn stop_latency(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.context(parameters)?;
-    Ok(json!({"stopped": true}))
-}
-
-pub(super) fn update_latency(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.context(parameters)?;
-    Err(RpcError::execution("Latency is not active, can't update rate"))
-}
-
-pub(super) fn get_latency_stats(_: &Trex, _: &Parameters<'_>) -> Answer {
-    Ok(json!({
-        "name": "trex-latecny-v2",
-        "type": 0,
-        "data": {"cpu_util": 0.0, "epoch": 1, "unknown": 0},
-    }))
 }
 
 pub(super) fn get_flow_info(trex: &Trex, parameters: &Parameters<'_>) -> Answer {

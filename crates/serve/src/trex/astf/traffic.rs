@@ -25,7 +25,7 @@ use super::super::port::{DEFAULT_PROFILE, Layers, Owner, Sent};
 use super::super::rpc::{Answer, RpcError};
 use super::super::{State, Trex};
 use super::profiles::check_state;
-use super::{ProfileState, counts_of, profile_name};
+use super::{LatencyPlan, ProfileState, counts_of, profile_name};
 use crate::server::{HostRequest, HostedRun, Resolved};
 
 /// Maximum number of flows of a port.
@@ -56,6 +56,7 @@ struct Start {
     drain: Option<Duration>,
     is_ipv6: bool,
     client_mask: u32,
+    latency_pps: u32,
 }
 
 impl Start {
@@ -63,7 +64,7 @@ impl Start {
         let duration_s = parameters.number("duration")?;
         let multiplier = parameters.number("mult")?;
         let is_cut = parameters.flag("nc")?;
-        parameters.u32("latency_pps")?;
+        let latency_pps = parameters.u32("latency_pps")?;
         let is_ipv6 = parameters.flag("ipv6")?;
         let client_mask = parameters.u32("client_mask")?;
         let end_s = parameters.number_or("t_duration", 0.0)?;
@@ -78,7 +79,7 @@ impl Start {
             (duration, _) if is_cut => (duration, Some(Duration::ZERO)),
             (duration, end) => (duration, end),
         };
-        Ok(Self { multiplier, duration, drain, is_ipv6, client_mask })
+        Ok(Self { multiplier, duration, drain, is_ipv6, client_mask, latency_pps })
     }
 }
 
@@ -114,7 +115,15 @@ impl Trex {
                 }
                 self.enter(&mut state, name, ProfileState::Build, None);
             }
-            self.run_plan(name, plan, start, owner)
+            let run = self.run_plan(name, plan, start, owner)?;
+            match self.start_latency_of(name, start) {
+                Ok(()) => Ok(run),
+                Err(error) => {
+                    run.run.stop(None);
+                    run.run.handle.wait_over(Some(END_WAIT));
+                    Err(error)
+                }
+            }
         });
         let mut state = self.state();
         let state = &mut *state;
@@ -144,6 +153,20 @@ impl Trex {
                 self.enter(state, name, ProfileState::Loaded, Some(error));
             }
         }
+    }
+
+    /// Starts the latency traffic of a profile, unless there is latency traffic already.
+    fn start_latency_of(&self, name: &str, start: &Start) -> Result<(), String> {
+        if start.latency_pps == 0 || self.has_latency() {
+            return Ok(());
+        }
+        let text = match self.state().astf.profile(name) {
+            Ok(profile) => Arc::clone(&profile.text),
+            Err(_) => return Ok(()),
+        };
+        let document: Value = serde_json::from_str(&text).unwrap_or_default();
+        let plan = LatencyPlan::of_profile(&document, start.latency_pps.into())?;
+        self.start_latency(&plan, Some(name))
     }
 
     fn parse(&self, name: &str, start: &Start) -> Result<(EmulationPlan, Arc<[String]>), String> {
@@ -308,6 +331,7 @@ impl Trex {
                 Some(Err(error)) => Some(error.to_string()),
                 _ => None,
             };
+            state.astf.latency.end_with(&name);
             let Ok(profile) = state.astf.profile_mut(&name) else { continue };
             profile.run = None;
             profile.counts = Some(counts);
