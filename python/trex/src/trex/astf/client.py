@@ -25,6 +25,7 @@ from trex.client.port import Port
 from trex.client.port_commands import PortCommands
 from trex.client.unsupported import Unsupported
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
+from trex.remote.selection import remote, uses_server
 from trex.stl.stream_commands import StreamCommands
 from trex.stl.tagged_group_commands import TaggedGroupCommands
 from trex.tunables import check_tunables
@@ -42,6 +43,13 @@ class ASTFClient(
     The ports are those of `STLClient`: the environment defines their interfaces. Clients use the
     even ports, servers the odd ones. `dummy` in a trex_cfg.yaml leaves a port to other hosts.
     """
+
+    def __new__(cls, *arguments: Any, **kwargs: Any) -> Any:
+        if not uses_server(arguments, kwargs):
+            return super().__new__(cls)
+        from trex.remote.astf import RemoteASTFClient
+
+        return super().__new__(remote(cls, ASTFClient, RemoteASTFClient))
 
     # Attributes of TRex's client for its server, which does not exist here.
     handler = Unsupported("use get_acquired_ports()")

@@ -16,6 +16,8 @@ from trex.files import reading
 PORTS = "WIRESTORM_TREX_PORTS"
 FILE = "WIRESTORM_TREX_CFG"
 SPEED = "WIRESTORM_TREX_SPEED"
+#: Value of `PORTS` for the ports of a server; see `trex.remote.selection`.
+SERVER = "server"
 DEFAULT_FILE = "/etc/trex_cfg.yaml"
 _DUMMY = "dummy"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,6 +52,32 @@ class Latency(Protocol):
 
     def sent(self) -> tuple[int, int, int]:
         """Returns frames sent, their bytes without FCS, and failed frames."""
+
+
+class Source(Protocol):
+    """Source and sink of single frames: a packet socket, or a capture of a server."""
+
+    def __enter__(self) -> Source: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def fileno(self) -> int:
+        """Returns a file descriptor that is readable when frames have arrived."""
+
+    def filter(self, expression: str) -> None:
+        """Sets a tcpdump expression."""
+
+    def enable_promiscuous(self) -> None:
+        """Receives frames for other addresses too."""
+
+    def enable_all_multicast(self) -> None:
+        """Receives frames for all groups too."""
+
+    def send(self, frame: bytes) -> None:
+        """Sends a frame."""
+
+    def received(self) -> Iterator[bytes]:
+        """Yields the frames that have arrived."""
 
 
 class Profile:
@@ -180,6 +207,10 @@ class Port:
         """IPv6 source address of its solicitations and pings."""
         own = self.own_ipv6 or (self.layer.source if self.layer.mode == "ipv6" else "")
         return compress_ipv6(own or generate_ipv6(self.source))
+
+    def packet_source(self) -> Source:
+        """Returns a source and sink of single frames."""
+        return PacketSocket(self.interface)
 
     def update_host(self) -> None:
         """Updates the answers to the current addresses."""

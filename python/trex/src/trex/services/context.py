@@ -14,8 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from trex.client.packet_buffer import with_addresses
-from trex.client.packet_socket import PacketSocket
-from trex.client.port import Port
+from trex.client.port import Port, Source
 from trex.errors import TRexArgumentError, TRexError
 from trex.services.loop import Event, Loop
 from trex.services.pipe import ServicePipe
@@ -79,7 +78,7 @@ class ServiceCtx:
 class _Sender:
     """Queue of frames that leave at a rate."""
 
-    def __init__(self, port: Port, out: PacketSocket, pps: float) -> None:
+    def __init__(self, port: Port, out: Source, pps: float) -> None:
         self._port = port
         self._out = out
         self._gap_s = 1 / pps
@@ -123,7 +122,7 @@ def run_services(port: Port, services: Any, pps: float = 1000) -> None:
     with ExitStack() as stack:
         sockets = []
         for one in filters.values():
-            source = stack.enter_context(PacketSocket(port.interface))
+            source = stack.enter_context(port.packet_source())
             source.filter(one.get_bpf_filter())
             sockets.append((source, one))
         first = sockets[0][0]
@@ -135,7 +134,7 @@ def run_services(port: Port, services: Any, pps: float = 1000) -> None:
 
 
 def _run(
-    services: Sequence[Service], sockets: list[tuple[PacketSocket, ServiceFilter]], sender: _Sender
+    services: Sequence[Service], sockets: list[tuple[Source, ServiceFilter]], sender: _Sender
 ) -> None:
     loop = Loop()
     pipes = {service: ServicePipe(loop, sender.push) for service in services}

@@ -6,6 +6,7 @@ from typing import Any
 
 from trex.client.port_commands import PortCommands
 from trex.client.rc import RC
+from trex.remote.selection import remote, uses_server
 from trex.stl.console import Console
 from trex.stl.port import STLPort
 from trex.stl.stream_commands import StreamCommands
@@ -16,9 +17,16 @@ class STLClient(Console, TaggedGroupCommands, StreamCommands):
     """TRex's stateless client, with the engine in this process.
 
     The environment defines the interfaces of ports 0, 1, ...: `WIRESTORM_TREX_PORTS` or a
-    trex_cfg.yaml. The constructor's arguments are stored without effect, because there is no
-    server.
+    trex_cfg.yaml. Arguments of the constructor for a server have no effect, unless the client uses
+    one: with `server="tcp://HOST"`, or `WIRESTORM_TREX_PORTS=server` in the environment.
     """
+
+    def __new__(cls, *arguments: Any, **kwargs: Any) -> Any:
+        if not uses_server(arguments, kwargs):
+            return super().__new__(cls)
+        from trex.remote.stl import RemoteSTLClient
+
+        return super().__new__(remote(cls, STLClient, RemoteSTLClient))
 
     def get_mode(self) -> str:
         """Returns the mode."""

@@ -1,0 +1,1 @@
+"""Clients of a server, over TRex's protocol: JSON-RPC over ZeroMQ."""
