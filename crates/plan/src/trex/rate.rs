@@ -96,7 +96,7 @@ impl TotalLoad {
         let total = |weight: &dyn Fn(u64) -> f64| {
             let rate = |load: &Load| load.frames.per_second() * weight(load.double_length);
             let fixed: f64 = loads.iter().filter(|load| load.is_fixed).map(rate).sum();
-            fixed + max_concurrent_load(loads, rate)
+            fixed + max_concurrent_load(loads, |load| variable_load(load, weight))
         };
         Self {
             frames: total(&|_| 1.0),
@@ -156,13 +156,7 @@ fn factor(
     let rate = |load: &Load| load.frames.per_second() * weight(load.double_length);
     // TRex counts fixed streams for the whole run, at any position of a chain.
     let fixed: f64 = loads.iter().filter(|load| load.is_fixed).map(rate).sum();
-    let greatest = max_concurrent_load(loads, |load| match load.mode {
-        // TRex counts a short burst as one minimum frame per second.
-        Mode::Burst { frames } | Mode::Bursts { frames, .. } if frames < SHORT_BURST => {
-            weight(2 * SHORT_BURST_FRAME_LENGTH)
-        }
-        _ => rate(load),
-    });
+    let greatest = max_concurrent_load(loads, |load| variable_load(load, &weight));
     if greatest == 0.0 {
         // No rate to change.
         return Ok(1.0);
@@ -172,6 +166,17 @@ fn factor(
         return Err(TrexError::BelowFixed { requested: target, fixed, unit });
     }
     Ok((target - fixed) / greatest)
+}
+
+/// Returns what a stream that the multiplier changes adds to the load.
+fn variable_load(load: &Load, weight: &(impl Fn(u64) -> f64 + ?Sized)) -> f64 {
+    match load.mode {
+        // TRex counts a short burst as one minimum frame per second.
+        Mode::Burst { frames } | Mode::Bursts { frames, .. } if frames < SHORT_BURST => {
+            weight(2 * SHORT_BURST_FRAME_LENGTH)
+        }
+        _ => load.frames.per_second() * weight(load.double_length),
+    }
 }
 
 /// Number of frames below which a burst does not count with its rate, and the length of the frame

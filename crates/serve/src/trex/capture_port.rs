@@ -97,7 +97,8 @@ impl CapturePort {
         send_on_thread(&name, frames, Arc::clone(&interface.pushed))?;
         let connected = Arc::clone(&is_connected);
         let connection = stay_connected(parsed, to_client, from_client, connected);
-        let connection = Handle::try_current().map_err(|error| error.to_string())?.spawn(connection);
+        let connection =
+            Handle::try_current().map_err(|error| error.to_string())?.spawn(connection);
         Ok(Self {
             endpoint: endpoint.to_owned(),
             filter: filter.to_owned(),
@@ -242,16 +243,13 @@ async fn forward<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Returns the filter of a request, checked.
-fn filter<'a>(
-    interface: &InterfaceName,
-    parameters: &Parameters<'a>,
-) -> Result<&'a str, RpcError> {
+fn filter<'a>(interface: &InterfaceName, parameters: &Parameters<'a>) -> Result<&'a str, RpcError> {
     let filter = parameters.text_or("bpf_filter", "")?;
     match compiled(interface, filter) {
         Ok(_) => Ok(filter),
-        Err(_) => Err(RpcError::parameters(format!(
-            "BPF filter: '{filter}' is not a valid pattern"
-        ))),
+        Err(_) => {
+            Err(RpcError::parameters(format!("BPF filter: '{filter}' is not a valid pattern")))
+        }
     }
 }
 
@@ -299,7 +297,8 @@ pub(super) fn set_capture_port_bpf(trex: &Trex, parameters: &Parameters<'_>) -> 
         (port.received.clone(), Arc::clone(&port.is_connected))
     };
     let interface = &trex.interfaces[number].name;
-    let socket = receive(interface, filter, received, &is_connected).map_err(RpcError::execution)?;
+    let socket =
+        receive(interface, filter, received, &is_connected).map_err(RpcError::execution)?;
     let before = {
         let mut port = lock(&port);
         filter.clone_into(&mut port.filter);
@@ -339,7 +338,9 @@ mod tests {
         let tcp = Endpoint::Tcp("localhost:5555".to_owned());
         assert_eq!(Endpoint::parse("tcp://localhost:5555"), Some(tcp));
         assert_eq!(Endpoint::parse("ipc:///tmp/x"), Some(Endpoint::Ipc("/tmp/x".to_owned())));
-        for wrong in ["tcp://localhost", "tcp://:5", "tcp://a:0", "tcp://a:x", "udp://a:5", "ipc://"] {
+        for wrong in
+            ["tcp://localhost", "tcp://:5", "tcp://a:0", "tcp://a:x", "udp://a:5", "ipc://"]
+        {
             assert_eq!(Endpoint::parse(wrong), None, "{wrong}");
         }
     }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::parameters::Parameters;
 use super::rpc::{Answer, RpcError};
 use super::{
-    Trex, TrexMode, astf, attributes, capture_port, captures, counters, general, groups, ownership, packets,
-    replay, streams, traffic, unsupported,
+    Trex, TrexMode, astf, attributes, capture_port, captures, counters, general, groups, ownership,
+    packets, replay, streams, traffic, unsupported,
 };
 
 /// What a command needs before it is executed.

@@ -205,6 +205,7 @@ impl Trex {
             }
         }
         self.sample_groups();
+        self.sample_profiles();
     }
 }
 

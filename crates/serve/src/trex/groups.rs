@@ -7,11 +7,11 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use wirestorm_control::result::MeasuredReport;
 
-use super::{Trex, hdr_histogram};
 use super::counters::{Counted, FCS};
 use super::parameters::Parameters;
 use super::rpc::{Answer, RpcError};
 use super::transmission::{FlowCounts, Transmission};
+use super::{Trex, hdr_histogram};
 
 /// Maximum number of groups in a request.
 const QUERY_MAX: usize = 1_152;

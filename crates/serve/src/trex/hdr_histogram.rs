@@ -107,7 +107,10 @@ mod tests {
     fn content(text: &str) -> Vec<u8> {
         let message = STANDARD.decode(text).unwrap();
         assert_eq!(message[..4], COMPRESSION.to_be_bytes());
-        assert_eq!(message.len() - 8, u32::from_be_bytes(message[4..8].try_into().unwrap()) as usize);
+        assert_eq!(
+            message.len() - 8,
+            u32::from_be_bytes(message[4..8].try_into().unwrap()) as usize
+        );
         let mut content = Vec::new();
         ZlibDecoder::new(&message[8..]).read_to_end(&mut content).unwrap();
         content

@@ -6,3 +6,5 @@ mod metrics;
 mod runs;
 mod service;
 mod trex;
+mod trex_capture_port;
+mod trex_stateful;

@@ -13,10 +13,10 @@ use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::require::require_root;
 
 /// Timeout of a condition.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Fixture {
-    service: Service,
+pub(crate) struct Fixture {
+    pub(crate) service: Service,
     _scratch: Scratch,
 }
 
@@ -30,7 +30,7 @@ fn options(lab: &Lab, scratch: &Scratch) -> ServerOptions {
     }
 }
 
-fn start(lab: &Lab, mode: TrexMode) -> Fixture {
+pub(crate) fn start(lab: &Lab, mode: TrexMode) -> Fixture {
     let scratch = Scratch::new().unwrap();
     let trex = TrexOption { request_port: 0, event_port: 0, ..TrexOption::new(mode) };
     let listen = [ListenOption {
@@ -48,7 +48,7 @@ impl Fixture {
         self.service.trex_addresses().unwrap()[0]
     }
 
-    fn client(&self, mode: &str) -> Client {
+    pub(crate) fn client(&self, mode: &str) -> Client {
         let mut client = Client::connect(self.requests(), "REQ");
         let (major, minor) = if mode == "STL" { (5, 1) } else { (2, 3) };
         let sync = json!({"name": mode, "major": major, "minor": minor});
@@ -58,14 +58,18 @@ impl Fixture {
 }
 
 /// A client of the requests or of the events.
-struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     api: String,
 }
 
 impl Client {
-    fn connect(address: SocketAddr, socket_type: &str) -> Self {
-        let mut stream = TcpStream::connect(address).unwrap();
+    pub(crate) fn connect(address: SocketAddr, socket_type: &str) -> Self {
+        Self::over(TcpStream::connect(address).unwrap(), socket_type)
+    }
+
+    /// Exchanges greetings over a connection, which the peer may have opened.
+    pub(crate) fn over(mut stream: TcpStream, socket_type: &str) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut greeting = [0; 64];
         (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
@@ -79,14 +83,14 @@ impl Client {
         client
     }
 
-    fn send(&mut self, flags: u8, body: &[u8]) {
+    pub(crate) fn send(&mut self, flags: u8, body: &[u8]) {
         let mut frame = vec![flags | 2];
         frame.extend((body.len() as u64).to_be_bytes());
         frame.extend(body);
         self.stream.write_all(&frame).unwrap();
     }
 
-    fn receive(&mut self) -> (u8, Vec<u8>) {
+    pub(crate) fn receive(&mut self) -> (u8, Vec<u8>) {
         let mut head = [0; 2];
         self.stream.read_exact(&mut head).unwrap();
         let mut length = usize::from(head[1]);
@@ -118,14 +122,14 @@ impl Client {
     }
 
     #[track_caller]
-    fn call(&mut self, method: &str, parameters: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         let mut answer = self.answer(method, parameters);
         assert!(answer["error"].is_null(), "{method}: {answer}");
         answer["result"].take()
     }
 
     #[track_caller]
-    fn error(&mut self, method: &str, parameters: Value) -> String {
+    pub(crate) fn error(&mut self, method: &str, parameters: Value) -> String {
         let answer = self.answer(method, parameters);
         answer["error"]["specific_err"].as_str().expect("an error").to_owned()
     }
@@ -145,7 +149,7 @@ impl Client {
 }
 
 /// A burst of 100 frames of 63 bytes, which are counted.
-fn burst(group: u32) -> Value {
+pub(crate) fn burst(group: u32) -> Value {
     let frame =
         "AAAAAQAAAAAAAgAACABFAAAuAAEAAEARavgQAAABMAAAAQQBAAwAGgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     json!({

@@ -38,6 +38,11 @@ impl Counts {
         }
     }
 
+    /// Returns whether a flow has been established: TCP connections, and UDP flows with an answer.
+    pub(super) fn has_established(&self) -> bool {
+        ["tcps_connects", "udps_rcvpkt"].into_iter().any(|name| self.get(name) > 0)
+    }
+
     /// Adds other counters.
     pub(super) fn add(&mut self, other: &Self) {
         for (name, value) in &other.0 {
@@ -129,7 +134,7 @@ fn of_port(port: &PortReport) -> Option<Side> {
 }
 
 /// Returns the reports of the ports of a run, and whether it has ended.
-fn reports(run: &StatefulRun, detail: Detail) -> (Vec<PortReport>, bool) {
+pub(super) fn reports(run: &StatefulRun, detail: Detail) -> (Vec<PortReport>, bool) {
     if run.run.handle.outcome().is_none()
         && let Some(reports) = run.run.handle.port_reports(detail)
     {
@@ -224,6 +229,23 @@ fn values(epoch: u64, counts: &[Counts; 2], rates: [Rated; 2]) -> Value {
         "client": section(&counts[0], rates[0]),
         "server": section(&counts[1], rates[1]),
     })
+}
+
+impl Trex {
+    /// Notes the counters of the active runs, for the rates that clients ask for later.
+    pub(in super::super) fn sample_profiles(&self) {
+        let runs: Vec<Arc<StatefulRun>> = {
+            let state = self.state();
+            state.astf.profiles.values().filter_map(|profile| profile.run.clone()).collect()
+        };
+        for run in runs {
+            let counts = counts_of(&run, None);
+            let mut state = self.state();
+            for (at, counts) in counts.iter().enumerate() {
+                add_rates(&mut state, run.number, at == 1, counts, &mut Rated::default());
+            }
+        }
+    }
 }
 
 pub(in super::super) fn get_counter_desc(trex: &Trex, parameters: &Parameters<'_>) -> Answer {

@@ -620,7 +620,10 @@ mod tests {
     fn further_pairs_have_addresses_with_an_offset() {
         assert_eq!(plan().route(0).map(|it| it.to_string()), ["16.0.0.1", "48.0.0.1"]);
         assert_eq!(plan().route(3).map(|it| it.to_string()), ["49.0.0.1", "17.0.0.1"]);
-        assert_eq!([0, 1, 2, 3, 40].map(|port| plan().sends(port)), [true, false, true, false, false]);
+        assert_eq!(
+            [0, 1, 2, 3, 40].map(|port| plan().sends(port)),
+            [true, false, true, false, false]
+        );
     }
 
     #[test]
@@ -643,16 +646,19 @@ mod tests {
     #[test]
     fn rates_out_of_range_become_the_nearest_one() {
         let second = 1_000_000_000;
-        for (rate, expected) in [(0.0, second), (-5.0, second), (f64::NAN, second), (1e12, 10_000)] {
+        for (rate, expected) in [(0.0, second), (-5.0, second), (f64::NAN, second), (1e12, 10_000)]
+        {
             assert_eq!(interval_ns(rate), expected, "{rate}");
         }
     }
 
     #[test]
     fn profile_gives_the_addresses() {
-        let range = |dir: &str, start: &str| json!({
-            "dir": dir, "ip_start": start, "ip_end": "16.0.0.255", "ip_offset": "1.0.0.0",
-        });
+        let range = |dir: &str, start: &str| {
+            json!({
+                "dir": dir, "ip_start": start, "ip_end": "16.0.0.255", "ip_offset": "1.0.0.0",
+            })
+        };
         let profile = json!({"ip_gen_dist_list": [range("c", "16.0.0.1"), range("s", "48.0.0.1")]});
         let found = LatencyPlan::of_profile(&profile, 10.0).unwrap();
         assert_eq!(found, LatencyPlan { mask: u32::MAX, ..plan() });

@@ -8,9 +8,11 @@
 
 mod clients;
 mod counters;
+mod flow_info;
 mod latency;
 mod profiles;
 mod table;
+mod topology;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -19,8 +21,10 @@ use serde_json::{Map, Value, json};
 
 pub(super) use clients::*;
 pub(super) use counters::*;
+pub(super) use flow_info::*;
 pub(super) use latency::*;
 pub(super) use profiles::*;
+pub(super) use topology::*;
 pub(super) use traffic::*;
 
 use super::events::Event;
@@ -72,6 +76,7 @@ pub(super) struct Astf {
     /// Clients that a request asks about.
     asked_clients: Option<Vec<u32>>,
     pub(super) latency: Latency,
+    topology: Topology,
     /// State that was published last.
     published: u8,
 }
@@ -88,6 +93,7 @@ impl Default for Astf {
             ignored: Default::default(),
             asked_clients: None,
             latency: Latency::default(),
+            topology: Topology::default(),
             published: 0,
         }
     }
@@ -260,20 +266,6 @@ pub(super) fn service(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     done()
 }
 
-pub(super) fn topo_get(_: &Trex, _: &Parameters<'_>) -> Answer {
-    Ok(json!({"topo_data": {"vifs": null, "gws": null}}))
-}
-
-pub(super) fn topo_clear(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.context(parameters)?;
-    Ok(Value::Null)
-}
-
-pub(super) fn topo_fragment(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.context(parameters)?;
-    Err(RpcError::execution("topologies are not supported: set the VLAN and the next hop of ports"))
-}
-
 pub(super) fn no_tunnels(_: &Trex, _: &Parameters<'_>) -> Answer {
     Err(RpcError::execution("The tunnel mode needs to be activated"))
 }
@@ -281,9 +273,4 @@ pub(super) fn no_tunnels(_: &Trex, _: &Parameters<'_>) -> Answer {
 pub(super) fn is_tunnel_supported(_: &Trex, _: &Parameters<'_>) -> Answer {
     let text = "Tunnel is not supported: use a plan of Wirestorm with tunnels";
     Ok(json!({"is_tunnel_supported": false, "error_msg": text}))
-}
-
-pub(super) fn get_flow_info(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.state().astf.profile(profile_name(parameters)?)?;
-    Ok(json!([]))
 }

@@ -82,6 +82,10 @@ pub(in super::super) fn profile_fragment(trex: &Trex, parameters: &Parameters<'_
     let is_last = parameters.flag_or("frag_last", false)?;
     let mut state = trex.state();
     let state = &mut *state;
+    if state.astf.profile(name).is_ok_and(|it| it.state == ProfileState::Delete) {
+        // The client knows that the profile is gone, so that the removal ends now.
+        remove(trex, state, name);
+    }
     if !state.astf.profiles.contains_key(name) {
         if state.astf.profiles.len() >= PROFILES_MAX {
             return Err(RpcError::execution("too many profiles"));

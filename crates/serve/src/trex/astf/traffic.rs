@@ -34,6 +34,10 @@ const FLOWS_MAX: usize = 16_000_000;
 const RX_COALESCE: Duration = Duration::from_micros(50);
 /// Interval of the time series.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Least interval of the samples of single connections.
+const DUMP_INTERVAL_MIN: Duration = Duration::from_millis(10);
+/// Interval of checks whether a flow is established.
+const ESTABLISH_POLL: StdDuration = StdDuration::from_millis(20);
 /// Range of multipliers.
 const MULTIPLIERS: std::ops::Range<f64> = 1e-9..4_294_967_296.0;
 
@@ -47,6 +51,8 @@ pub(in super::super) struct StatefulRun {
     /// First and last IPv4 address of each range of clients.
     pub(super) clients: Vec<(u32, u32)>,
     is_stopped: AtomicBool,
+    /// Interval of the samples of single connections in seconds; `None` without samples.
+    pub(super) dump_interval_s: Option<f64>,
 }
 
 /// Parameters of a start.
@@ -57,6 +63,10 @@ struct Start {
     is_ipv6: bool,
     client_mask: u32,
     latency_pps: u32,
+    /// Time within which a flow must be established.
+    establish: Option<Duration>,
+    /// Interval of the samples of single connections.
+    dump_interval: Option<Duration>,
 }
 
 impl Start {
@@ -68,6 +78,8 @@ impl Start {
         let is_ipv6 = parameters.flag("ipv6")?;
         let client_mask = parameters.u32("client_mask")?;
         let end_s = parameters.number_or("t_duration", 0.0)?;
+        let establish_s = parameters.number_or("e_duration", 0.0)?;
+        let dump_s = parameters.number_or("dump_interval", 0.0)?;
         if !MULTIPLIERS.contains(&multiplier) {
             return Err(RpcError::execution(format!("invalid multiplier: {multiplier}")));
         }
@@ -79,7 +91,16 @@ impl Start {
             (duration, _) if is_cut => (duration, Some(Duration::ZERO)),
             (duration, end) => (duration, end),
         };
-        Ok(Self { multiplier, duration, drain, is_ipv6, client_mask, latency_pps })
+        Ok(Self {
+            multiplier,
+            duration,
+            drain,
+            is_ipv6,
+            client_mask,
+            latency_pps,
+            establish: time(establish_s),
+            dump_interval: time(dump_s).map(|interval| interval.max(DUMP_INTERVAL_MIN)),
+        })
     }
 }
 
@@ -142,7 +163,10 @@ impl Trex {
                     profile.epoch += 1;
                     profile.counts = None;
                     profile.last = Some(Arc::clone(&run));
-                    profile.run = Some(run);
+                    profile.run = Some(Arc::clone(&run));
+                    if let Some(time) = start.establish {
+                        stop_unless_established(run, time);
+                    }
                 }
                 self.enter(state, name, ProfileState::Transmit, None);
             }
@@ -195,8 +219,12 @@ impl Trex {
     ) -> Result<StatefulRun, String> {
         let interfaces: Vec<String> =
             self.interfaces.iter().map(|interface| interface.name.to_string()).collect();
-        let layers: Vec<Layers> =
-            self.state().ports.iter().map(|port| port.layers.clone()).collect();
+        let (layers, gateways, ignores) = {
+            let state = self.state();
+            let layers: Vec<Layers> = state.ports.iter().map(|port| port.layers.clone()).collect();
+            let ignores = state.astf.ignored.iter().any(|list| !list.is_empty());
+            (layers, state.astf.topology.gateways(), ignores)
+        };
         let count = interfaces.len();
         for (port, interface) in plan.ports.iter_mut().zip(&interfaces) {
             port.location = Some(interface.clone());
@@ -208,6 +236,7 @@ impl Trex {
             if let Some(client) = &mut template.client {
                 let layers = layers.get(client.transmit).cloned().unwrap_or_default();
                 client.destination = layers.destination;
+                gateways.apply(client, &layers);
                 if let (Some(clients), Some(vlan)) = (client.addresses, layers.vlans.first()) {
                     client.devices.push(Devices {
                         clients,
@@ -238,7 +267,8 @@ impl Trex {
         let factor = Decimal::parse(&format!("{:.9}", start.multiplier))
             .map_err(|error| format!("multiplier: {error}"))?;
         plan.multiply(factor).map_err(|error| error.to_string())?;
-        let is_shared = name != DEFAULT_PROFILE || self.shares_ports();
+        // A run that shares its ports answers no packet of other hosts, as with ignored addresses.
+        let is_shared = name != DEFAULT_PROFILE || ignores || self.shares_ports();
         let backend = if is_shared { "af_packet" } else { "auto" };
         let options = EmulationOptions {
             interfaces: vec![None; plan.ports.len()],
@@ -249,7 +279,13 @@ impl Trex {
             drain_timeout_flag: None,
             link_down_timeout: EmulationOptions::LINK_DOWN_TIMEOUT,
             rx_coalesce: RX_COALESCE,
-            watch: WatchOptions { interval: INTERVAL, flows: FlowChoice::default() },
+            watch: WatchOptions {
+                interval: start.dump_interval.unwrap_or(INTERVAL),
+                flows: FlowChoice {
+                    count: usize::from(start.dump_interval.is_some()),
+                    ..FlowChoice::default()
+                },
+            },
             flows_max: FLOWS_MAX,
             seed: EmulationOptions::random_seed(),
             // Who names an interface as a port of the server has allowed it.
@@ -280,8 +316,14 @@ impl Trex {
         if let Some(Err(error)) = run.handle.outcome() {
             return Err(error.to_string());
         }
-        let is_stopped = AtomicBool::new(false);
-        Ok(StatefulRun { number: 0, run, multiplier: start.multiplier, clients, is_stopped })
+        Ok(StatefulRun {
+            number: 0,
+            run,
+            multiplier: start.multiplier,
+            clients,
+            is_stopped: AtomicBool::new(false),
+            dump_interval_s: start.dump_interval.map(Duration::as_secs_f64),
+        })
     }
 
     /// Returns whether several runs use the ports, or captures need their frames. Profiles with names
@@ -341,6 +383,27 @@ impl Trex {
             self.enter(state, &name, ProfileState::Loaded, error);
         }
     }
+}
+
+/// Stops a run if none of its flows is established within a time. Returns at once.
+fn stop_unless_established(run: Arc<StatefulRun>, time: Duration) {
+    let end = std::time::Instant::now() + StdDuration::from_nanos(time.as_nanos());
+    let watch = move || {
+        while run.run.handle.outcome().is_none() {
+            let [clients, servers] = counts_of(&run, None);
+            if clients.has_established() || servers.has_established() {
+                return;
+            }
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                run.run.stop(None);
+                return;
+            }
+            std::thread::sleep(left.min(ESTABLISH_POLL));
+        }
+    };
+    // Without a thread, the run goes on.
+    let _ = std::thread::Builder::new().name("trex-establish".to_owned()).spawn(watch);
 }
 
 /// Returns what a run has sent from an interface.
