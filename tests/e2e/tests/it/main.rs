@@ -15,3 +15,4 @@ mod runs;
 mod server;
 mod streams;
 mod trex_clients;
+mod trex_console;

@@ -11,7 +11,7 @@ use wirestorm_testkit::net::Lab;
 const TREE: &str = "WIRESTORM_TREX_TREE";
 
 /// Returns the checkout; prints why the test skips without one.
-fn tree() -> Option<PathBuf> {
+pub(crate) fn tree() -> Option<PathBuf> {
     let tree = std::env::var_os(TREE).map(PathBuf::from);
     if tree.is_none() {
         println!("skipped: {TREE} does not name a checkout of TRex");
@@ -19,7 +19,15 @@ fn tree() -> Option<PathBuf> {
     tree
 }
 
-fn serve(lab: &Lab, scratch: &Scratch, mode: &str) -> (Running, String, String) {
+/// A server for TRex's clients, which runs until it is dropped.
+pub(crate) struct Server {
+    _process: Running,
+    /// Addresses of the requests and of the events.
+    pub(crate) requests: String,
+    pub(crate) events: String,
+}
+
+pub(crate) fn serve(lab: &Lab, scratch: &Scratch, mode: &str) -> Server {
     let mut command = Command::new(wirestorm());
     command.args(["serve", "--listen", "127.0.0.1:0", "--trex", mode]);
     command.args(["--trex-port", "0", "--trex-async-port", "0"]);
@@ -28,15 +36,15 @@ fn serve(lab: &Lab, scratch: &Scratch, mode: &str) -> (Running, String, String) 
     let server = start_command(&mut command);
     let line = server.wait_for_message("serving TRex's clients at 127.0.0.1:");
     let (requests, events) = line.split_once(", events at 127.0.0.1:").unwrap();
-    (server, requests.to_owned(), events.to_owned())
+    Server { _process: server, requests: requests.to_owned(), events: events.to_owned() }
 }
 
 /// Runs a script with TRex's client; `PORTS` are the ports of the server.
-fn run(tree: &std::path::Path, server: &(Running, String, String), script: &str) {
+fn run(tree: &std::path::Path, server: &Server, script: &str) {
     let mut command = Command::new("python3");
     let library = tree.join("scripts/automation/trex_control_plane/interactive");
-    let (_, requests, events) = server;
-    command.env("PYTHONPATH", library).env("REQUESTS", requests).env("EVENTS", events);
+    command.env("PYTHONPATH", library).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("REQUESTS", &server.requests).env("EVENTS", &server.events);
     command.args(["-W", "ignore", "-c", script]);
     run_command(&mut command).expect(0);
 }
