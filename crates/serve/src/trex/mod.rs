@@ -6,7 +6,8 @@
 //!                                                                        v
 //!   Trex ── interfaces   facts and counters of the ports' interfaces   handlers: ownership,
 //!        ├─ state        ports, profiles, streams, sessions, groups    streams, traffic, ...
-//!        └─ captures     packet sockets with their frames                │
+//!        ├─ captures     packet sockets with their frames                │
+//!        └─ threads      latency traffic, capture ports, ports as hosts  │
 //!                                                       Server: leases and runs
 //! ```
 //!

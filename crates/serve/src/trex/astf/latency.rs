@@ -256,7 +256,7 @@ impl LatencyPlan {
             let offset = self.offsets[side].to_bits().wrapping_mul(pair);
             Ipv4Addr::from_bits(self.addresses[side].to_bits().wrapping_add(offset))
         };
-        if port % 2 == 0 { [at(0), at(1)] } else { [at(1), at(0)] }
+        if port.is_multiple_of(2) { [at(0), at(1)] } else { [at(1), at(0)] }
     }
 }
 
@@ -345,7 +345,7 @@ fn packet(ethernet: &[u8], [source, destination]: [Ipv4Addr; 2], probe: Probe) -
     let sum = checksum(&ipv4);
     ipv4[10..12].copy_from_slice(&sum.to_be_bytes());
     let mut icmp = [0_u8; ICMP_BYTES + Probe::BYTES];
-    icmp[0] = if probe.port % 2 == 0 { ECHO_REQUEST } else { ECHO_REPLY };
+    icmp[0] = if probe.port.is_multiple_of(2) { ECHO_REQUEST } else { ECHO_REPLY };
     icmp[4..6].copy_from_slice(&probe.port.to_be_bytes());
     icmp[6..8].copy_from_slice(&(probe.sequence as u16).to_be_bytes());
     icmp[ICMP_BYTES..].copy_from_slice(&probe.bytes());
