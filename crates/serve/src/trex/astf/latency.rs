@@ -16,6 +16,7 @@ use std::time::Duration as StdDuration;
 
 use serde_json::{Map, Value, json};
 use wirestorm_control::af_packet::{AfPacketOptions, AfPacketTransmit, Direction};
+use wirestorm_control::affinity;
 use wirestorm_control::base::port::Transmit;
 use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::clock;
@@ -420,7 +421,17 @@ fn interval_ns(rate: f64) -> u64 {
     (1e9 / rate) as u64
 }
 
+/// Keeps the thread on one CPU, because packets of a veth that leave from several CPUs overtake each
+/// other. Without the right to do so, some count as sequence errors.
+fn stay_on_one_cpu(session: u32) {
+    let cpus = affinity::allowed();
+    if let Some(cpu) = (session as usize).checked_rem(cpus.len()).and_then(|at| cpus.get(at)) {
+        let _ = affinity::restrict_to(&[*cpu]);
+    }
+}
+
 fn send_all(senders: &mut [Sender], session: u32, interval_ns: &AtomicU64, ends: &AtomicBool) {
+    stay_on_one_cpu(session);
     let mut due = clock::now();
     while !ends.load(Ordering::Relaxed) {
         let now = clock::now();
