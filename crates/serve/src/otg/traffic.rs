@@ -32,7 +32,8 @@ use crate::server::{HostRequest, HostedRun, Identity, Resolved, Server};
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// Time that tagged metrics wait for the result of a run whose receivers have ended.
 const RESULT_WAIT: Duration = Duration::from_secs(1);
-/// Time between two snapshots for a rate.
+/// Minimum time between two snapshots for a rate; the maximum is twice as long, unless requests are
+/// further apart.
 const RATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs of the flows of a configuration.
@@ -46,8 +47,8 @@ pub(super) struct Traffic {
 /// A run of some flows.
 struct FlowRun {
     run: Arc<HostedRun>,
-    /// Earlier and later snapshot, for rates.
-    samples: [(Instant, Arc<Snapshot>); 2],
+    /// Snapshots for rates: the earlier one, the one that replaces it next, and the latest.
+    samples: [(Instant, Arc<Snapshot>); 3],
 }
 
 /// A flow that started.
@@ -179,7 +180,7 @@ impl Traffic {
         // The next request expects that the flows send.
         run.handle.wait_running(Some(STOP_WAIT));
         let empty = (Instant::now(), Arc::default());
-        self.runs.push(FlowRun { run, samples: [empty.clone(), empty] });
+        self.runs.push(FlowRun { run, samples: [empty.clone(), empty.clone(), empty] });
         let index = self.runs.len() - 1;
         for (flow, streams, ends) in started {
             self.flows[flow] =
@@ -383,16 +384,16 @@ impl Traffic {
             let Some(latest) = it.run.handle.latest() else { continue };
             let now = Instant::now();
             if now.duration_since(it.samples[1].0) >= RATE_INTERVAL {
-                it.samples[0] = it.samples[1].clone();
+                it.samples[0] = std::mem::replace(&mut it.samples[1], (now, Arc::clone(&latest)));
             }
-            it.samples[1] = (now, latest);
+            it.samples[2] = (now, latest);
         }
     }
 
     /// Returns the counters of a flow as of the last sample.
     pub(super) fn flow(&self, flow: usize) -> FlowCounters {
         let Some(Some(started)) = self.flows.get(flow) else { return FlowCounters::default() };
-        let [before, after] = &self.runs[started.run].samples;
+        let [before, _, after] = &self.runs[started.run].samples;
         let of = |snapshot: &Snapshot| -> Vec<FlowSnapshot> {
             started.streams.iter().filter_map(|place| snapshot.flows.get(*place).cloned()).collect()
         };
@@ -437,7 +438,7 @@ impl Traffic {
     pub(super) fn port(&self, port: usize) -> PortCounters {
         let mut sum = PortCounters::default();
         for it in &self.runs {
-            let [before, after] = &it.samples;
+            let [before, _, after] = &it.samples;
             let of = |snapshot: &Snapshot| snapshot.ports.get(port).cloned().unwrap_or_default();
             let counts = |it: &PortSnapshot| {
                 let (sent, received) = (&it.transmitted, &it.received);
