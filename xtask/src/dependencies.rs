@@ -11,6 +11,7 @@ const DIRECTIONS: [(&str, &[&str]); 25] = [
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-otg", &["wirestorm-base", "wirestorm-wire", "wirestorm-model", "wirestorm-plan"]),
+    ("wirestorm-gnmi", &[]),
     ("wirestorm-engine", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-sim", PURE),
@@ -47,6 +48,7 @@ const DIRECTIONS: [(&str, &[&str]); 25] = [
             "wirestorm-report",
             "wirestorm-api",
             "wirestorm-otg",
+            "wirestorm-gnmi",
         ],
     ),
     (
