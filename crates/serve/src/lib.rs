@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod gnmi;
 mod listen;
 pub mod metrics;
 mod otg;

@@ -28,7 +28,8 @@ Examples:
   wirestorm serve unit > /etc/systemd/system/wirestorm.service
   wirestorm serve --listen 0.0.0.0:9410 --tls-cert cert.pem --tls-key key.pem --port eth1
   wirestorm serve --port eth1 --port eth2 --otg
-      snappi.api() and gosnappi connect to their default addresses
+      snappi.api() and gosnappi connect to their default addresses, gnmic to
+      localhost:9339
   wirestorm serve --trex stl --port eth1 --port eth2
   wirestorm serve --port dut_in=eth1 --port dut_out=eth2 --listen 127.0.0.1:9000
 
@@ -44,15 +45,16 @@ pub(crate) struct ServeFlags {
 
     /// Address and port to listen on; repeatable [default: 127.0.0.1:9410]
     ///
-    /// Each address serves the HTTP API and Open Traffic Generator. http:// and https:// select the
-    /// protocol; the default is HTTPS if there is a --tls-cert. Without one, https:// has a
+    /// Each address serves the HTTP API, Open Traffic Generator and gNMI. http:// and https:// select
+    /// the protocol; the default is HTTPS if there is a --tls-cert. Without one, https:// has a
     /// certificate that clients cannot verify.
     #[arg(long, value_name = "[https://]ADDRESS:PORT", value_parser = listen)]
     listen: Vec<ListenAddress>,
 
-    /// Listen on the standard ports of Open Traffic Generator too
+    /// Listen on the standard ports of Open Traffic Generator and gNMI too
     ///
-    /// HTTPS on 127.0.0.1:443, and gRPC on 127.0.0.1:50051.
+    /// HTTPS on 127.0.0.1:443, gRPC on 127.0.0.1:50051, and gNMI on 127.0.0.1:9339; the last two
+    /// without TLS.
     #[arg(long)]
     otg: bool,
 
@@ -255,7 +257,7 @@ fn start(flags: &ServeFlags) -> Result<Service, String> {
         addresses.push(ListenAddress { is_https, address: local(wirestorm_api::PORT) });
     }
     if flags.otg {
-        let standard = [(true, 443), (false, 50051)];
+        let standard = [(true, 443), (false, 50051), (false, 9339)];
         addresses.extend(standard.map(|(is_https, port)| ListenAddress {
             is_https: Some(is_https),
             address: local(port),

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Router;
 use futures_util::{Stream, StreamExt, stream};
 use prost::{Message, Name};
 use tonic::{Request, Response, Status, Streaming, async_trait};
@@ -22,15 +21,14 @@ const MESSAGE_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a part of a streamed message.
 const CHUNK_BYTES: usize = 4 << 20 >> 1;
 
-/// Returns the routes of the service.
-pub(super) fn router(sessions: Arc<Sessions>) -> Router {
-    let service = OpenapiServer::new(Service { sessions })
+/// Returns the service.
+pub(super) fn service(sessions: Arc<Sessions>) -> OpenapiServer<Service> {
+    OpenapiServer::new(Service { sessions })
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX);
-    tonic::service::Routes::new(service).into_axum_router()
+        .max_encoding_message_size(MESSAGE_BYTES_MAX)
 }
 
-struct Service {
+pub(super) struct Service {
     sessions: Arc<Sessions>,
 }
 

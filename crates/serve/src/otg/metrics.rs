@@ -4,7 +4,7 @@ use wirestorm_api::port::LinkState;
 use wirestorm_control::base::rate::Layer;
 use wirestorm_control::{FlowSnapshot, MeasuredSnapshot};
 use wirestorm_otg::proto::{
-    self, FlowMetric, FlowMetricsRequest, FlowTaggedMetricsFilter, MetricLatency, MetricTimestamp,
+    FlowMetric, FlowMetricsRequest, FlowTaggedMetricsFilter, MetricLatency, MetricTimestamp,
     MetricsRequest, MetricsResponse, PortMetric, flow_metric, metrics_request, metrics_response,
     port_metric,
 };
@@ -17,7 +17,38 @@ use super::traffic::FlowState;
 /// Bytes of the FCS of a frame, which the models count.
 pub(super) const FCS: u64 = 4;
 
+/// Metrics of all flows and ports of a configuration, in its order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Telemetry {
+    pub(crate) ports: Vec<PortTelemetry>,
+    /// Also of flows whose metrics are not enabled; these have no metrics of the receiving side.
+    pub(crate) flows: Vec<FlowMetric>,
+}
+
+/// Metrics of a port.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortTelemetry {
+    pub(crate) metric: PortMetric,
+    /// Speed of the link in bits a second, if known.
+    pub(crate) speed_bps: Option<u64>,
+}
+
 impl Session {
+    /// Returns the metrics of all flows and ports; nothing without a configuration.
+    pub(super) fn telemetry(&mut self) -> Telemetry {
+        let Some(loaded) = self.loaded.as_mut() else { return Telemetry::default() };
+        loaded.traffic.sample();
+        let port = |index: usize| {
+            let (link, speed_bps) = self.server.link(&loaded.ports[index].interface);
+            let metric = loaded.port_metric(index, link == LinkState::Up);
+            PortTelemetry { metric, speed_bps }
+        };
+        Telemetry {
+            ports: (0..loaded.ports.len()).map(port).collect(),
+            flows: (0..loaded.lowered.flows.len()).map(|index| loaded.flow_metric(index)).collect(),
+        }
+    }
+
     /// Returns metrics.
     ///
     /// # Errors
@@ -44,7 +75,7 @@ impl Session {
             Choice::Port => {
                 let names = request.port.as_ref().map_or(&[][..], |port| &port.port_names);
                 response.choice = Some(metrics_response::choice::Enum::PortMetrics.into());
-                let is_up = |interface: &str| server.link(interface) == LinkState::Up;
+                let is_up = |interface: &str| server.link(interface).0 == LinkState::Up;
                 response.port_metrics = loaded.port_metrics(names, is_up)?;
             }
             choice => {
@@ -159,40 +190,43 @@ impl Loaded {
         }
         let wanted = (0..ports.len())
             .filter(|index| names.is_empty() || names.contains(&ports[*index].name));
-        let metric = |index: usize| {
-            let counters = self.traffic.port(index);
-            let [tx_pps, tx_bytes, rx_pps, rx_bytes] = counters.rates;
-            let with_fcs = |bytes: f64, pps: f64| Some((bytes + pps * FCS as f64) as f32);
-            let link = match is_up(&self.ports[index].interface) {
-                true => port_metric::link::Enum::Up,
-                false => port_metric::link::Enum::Down,
-            };
-            let capture = match self.captures.is_running(index) {
-                true => port_metric::capture::Enum::Started,
-                false => port_metric::capture::Enum::Stopped,
-            };
-            let transmit = match self.traffic.sends(&self.lowered, index) {
-                true => port_metric::transmit::Enum::Started,
-                false => port_metric::transmit::Enum::Stopped,
-            };
-            proto::PortMetric {
-                name: Some(ports[index].name.clone()),
-                location: Some(self.ports[index].location.clone()),
-                link: Some(link.into()),
-                capture: Some(capture.into()),
-                transmit: Some(transmit.into()),
-                frames_tx: Some(counters.tx_frames),
-                frames_rx: Some(counters.rx_frames),
-                bytes_tx: Some(counters.tx_bytes + FCS * counters.tx_frames),
-                bytes_rx: Some(counters.rx_bytes + FCS * counters.rx_frames),
-                frames_tx_rate: Some(tx_pps as f32),
-                frames_rx_rate: Some(rx_pps as f32),
-                bytes_tx_rate: with_fcs(tx_bytes, tx_pps),
-                bytes_rx_rate: with_fcs(rx_bytes, rx_pps),
-                ..PortMetric::default()
-            }
-        };
+        let metric =
+            |index: usize| self.port_metric(index, is_up(self.ports[index].interface.as_str()));
         Ok(wanted.map(metric).collect())
+    }
+
+    fn port_metric(&self, index: usize, is_up: bool) -> PortMetric {
+        let counters = self.traffic.port(index);
+        let [tx_pps, tx_bytes, rx_pps, rx_bytes] = counters.rates;
+        let with_fcs = |bytes: f64, pps: f64| Some((bytes + pps * FCS as f64) as f32);
+        let link = match is_up {
+            true => port_metric::link::Enum::Up,
+            false => port_metric::link::Enum::Down,
+        };
+        let capture = match self.captures.is_running(index) {
+            true => port_metric::capture::Enum::Started,
+            false => port_metric::capture::Enum::Stopped,
+        };
+        let transmit = match self.traffic.sends(&self.lowered, index) {
+            true => port_metric::transmit::Enum::Started,
+            false => port_metric::transmit::Enum::Stopped,
+        };
+        PortMetric {
+            name: Some(self.lowered.ports[index].name.clone()),
+            location: Some(self.ports[index].location.clone()),
+            link: Some(link.into()),
+            capture: Some(capture.into()),
+            transmit: Some(transmit.into()),
+            frames_tx: Some(counters.tx_frames),
+            frames_rx: Some(counters.rx_frames),
+            bytes_tx: Some(counters.tx_bytes + FCS * counters.tx_frames),
+            bytes_rx: Some(counters.rx_bytes + FCS * counters.rx_frames),
+            frames_tx_rate: Some(tx_pps as f32),
+            frames_rx_rate: Some(rx_pps as f32),
+            bytes_tx_rate: with_fcs(tx_bytes, tx_pps),
+            bytes_rx_rate: with_fcs(rx_bytes, rx_pps),
+            ..PortMetric::default()
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Each user of the server has one configuration. It leases its ports until the next one.
+//! [`Sessions::try_telemetry`] is for gNMI.
 
 mod captures;
 mod devices;
@@ -21,10 +22,12 @@ mod tagged;
 mod traffic;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use axum::Router;
+use tonic::service::Routes;
 
+pub(crate) use metrics::{PortTelemetry, Telemetry};
 use session::Session;
 use wirestorm_otg::proto;
 
@@ -43,19 +46,35 @@ impl Sessions {
 
     /// Executes a request on the configuration of a user. Requests of one user follow each other.
     fn with<T>(&self, user: &Identity, request: impl FnOnce(&mut Session) -> T) -> T {
-        let session = {
-            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(Mutex::new(Session::new(Arc::clone(&self.server), user)));
-            Arc::clone(sessions.entry(user.user.to_string()).or_insert_with(new))
-        };
+        let session = self.session(user);
         let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
         request(&mut session)
     }
+
+    /// Returns the metrics of all flows and ports of a user; `None` while a request changes the
+    /// configuration or its state, which can take seconds.
+    pub(crate) fn try_telemetry(&self, user: &Identity) -> Option<Telemetry> {
+        let session = self.session(user);
+        let mut session = match session.try_lock() {
+            Ok(session) => session,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(session.telemetry())
+    }
+
+    fn session(&self, user: &Identity) -> Arc<Mutex<Session>> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Mutex::new(Session::new(Arc::clone(&self.server), user)));
+        Arc::clone(sessions.entry(user.user.to_string()).or_insert_with(new))
+    }
 }
 
-/// Returns the routes of the HTTP API and of the gRPC service.
+/// Returns the routes of the HTTP API and of the gRPC services, with those of gNMI.
 pub(crate) fn router(sessions: &Arc<Sessions>) -> Router {
-    http::router(Arc::clone(sessions)).merge(grpc::router(Arc::clone(sessions)))
+    let grpc = Routes::new(grpc::service(Arc::clone(sessions)))
+        .add_service(crate::gnmi::service(Arc::clone(sessions)));
+    http::router(Arc::clone(sessions)).merge(grpc.into_axum_router())
 }
 
 /// Version of the models that this server implements, as clients check it.

@@ -259,8 +259,8 @@ impl Server {
         Ok(port)
     }
 
-    /// Returns the state of the link of an interface.
-    pub(crate) fn link(&self, interface: &str) -> LinkState {
+    /// Returns the state of the link of an interface, and its speed in bits a second if known.
+    pub(crate) fn link(&self, interface: &str) -> (LinkState, Option<u64>) {
         self.ports.link(interface)
     }
 

@@ -99,12 +99,12 @@ impl Ports {
         }
     }
 
-    /// Returns the state of the link of an interface.
-    pub(super) fn link(&self, interface: &str) -> LinkState {
+    /// Returns the state of the link of an interface, and its speed in bits a second if known.
+    pub(super) fn link(&self, interface: &str) -> (LinkState, Option<u64>) {
         let facts = inventory::interface(interface).ok();
         facts
             .and_then(|it| it.interfaces.into_iter().next())
-            .map_or(LinkState::Missing, |facts| link(&facts))
+            .map_or((LinkState::Missing, None), |facts| (link(&facts), facts.speed_bps))
     }
 
     fn document(&self, name: String, facts: InterfaceFacts) -> Port {

@@ -1,0 +1,473 @@
+//! Paths of requests, and what they select.
+//!
+//! A path is a pattern over the nodes of the [schema](super::schema): `*` is one element, `...` any
+//! number of them, and a list without key stands for all of its entries. [`select`] walks the schema
+//! with the set of positions that the pattern can be at, so its time does not depend on how many
+//! wildcards there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use wirestorm_gnmi::gnmi::{Path, PathElem};
+
+use super::schema::{self, KEY, LISTS, Leaves, Node};
+
+/// Maximum number of elements of a path, with its prefix. The schema has 7 levels.
+const ELEMENTS_MAX: usize = 32;
+/// Origins of paths to this schema.
+const ORIGINS: [&str; 3] = ["", "openconfig", "open-traffic-generator"];
+
+/// Error of a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PathError {
+    /// The form of gNMI 0.3.
+    #[error("path: found the field `element`, which is deprecated: use `elem`")]
+    Deprecated,
+    /// More than [`ELEMENTS_MAX`] elements.
+    #[error("path: found {0} elements with the prefix, expected at most {ELEMENTS_MAX}")]
+    Long(usize),
+    /// No origin of this schema.
+    #[error(
+        "path: found origin {0:?}, expected none, \"openconfig\" or \"open-traffic-generator\""
+    )]
+    Origin(String),
+    /// The prefix and the path have different origins.
+    #[error("path: found origin {path:?}, and {prefix:?} in the prefix, expected one of them")]
+    Origins { prefix: String, path: String },
+    /// The schema has no such node.
+    #[error("{path}: no such node; known there: {known}")]
+    Unknown { path: String, known: String },
+    /// A node has other keys.
+    #[error("{path}: found the key {found:?}, expected {expected}")]
+    Key { path: String, found: String, expected: String },
+}
+
+/// What a path selects.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    /// The path, for messages.
+    pub(super) text: String,
+    /// Origin of the path, if its prefix has none.
+    pub(super) origin: String,
+    /// Selected nodes above the lists: the root, or containers of lists.
+    pub(super) above: Vec<&'static Node>,
+    /// What the path selects of each list.
+    pub(super) lists: [ListSelection; 2],
+    /// Node and name of the entry, if the path has no wildcards and names an entry.
+    pub(super) exact: Option<(&'static Node, String)>,
+}
+
+/// What a path selects of a list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ListSelection {
+    /// What it selects of entries with names in the path.
+    pub(super) named: BTreeMap<String, Selected>,
+    /// What it selects of all others.
+    pub(super) others: Selected,
+}
+
+/// What a path selects of an entry of a list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selected {
+    /// All selected leaves.
+    pub(super) leaves: Leaves,
+    /// The topmost selected nodes; empty if nodes above the list are selected.
+    pub(super) nodes: Vec<&'static Node>,
+}
+
+impl ListSelection {
+    /// Returns what the path selects of an entry.
+    pub(super) fn of(&self, name: &str) -> &Selected {
+        self.named.get(name).unwrap_or(&self.others)
+    }
+}
+
+/// Resolves a path.
+///
+/// # Errors
+/// See [`PathError`].
+pub(super) fn select(prefix: Option<&Path>, path: Option<&Path>) -> Result<Selection, PathError> {
+    let empty = Path::default();
+    let (prefix, path) = (prefix.unwrap_or(&empty), path.unwrap_or(&empty));
+    let origin = origin(prefix, path)?;
+    for path in [prefix, path] {
+        #[expect(deprecated, reason = "the field must be empty")]
+        if !path.element.is_empty() {
+            return Err(PathError::Deprecated);
+        }
+    }
+    let count = prefix.elem.len() + path.elem.len();
+    if count > ELEMENTS_MAX {
+        return Err(PathError::Long(count));
+    }
+    let elements: Vec<Element<'_>> =
+        prefix.elem.iter().chain(&path.elem).map(Element::new).collect();
+    let nodes = check(&elements)?;
+    let mut selection = Selection {
+        text: text(&elements),
+        origin,
+        above: Vec::new(),
+        lists: Default::default(),
+        exact: exact(&elements, &nodes),
+    };
+    let pattern = Pattern { elements: &elements };
+    let start = pattern.start();
+    if pattern.is_end(start) {
+        selection.above.push(&schema::ROOT);
+    }
+    let names: BTreeSet<&str> = elements
+        .iter()
+        .flat_map(|it| it.keys())
+        .filter(|key| key.0 == KEY)
+        .map(|it| it.1)
+        .collect();
+    for (index, container) in schema::ROOT.children.iter().enumerate() {
+        let here = pattern.step(start, container, None);
+        if selection.above.is_empty() && pattern.is_end(here) {
+            selection.above.push(container);
+        }
+        let list = schema::list(index);
+        let is_all = pattern.is_end(start) || pattern.is_end(here);
+        let of = |name: Option<&str>| {
+            if is_all {
+                return Selected { leaves: list.leaves, nodes: Vec::new() };
+            }
+            let mut selected = Selected::default();
+            let at_list = pattern.step(here, list, Some(name));
+            pattern.collect(list, at_list, &mut selected);
+            selected
+        };
+        let named = names.iter().map(|name| ((*name).to_owned(), of(Some(name)))).collect();
+        selection.lists[index] = ListSelection { named, others: of(None) };
+    }
+    Ok(selection)
+}
+
+/// Returns the origin of a path whose prefix has none.
+fn origin(prefix: &Path, path: &Path) -> Result<String, PathError> {
+    for origin in [&prefix.origin, &path.origin] {
+        if !ORIGINS.contains(&origin.as_str()) {
+            return Err(PathError::Origin(origin.clone()));
+        }
+    }
+    if prefix.origin.is_empty() {
+        return Ok(path.origin.clone());
+    }
+    if !path.origin.is_empty() && path.origin != prefix.origin {
+        let (prefix, path) = (prefix.origin.clone(), path.origin.clone());
+        return Err(PathError::Origins { prefix, path });
+    }
+    Ok(String::new())
+}
+
+/// An element of a path.
+#[derive(Clone, Copy, Debug)]
+struct Element<'a> {
+    /// Name without module.
+    name: &'a str,
+    elem: &'a PathElem,
+}
+
+impl<'a> Element<'a> {
+    fn new(elem: &'a PathElem) -> Self {
+        // A name may be qualified as in RFC 7951 section 4.
+        let name = match elem.name.split_once(':') {
+            Some((module, name)) if LISTS.iter().any(|it| it.module == module) => name,
+            _ => &elem.name,
+        };
+        Self { name, elem }
+    }
+
+    /// Returns the keys and their values, without wildcards.
+    fn keys(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let keys = self.elem.key.iter().filter(|(_, value)| *value != "*");
+        keys.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Returns whether the name and the names of the keys fit a node.
+    fn fits(self, node: &Node) -> bool {
+        let has_name = self.name == "*" || self.name == node.name();
+        has_name && self.elem.key.keys().all(|key| Some(key.as_str()) == node.key)
+    }
+}
+
+/// A path as a pattern. A set of positions has bit `n` for the position before element `n`.
+struct Pattern<'a> {
+    elements: &'a [Element<'a>],
+}
+
+type Positions = u64;
+
+impl Pattern<'_> {
+    fn start(&self) -> Positions {
+        self.closed(1)
+    }
+
+    /// Returns whether the pattern has matched.
+    fn is_end(&self, positions: Positions) -> bool {
+        positions & (1 << self.elements.len()) != 0
+    }
+
+    /// Adds the positions after `...`, which may stand for no element.
+    fn closed(&self, mut positions: Positions) -> Positions {
+        for (index, element) in self.elements.iter().enumerate() {
+            if element.name == "..." && positions & (1 << index) != 0 {
+                positions |= 1 << (index + 1);
+            }
+        }
+        positions
+    }
+
+    /// Returns the positions after a node. `entry` is the name of the list's entry, or `None` for one
+    /// that the path does not name; without `entry`, the values of keys do not matter.
+    fn step(&self, before: Positions, node: &Node, entry: Option<Option<&str>>) -> Positions {
+        let mut after = 0;
+        for (index, element) in self.elements.iter().enumerate() {
+            if before & (1 << index) == 0 {
+                continue;
+            }
+            if element.name == "..." {
+                after |= 1 << index;
+            } else if element.fits(node)
+                && entry.is_none_or(|entry| element.keys().all(|(_, value)| entry == Some(value)))
+            {
+                after |= 1 << (index + 1);
+            }
+        }
+        self.closed(after)
+    }
+
+    /// Adds what is selected of a node below a list.
+    fn collect(&self, node: &'static Node, positions: Positions, selected: &mut Selected) {
+        if self.is_end(positions) {
+            selected.leaves |= node.leaves;
+            selected.nodes.push(node);
+        } else if positions != 0 {
+            for child in &node.children {
+                self.collect(child, self.step(positions, child, None), selected);
+            }
+        }
+    }
+
+    /// Adds the nodes at which the pattern ends.
+    fn ends(&self, node: &'static Node, positions: Positions, nodes: &mut Vec<&'static Node>) {
+        if self.is_end(positions) {
+            nodes.push(node);
+        }
+        for child in &node.children {
+            let after = self.step(positions, child, None);
+            if after != 0 {
+                self.ends(child, after, nodes);
+            }
+        }
+    }
+}
+
+/// Returns the nodes of the schema that a path names.
+///
+/// # Errors
+/// There are none, or a key is wrong.
+fn check(elements: &[Element<'_>]) -> Result<Vec<&'static Node>, PathError> {
+    let mut before = vec![&*schema::ROOT];
+    for count in 1..=elements.len() {
+        let pattern = Pattern { elements: &elements[..count] };
+        let mut nodes = Vec::new();
+        pattern.ends(&schema::ROOT, pattern.start(), &mut nodes);
+        if nodes.is_empty() {
+            return Err(mismatch(elements, count - 1, &before));
+        }
+        before = nodes;
+    }
+    Ok(before)
+}
+
+/// Returns the error of the element with this index; `before` are the nodes that the elements before
+/// name.
+fn mismatch(elements: &[Element<'_>], index: usize, before: &[&'static Node]) -> PathError {
+    let element = elements[index];
+    let children: Vec<&Node> = before.iter().flat_map(|node| &node.children).collect();
+    let named = children.iter().find(|child| element.name == "*" || child.name() == element.name);
+    if let Some(node) = named {
+        let path = text(&elements[..=index]);
+        let wrong = |key: &&String| Some(key.as_str()) != node.key;
+        let found = element.elem.key.keys().find(wrong).cloned().unwrap_or_default();
+        let expected = node.key.map_or_else(|| "no keys".to_owned(), |key| format!("{key:?}"));
+        return PathError::Key { path, found, expected };
+    }
+    let mut known: Vec<&str> = children.iter().map(|node| node.name()).collect();
+    known.sort_unstable();
+    known.dedup();
+    let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+    PathError::Unknown { path: text(&elements[..=index]), known }
+}
+
+/// Returns the node and the name of the entry, if a path has no wildcards and names an entry.
+fn exact(elements: &[Element<'_>], nodes: &[&'static Node]) -> Option<(&'static Node, String)> {
+    let [node] = nodes else { return None };
+    let is_wildcard = |it: &Element<'_>| it.name == "*" || it.name == "...";
+    if elements.iter().any(is_wildcard) {
+        return None;
+    }
+    let (_, name) = elements.get(1)?.keys().next()?;
+    Some((node, name.to_owned()))
+}
+
+/// Returns a path as text.
+fn text(elements: &[Element<'_>]) -> String {
+    let mut text = String::new();
+    for element in elements {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "/{}", element.elem.name);
+        for (key, value) in &element.elem.key {
+            let _ = write!(text, "[{key}={value}]");
+        }
+    }
+    if text.is_empty() { "/".to_owned() } else { text }
+}
+
+/// Returns the path of a node; `entry` is the name of the list's entry.
+pub(super) fn concrete(node: &Node, entry: Option<&str>, origin: &str) -> Path {
+    let elem = |(depth, name): (usize, &&str)| {
+        let name = (*name).to_owned();
+        let key = match entry {
+            Some(entry) if depth == 1 => BTreeMap::from([(KEY.to_owned(), entry.to_owned())]),
+            _ => BTreeMap::new(),
+        };
+        PathElem { name, key }
+    };
+    Path {
+        origin: origin.to_owned(),
+        elem: node.path.iter().enumerate().map(elem).collect(),
+        ..Path::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::{FLOWS, PORTS};
+    use super::*;
+
+    /// Parses `/flows/flow[name=f]/state`.
+    pub(crate) fn path(text: &str) -> Path {
+        let elem = |text: &str| {
+            let (name, keys) = text.split_once('[').unwrap_or((text, ""));
+            let keys = keys.trim_end_matches(']').split("][").filter_map(|it| it.split_once('='));
+            let key = keys.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+            PathElem { name: name.to_owned(), key }
+        };
+        let elem = text.split('/').filter(|it| !it.is_empty()).map(elem).collect();
+        Path { elem, ..Path::default() }
+    }
+
+    fn selected(text: &str) -> Selection {
+        select(None, Some(&path(text))).unwrap()
+    }
+
+    /// Returns the names of the selected leaves of an entry.
+    fn leaves(text: &str, list: usize, entry: &str) -> Vec<String> {
+        let leaves = selected(text).lists[list].of(entry).leaves;
+        let nodes = schema::leaf_nodes(list).iter().filter(|it| it.leaves & leaves != 0);
+        nodes.map(|it| it.path[2..].join("/")).collect()
+    }
+
+    #[test]
+    fn a_key_selects_one_entry() {
+        let counters = ["in-octets", "in-pkts", "out-octets", "out-pkts"];
+        let counters = counters.map(|name| format!("state/counters/{name}"));
+        let text = "/flows/flow[name=f]/state/counters";
+        assert_eq!(leaves(text, FLOWS, "f"), counters);
+        assert!(leaves(text, FLOWS, "g").is_empty());
+        assert!(leaves(text, PORTS, "f").is_empty());
+        assert_eq!(selected(text).exact.unwrap().1, "f");
+        assert_eq!(leaves("/flows/flow[name=*]/state/counters", FLOWS, "g"), counters);
+        assert_eq!(leaves("/flows/flow/state/counters", FLOWS, "g"), counters);
+        assert!(selected("/flows/flow/state/counters").exact.is_none());
+    }
+
+    #[test]
+    fn wildcards_select_over_lists() {
+        for text in ["/*/*/state/counters/out-octets", "/.../out-octets", ".../counters/out-octets"]
+        {
+            assert_eq!(leaves(text, FLOWS, "f"), ["state/counters/out-octets"], "{text}");
+            assert_eq!(leaves(text, PORTS, "p"), ["state/counters/out-octets"], "{text}");
+        }
+        assert_eq!(leaves("/*/*[name=x]/state/name", PORTS, "x"), ["state/name"]);
+        assert!(leaves("/*/*[name=x]/state/name", PORTS, "y").is_empty());
+        assert_eq!(leaves(".../flow[name=x]/.../transmit", FLOWS, "x"), ["state/transmit"]);
+        assert!(leaves(".../flow[name=x]/.../transmit", FLOWS, "y").is_empty());
+        for text in ["/", "/flows", "/flows/flow", "/...", "/flows/...", "/*", "/*/*"] {
+            assert_eq!(leaves(text, FLOWS, "f").len(), schema::FLOW_LEAVES.len(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_topmost_nodes_are_known() {
+        let nodes = |text: &str| -> Vec<String> {
+            let selection = selected(text);
+            let above = selection.above.iter().map(|it| it.path.join("/"));
+            let below = selection.lists[FLOWS].others.nodes.iter().map(|it| it.path.join("/"));
+            above.chain(below).collect()
+        };
+        assert_eq!(nodes("/"), [""]);
+        assert_eq!(nodes("/flows"), ["flows"]);
+        assert_eq!(nodes("/*"), ["ports", "flows"]);
+        assert_eq!(nodes("/flows/flow"), ["flows/flow"]);
+        assert_eq!(nodes("/flows/flow/state/*"), {
+            let children = &schema::list(FLOWS).children[1].children;
+            children.iter().map(|it| it.path.join("/")).collect::<Vec<_>>()
+        });
+    }
+
+    #[test]
+    fn an_error_names_the_place_and_what_is_known() {
+        let error = |text: &str| select(None, Some(&path(text))).unwrap_err().to_string();
+        assert_eq!(error("/lags/lag"), "/lags: no such node; known there: flows, ports");
+        assert_eq!(
+            error("/flows/flow[name=f]/state/counters/in-frames"),
+            "/flows/flow[name=f]/state/counters/in-frames: no such node; known there: in-octets, \
+             in-pkts, out-octets, out-pkts"
+        );
+        assert_eq!(
+            error("/flows/flow[id=f]"),
+            "/flows/flow[id=f]: found the key \"id\", expected \"name\""
+        );
+        assert_eq!(
+            error("/flows[name=f]"),
+            "/flows[name=f]: found the key \"name\", expected no keys"
+        );
+        assert_eq!(
+            error("/flows/*/state/name/x"),
+            "/flows/*/state/name/x: no such node; known there: nothing"
+        );
+        assert!(error("/.../foo").starts_with("/.../foo: no such node; known there: average-"));
+    }
+
+    #[test]
+    fn a_prefix_comes_first_and_modules_are_optional() {
+        let prefix = path("/open-traffic-generator-flow:flows/flow[name=f]");
+        let selection = select(Some(&prefix), Some(&path("state/transmit"))).unwrap();
+        assert_eq!(selection.lists[FLOWS].of("f").leaves.count_ones(), 1);
+        let concrete = concrete(selection.exact.unwrap().0, Some("f"), "");
+        assert_eq!(concrete, path("/flows/flow[name=f]/state/transmit"));
+    }
+
+    #[test]
+    fn origins_are_checked() {
+        let with = |origin: &str| Path { origin: origin.to_owned(), ..path("/flows") };
+        assert_eq!(select(None, Some(&with("openconfig"))).unwrap().origin, "openconfig");
+        assert_eq!(select(Some(&with("openconfig")), None).unwrap().origin, "");
+        assert!(matches!(select(None, Some(&with("cli"))), Err(PathError::Origin(_))));
+        let both = select(Some(&with("openconfig")), Some(&with("open-traffic-generator")));
+        assert!(matches!(both, Err(PathError::Origins { .. })));
+    }
+
+    #[test]
+    fn many_wildcards_take_no_time() {
+        let text = "/.../*".repeat(ELEMENTS_MAX / 2);
+        assert!(matches!(select(None, Some(&path(&text))), Err(PathError::Unknown { .. })));
+        let text = "/...".repeat(ELEMENTS_MAX);
+        assert_eq!(leaves(&text, FLOWS, "f").len(), schema::FLOW_LEAVES.len());
+        let text = "/...".repeat(ELEMENTS_MAX + 1);
+        assert_eq!(select(None, Some(&path(&text))).unwrap_err(), PathError::Long(33));
+    }
+}

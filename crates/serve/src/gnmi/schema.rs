@@ -1,0 +1,284 @@
+//! Schema of the telemetry: the lists of the YANG modules `open-traffic-generator-port` and
+//! `open-traffic-generator-flow`, and where their values come from.
+
+use std::sync::{Arc, LazyLock};
+
+use wirestorm_otg::proto::flow_metric::transmit;
+use wirestorm_otg::proto::port_metric::link;
+use wirestorm_otg::proto::{FlowMetric, MetricLatency};
+
+use crate::otg::PortTelemetry;
+
+/// Revision of the modules.
+pub(super) const REVISION: &str = "0.1.0";
+
+/// A list of the schema, and the container around it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    pub(super) module: &'static str,
+    pub(super) container: &'static str,
+    pub(super) name: &'static str,
+}
+
+/// Index of the list of ports.
+pub(super) const PORTS: usize = 0;
+/// Index of the list of flows.
+pub(super) const FLOWS: usize = 1;
+
+/// All lists. Their key is [`KEY`].
+pub(super) const LISTS: [List; 2] = [
+    List { module: "open-traffic-generator-port", container: "ports", name: "port" },
+    List { module: "open-traffic-generator-flow", container: "flows", name: "flow" },
+];
+
+/// Key of the lists.
+pub(super) const KEY: &str = "name";
+
+/// Value of a leaf.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// `counter64` and `timeticks64`.
+    Unsigned(u64),
+    /// `ieeefloat32`.
+    Float(f32),
+    /// `decimal64`.
+    Decimal(f64),
+    Bool(bool),
+    Text(Arc<str>),
+    /// Name of an enumeration.
+    Name(&'static str),
+}
+
+/// A leaf of a list, by its path below the entry of the list.
+pub(super) struct Leaf<T> {
+    path: &'static str,
+    /// Returns the value; `None` if there is none.
+    pub(super) value: fn(&T) -> Option<Value>,
+}
+
+const fn leaf<T>(path: &'static str, value: fn(&T) -> Option<Value>) -> Leaf<T> {
+    Leaf { path, value }
+}
+
+/// Leaves of a port. `last-change` and `data-integrity` have no values.
+pub(super) static PORT_LEAVES: [Leaf<PortTelemetry>; 10] = [
+    leaf("name", |it| text(it.metric.name())),
+    leaf("state/name", |it| text(it.metric.name())),
+    leaf("state/link", |it| {
+        Some(Value::Name(if it.metric.link() == link::Enum::Up { "UP" } else { "DOWN" }))
+    }),
+    leaf("state/out-rate", |it| bits(it.metric.bytes_tx_rate)),
+    leaf("state/in-rate", |it| bits(it.metric.bytes_rx_rate)),
+    leaf("state/speed", |it| it.speed_bps.map(|bps| Value::Unsigned(speed(bps)))),
+    leaf("state/counters/out-octets", |it| it.metric.bytes_tx.map(Value::Unsigned)),
+    leaf("state/counters/in-octets", |it| it.metric.bytes_rx.map(Value::Unsigned)),
+    leaf("state/counters/out-frames", |it| it.metric.frames_tx.map(Value::Unsigned)),
+    leaf("state/counters/in-frames", |it| it.metric.frames_rx.map(Value::Unsigned)),
+];
+
+/// Leaves of a flow. `tagged-metrics` has no values.
+pub(super) static FLOW_LEAVES: [Leaf<FlowMetric>; 19] = [
+    leaf("name", |it| text(it.name())),
+    leaf("state/name", |it| text(it.name())),
+    leaf("state/transmit", |it| Some(Value::Bool(it.transmit() == transmit::Enum::Started))),
+    leaf("state/loss-pct", |it| it.loss.map(Value::Float)),
+    leaf("state/out-frame-rate", |it| it.frames_tx_rate.map(Value::Float)),
+    leaf("state/in-frame-rate", |it| it.frames_rx_rate.map(Value::Float)),
+    leaf("state/out-rate", |it| it.tx_rate_bps.map(Value::Float)),
+    leaf("state/in-rate", |it| it.rx_rate_bps.map(Value::Float)),
+    leaf("state/out-l1-rate", |it| it.tx_l1_rate_bps.map(Value::Float)),
+    leaf("state/in-l1-rate", |it| it.rx_l1_rate_bps.map(Value::Float)),
+    leaf("state/minimum-latency", |it| latency(it, |it| it.minimum_ns)),
+    leaf("state/maximum-latency", |it| latency(it, |it| it.maximum_ns)),
+    leaf("state/average-latency", |it| latency(it, |it| it.average_ns)),
+    leaf("state/first-timestamp", |it| {
+        it.timestamps.as_ref()?.first_timestamp_ns.map(Value::Decimal)
+    }),
+    leaf("state/last-timestamp", |it| {
+        it.timestamps.as_ref()?.last_timestamp_ns.map(Value::Decimal)
+    }),
+    leaf("state/counters/in-octets", |it| it.bytes_rx.map(Value::Unsigned)),
+    leaf("state/counters/in-pkts", |it| it.frames_rx.map(Value::Unsigned)),
+    leaf("state/counters/out-octets", |it| it.bytes_tx.map(Value::Unsigned)),
+    leaf("state/counters/out-pkts", |it| it.frames_tx.map(Value::Unsigned)),
+];
+
+/// Leaves of the modules that never have a value here. Paths to them are valid.
+const PORT_LEAVES_WITHOUT_VALUE: [&str; 3] = [
+    "state/last-change",
+    "state/data-integrity/in-total-frames",
+    "state/data-integrity/in-error-frames",
+];
+const FLOW_LEAVES_WITHOUT_VALUE: [&str; 16] = [
+    "tagged-metrics/tagged-metric/name-value-pairs",
+    "tagged-metrics/tagged-metric/state/name-value-pairs",
+    "tagged-metrics/tagged-metric/state/tags/tag-name",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-type",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-string",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-hex",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-bool",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-counter64",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-float32",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-ipv4",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-ipv6",
+    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-mac",
+    "tagged-metrics/tagged-metric/state/counters/in-octets",
+    "tagged-metrics/tagged-metric/state/counters/in-pkts",
+    "tagged-metrics/tagged-metric/state/counters/out-octets",
+    "tagged-metrics/tagged-metric/state/counters/out-pkts",
+];
+
+fn text(text: &str) -> Option<Value> {
+    Some(Value::Text(text.into()))
+}
+
+fn bits(bytes: Option<f32>) -> Option<Value> {
+    bytes.map(|bytes| Value::Float(bytes * 8.0))
+}
+
+fn latency(flow: &FlowMetric, which: fn(&MetricLatency) -> Option<f64>) -> Option<Value> {
+    // The cast saturates.
+    which(flow.latency.as_ref()?).map(|ns| Value::Unsigned(ns.round() as u64))
+}
+
+/// Returns the speed in the unit of `open-traffic-generator-port`: "(i) 100 Gbps is 100 * 1024 *
+/// 1024 / 8 = 13107200 KBps, (ii) 1.6 Tbps is 1.6 * 1024 * 1024 * 1024 / 8 = 214748365 KBps, (iii) 10
+/// Mbps is 10 * 1024 / 8 = 1280 KBps".
+fn speed(bps: u64) -> u64 {
+    let bps = bps as f64;
+    let value = if bps >= 1e12 {
+        bps / 1e12 * 1024.0 * 1024.0 * 1024.0
+    } else if bps >= 1e9 {
+        bps / 1e9 * 1024.0 * 1024.0
+    } else {
+        bps / 1e6 * 1024.0
+    };
+    (value / 8.0).round() as u64
+}
+
+/// A set of leaves of a list: bit `n` stands for leaf `n`.
+pub(super) type Leaves = u64;
+
+/// A node of the schema.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Names from the root; empty for the root.
+    pub(super) path: Vec<&'static str>,
+    /// Name of the key, for a list with a key.
+    pub(super) key: Option<&'static str>,
+    /// Leaves with values at this node and below.
+    pub(super) leaves: Leaves,
+    pub(super) children: Vec<Node>,
+}
+
+/// The schema. Child `n` of the root is the container of list `n`, whose only child is the list.
+pub(super) static ROOT: LazyLock<Node> = LazyLock::new(|| {
+    let ports = PORT_LEAVES.iter().map(|it| it.path).collect();
+    let flows = FLOW_LEAVES.iter().map(|it| it.path).collect();
+    let children = vec![
+        container(PORTS, ports, &PORT_LEAVES_WITHOUT_VALUE),
+        container(FLOWS, flows, &FLOW_LEAVES_WITHOUT_VALUE),
+    ];
+    Node { path: Vec::new(), key: None, leaves: 0, children }
+});
+
+impl Node {
+    /// Returns the name; an empty one for the root.
+    pub(super) fn name(&self) -> &'static str {
+        self.path.last().copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+}
+
+/// Returns the node of the list with this index.
+pub(super) fn list(index: usize) -> &'static Node {
+    &ROOT.children[index].children[0]
+}
+
+/// Returns the nodes of the leaves with values of the list with this index, by leaf.
+pub(super) fn leaf_nodes(index: usize) -> &'static [&'static Node] {
+    static NODES: LazyLock<[Vec<&'static Node>; 2]> = LazyLock::new(|| {
+        [PORTS, FLOWS].map(|index| {
+            let mut nodes = Vec::new();
+            collect(list(index), &mut nodes);
+            nodes.sort_by_key(|node| node.leaves);
+            nodes
+        })
+    });
+    &NODES[index]
+}
+
+fn collect(node: &'static Node, nodes: &mut Vec<&'static Node>) {
+    if node.is_leaf() && node.leaves != 0 {
+        nodes.push(node);
+    }
+    for child in &node.children {
+        collect(child, nodes);
+    }
+}
+
+fn container(index: usize, mut paths: Vec<&'static str>, without_value: &[&'static str]) -> Node {
+    let List { container, name, .. } = LISTS[index];
+    let with_value = paths.len();
+    paths.extend(without_value);
+    let paths: Vec<(Leaves, &str)> = paths
+        .into_iter()
+        .enumerate()
+        .map(|(leaf, path)| (if leaf < with_value { 1 << leaf } else { 0 }, path))
+        .collect();
+    let list = node(vec![container, name], &paths);
+    Node { path: vec![container], key: None, leaves: list.leaves, children: vec![list] }
+}
+
+/// Returns a node with its children, from the paths of the leaves below it.
+fn node(path: Vec<&'static str>, below: &[(Leaves, &'static str)]) -> Node {
+    let mut groups: Vec<(&str, Vec<(Leaves, &str)>)> = Vec::new();
+    for (leaf, rest) in below {
+        if rest.is_empty() {
+            continue;
+        }
+        let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        match groups.iter_mut().find(|(group, _)| *group == name) {
+            Some((_, group)) => group.push((*leaf, rest)),
+            None => groups.push((name, vec![(*leaf, rest)])),
+        }
+    }
+    let child = |(name, below): (&'static str, Vec<_>)| {
+        let path = path.iter().copied().chain([name]).collect();
+        node(path, &below)
+    };
+    let children = groups.into_iter().map(child).collect();
+    let key = match path.last() {
+        Some(&"port" | &"flow") => Some(KEY),
+        Some(&"tagged-metric") => Some("name-value-pairs"),
+        _ => None,
+    };
+    let leaves = below.iter().fold(0, |leaves, (leaf, _)| leaves | leaf);
+    Node { path, key, leaves, children }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_follow_the_formula_of_the_module() {
+        assert_eq!(speed(100_000_000_000), 13_107_200);
+        assert_eq!(speed(1_600_000_000_000), 214_748_365);
+        assert_eq!(speed(10_000_000), 1_280);
+    }
+
+    #[test]
+    fn leaves_are_found_by_their_index() {
+        assert_eq!(leaf_nodes(PORTS).len(), PORT_LEAVES.len());
+        for (index, node) in leaf_nodes(FLOWS).iter().enumerate() {
+            assert_eq!(node.path[2..].join("/"), FLOW_LEAVES[index].path);
+            assert_eq!(node.leaves, 1 << index);
+        }
+        assert_eq!(list(FLOWS).leaves.count_ones() as usize, FLOW_LEAVES.len());
+        assert_eq!(list(FLOWS).key, Some("name"));
+    }
+}
