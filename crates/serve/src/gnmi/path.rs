@@ -14,8 +14,15 @@ use super::schema::{self, KEY, LISTS, Leaves, Node};
 
 /// Maximum number of elements of a path, with its prefix. The schema has 7 levels.
 const ELEMENTS_MAX: usize = 32;
-/// Origins of paths to this schema.
-const ORIGINS: [&str; 3] = ["", "openconfig", "open-traffic-generator"];
+/// Origins of paths to this schema. pygnmi makes an origin of the module of the first element, so
+/// the modules are origins as well.
+const ORIGINS: [&str; 5] = [
+    "",
+    "openconfig",
+    "open-traffic-generator",
+    LISTS[schema::PORTS].module,
+    LISTS[schema::FLOWS].module,
+];
 
 /// Error of a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
