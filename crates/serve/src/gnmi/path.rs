@@ -130,7 +130,7 @@ pub(super) fn select(prefix: Option<&Path>, path: Option<&Path>) -> Result<Selec
         .collect();
     for (index, container) in schema::ROOT.children.iter().enumerate() {
         let here = pattern.step(start, container, None);
-        if selection.above.is_empty() && pattern.is_end(here) {
+        if !pattern.is_end(start) && pattern.is_end(here) {
             selection.above.push(container);
         }
         let list = schema::list(index);
