@@ -12,8 +12,12 @@ use wirestorm_gnmi::gnmi::{Path, PathElem};
 
 use super::schema::{self, KEY, LISTS, Leaves, Node};
 
-/// Maximum number of elements of a path, with its prefix. The schema has 7 levels.
-const ELEMENTS_MAX: usize = 32;
+/// Maximum number of elements of a path, with its prefix. The schema has 8 levels.
+const ELEMENTS_MAX: usize = 16;
+/// Longest name and key of an element in bytes: a prefix counts for each of 1,000 paths.
+const NAME_BYTES_MAX: usize = 1_024;
+/// Longest path in messages, in characters.
+const TEXT_CHARACTERS_MAX: usize = 256;
 /// Origins of paths to this schema. pygnmi makes an origin of the module of the first element, so
 /// the modules are origins as well.
 const ORIGINS: [&str; 5] = [
@@ -33,6 +37,9 @@ pub(super) enum PathError {
     /// More than [`ELEMENTS_MAX`] elements.
     #[error("path: found {0} elements with the prefix, expected at most {ELEMENTS_MAX}")]
     Long(usize),
+    /// A name or a key has more than [`NAME_BYTES_MAX`].
+    #[error("path: found a name or a key of {0} bytes, expected at most {NAME_BYTES_MAX}")]
+    LongName(usize),
     /// No origin of this schema.
     #[error(
         "path: found origin {0:?}, expected none, \"openconfig\" or \"open-traffic-generator\""
@@ -109,6 +116,11 @@ pub(super) fn select(prefix: Option<&Path>, path: Option<&Path>) -> Result<Selec
     }
     let elements: Vec<Element<'_>> =
         prefix.elem.iter().chain(&path.elem).map(Element::new).collect();
+    let parts = elements.iter().flat_map(|it| it.elem.key.iter().flat_map(|(a, b)| [a, b]));
+    let longest = parts.chain(elements.iter().map(|it| &it.elem.name)).map(String::len).max();
+    if let Some(longest) = longest.filter(|longest| *longest > NAME_BYTES_MAX) {
+        return Err(PathError::LongName(longest));
+    }
     let nodes = check(&elements)?;
     let mut selection = Selection {
         text: text(&elements),
@@ -329,6 +341,10 @@ fn text(elements: &[Element<'_>]) -> String {
             let _ = write!(text, "[{key}={value}]");
         }
     }
+    if let Some((end, _)) = text.char_indices().nth(TEXT_CHARACTERS_MAX) {
+        text.truncate(end);
+        text.push('…');
+    }
     if text.is_empty() { "/".to_owned() } else { text }
 }
 
@@ -469,12 +485,19 @@ mod tests {
     }
 
     #[test]
-    fn many_wildcards_take_no_time() {
+    fn paths_are_bounded() {
         let text = "/.../*".repeat(ELEMENTS_MAX / 2);
-        assert!(matches!(select(None, Some(&path(&text))), Err(PathError::Unknown { .. })));
+        assert!(leaves(&text, FLOWS, "f").is_empty(), "nodes at the lowest level have no values");
         let text = "/...".repeat(ELEMENTS_MAX);
         assert_eq!(leaves(&text, FLOWS, "f").len(), schema::FLOW_LEAVES.len());
+        let error = select(None, Some(&path(&"x".repeat(NAME_BYTES_MAX)))).unwrap_err().to_string();
+        assert!(error.len() < 2 * TEXT_CHARACTERS_MAX, "{error}");
+        let long = path(&format!("/flows/flow[name={}]", "x".repeat(NAME_BYTES_MAX + 1)));
+        assert_eq!(select(None, Some(&long)).unwrap_err(), PathError::LongName(1_025));
         let text = "/...".repeat(ELEMENTS_MAX + 1);
-        assert_eq!(select(None, Some(&path(&text))).unwrap_err(), PathError::Long(33));
+        assert_eq!(
+            select(None, Some(&path(&text))).unwrap_err(),
+            PathError::Long(ELEMENTS_MAX + 1)
+        );
     }
 }
