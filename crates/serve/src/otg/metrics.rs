@@ -45,7 +45,9 @@ impl Session {
         };
         Telemetry {
             ports: (0..loaded.ports.len()).map(port).collect(),
-            flows: (0..loaded.lowered.flows.len()).map(|index| loaded.flow_metric(index)).collect(),
+            flows: (0..loaded.lowered.flows.len())
+                .map(|index| loaded.flow_metric(index, None))
+                .collect(),
         }
     }
 
@@ -103,10 +105,10 @@ impl Loaded {
             names => names.contains(&flows[index].name),
         };
         let wanted = (0..flows.len()).filter(|index| is_wanted(*index));
-        Ok(wanted.map(|index| self.flow_metric(index, &tagged)).collect())
+        Ok(wanted.map(|index| self.flow_metric(index, Some(&tagged))).collect())
     }
 
-    fn flow_metric(&self, index: usize, tagged: &FlowTaggedMetricsFilter) -> FlowMetric {
+    fn flow_metric(&self, index: usize, tagged: Option<&FlowTaggedMetricsFilter>) -> FlowMetric {
         let settings = &self.lowered.flows[index];
         let first = &self.lowered.plan.flows[settings.streams[0].planned];
         let port = |port: usize| self.lowered.ports[port].name.clone();
@@ -170,9 +172,11 @@ impl Loaded {
                 last_timestamp_ns: both.map(|(_, last)| unix(last)),
             });
         }
-        if settings.has_tags() {
+        if let Some(filter) = tagged
+            && settings.has_tags()
+        {
             metric.tagged_metrics =
-                tagged::metrics(settings, &self.traffic.measured(index), tagged);
+                tagged::metrics(settings, &self.traffic.measured(index), filter);
         }
         metric
     }
