@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 25] = [
+const DIRECTIONS: [(&str, &[&str]); 26] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),

@@ -311,7 +311,7 @@ fn frames_are_counted_by_the_values_of_bits() {
     for number in 0..12_u64 {
         let departure = 1_000 * number;
         let mut frame = signed(1, number, departure);
-        (frame[0], frame[1]) = (number as u8 % 2, 0xa0 | number as u8 % 3);
+        (frame[0], frame[1]) = (number as u8 % 2, 0xa0 | (number as u8 % 3));
         receiver.note(&frame, LENGTH, at(departure + 100 + number));
         receiver.note(&signed(0, number, departure), LENGTH, at(departure));
     }

@@ -63,7 +63,7 @@ fn metric(
         maximum_ns: Some(counted.delay_max_ns as f64),
         average_ns: Some(counted.delay_mean_ns),
     });
-    let timestamps = settings.metrics.timestamps.then(|| MetricTimestamp {
+    let timestamps = settings.metrics.timestamps.then_some(MetricTimestamp {
         first_timestamp_ns: Some(counted.first_unix_ns as f64),
         last_timestamp_ns: Some(counted.last_unix_ns as f64),
     });
