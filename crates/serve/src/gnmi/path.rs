@@ -1,6 +1,6 @@
 //! Paths of requests, and what they select.
 //!
-//! A path is a pattern over the nodes of the [schema](super::schema): `*` is one element, `...` any
+//! A path is a pattern over the nodes of the [schema]: `*` is one element, `...` any
 //! number of them, and a list without key stands for all of its entries. [`select`] walks the schema
 //! with the set of positions that the pattern can be at, so its time does not depend on how many
 //! wildcards there are.
