@@ -14,6 +14,7 @@ use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
 use super::packet_socket_host::{HostError, PacketSocketHost};
+use super::ping::{PingOptions, ping};
 
 /// A host of a device.
 #[derive(Clone, Debug)]
@@ -43,6 +44,10 @@ const LISTEN_TIME: Duration = Duration::from_millis(10);
 const YIELD_TIME: StdDuration = StdDuration::from_micros(50);
 /// Time between attempts while the interface is down.
 const LINK_DOWN_RETRY: StdDuration = StdDuration::from_millis(20);
+/// Time to wait for an echo reply.
+const PING_PATIENCE: Duration = Duration::from_millis(300);
+/// Payload of an echo request in bytes, as ping(8) sends.
+const PING_PAYLOAD: u16 = 56;
 /// Number of requests to a neighbour, about a second apart.
 const TRIES: u32 = 3;
 
@@ -88,6 +93,25 @@ impl DeviceHosts {
         let mut host = host.lock().unwrap_or_else(PoisonError::into_inner);
         let resolved = host.resolve_while(address, |request| request.tries < TRIES);
         resolved.map(|(_, mac)| mac).map_err(|error| error.to_string())
+    }
+
+    /// Sends an echo request from the host at an index. Returns whether a reply arrives within
+    /// 300 ms; finds the next hop before, as [`Self::resolve`].
+    pub fn ping(&self, host: usize, target: IpAddr) -> bool {
+        let Some(host) = self.hosts.get(host) else { return false };
+        let mut host = host.lock().unwrap_or_else(PoisonError::into_inner);
+        if host.resolve_while(target, |request| request.tries < TRIES).is_err() {
+            return false;
+        }
+        let options = PingOptions {
+            target,
+            count: 1,
+            interval: PING_PATIENCE,
+            patience: PING_PATIENCE,
+            payload: PING_PAYLOAD,
+        };
+        let report = ping(&mut host, &options, &AtomicBool::new(false), |_| ());
+        report.is_ok_and(|report| report.received > 0)
     }
 }
 

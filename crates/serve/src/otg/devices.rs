@@ -76,4 +76,9 @@ impl Devices {
         self.neighbours.insert((interface, address), mac);
         Ok(mac)
     }
+
+    /// Sends an echo request from an interface; returns whether it was answered.
+    pub(super) fn ping(&self, interface: usize, destination: IpAddr) -> bool {
+        self.hosts.as_ref().is_some_and(|hosts| hosts.ping(interface, destination))
+    }
 }

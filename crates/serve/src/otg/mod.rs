@@ -10,6 +10,7 @@
 //! Each user of the server has one configuration. It leases its ports until the next one.
 //! [`Sessions::try_telemetry`] is for gNMI.
 
+mod actions;
 mod captures;
 mod devices;
 mod error;

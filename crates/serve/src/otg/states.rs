@@ -1,10 +1,10 @@
-//! States of devices, and actions on them.
+//! States of devices.
 
 use std::net::IpAddr;
 
 use wirestorm_otg::proto::{
-    self, ActionProtocol, ControlActionResponse, Neighborsv4State, Neighborsv6State, StatesRequest,
-    StatesResponse, action_protocol, control_action, states_request, states_response,
+    Neighborsv4State, Neighborsv6State, StatesRequest, StatesResponse, states_request,
+    states_response,
 };
 
 use super::error::OtgError;
@@ -74,24 +74,5 @@ impl Session {
         };
         response.choice = Some(choice.into());
         Ok(response)
-    }
-
-    /// Executes an action.
-    ///
-    /// # Errors
-    /// The action is not supported.
-    pub(super) fn set_control_action(
-        &mut self,
-        action: &proto::ControlAction,
-    ) -> Result<ControlActionResponse, OtgError> {
-        if action.choice() != control_action::choice::Enum::Protocol {
-            return Err(OtgError::invalid("port.reboot: not supported"));
-        }
-        let Some(ActionProtocol { .. }) = &action.protocol else {
-            return Err(OtgError::invalid("protocol: found nothing"));
-        };
-        let choice = action.protocol.as_ref().map(ActionProtocol::choice);
-        let name = choice.unwrap_or(action_protocol::choice::Enum::Unspecified).as_str_name();
-        Err(OtgError::invalid(format!("protocol.{name}: not supported yet")))
     }
 }

@@ -188,6 +188,35 @@ def test_devices_resolve_their_neighbours(api):
     all_received(api)
 
 
+def test_devices_ping_each_other(api):
+    config = two_ports(api)
+    for number, port in [(1, "p1"), (2, "p2")]:
+        device = config.devices.device(name=f"d{number}")[-1]
+        ethernet = device.ethernets.ethernet(name=f"e{number}", mac=f"02:00:00:00:01:0{number}")[-1]
+        ethernet.connection.port_name = port
+        ethernet.ipv4_addresses.ipv4(
+            name=f"i{number}", address=f"10.9.0.{number}", gateway=f"10.9.0.{3 - number}"
+        )
+        ethernet.ipv6_addresses.ipv6(
+            name=f"six{number}", address=f"fd00::{number}", gateway=f"fd00::{3 - number}"
+        )
+    set_config(api, config)
+
+    def ping(family, pairs):
+        action = api.control_action()
+        requests = getattr(action.protocol, family).ping.requests
+        for source, destination in pairs:
+            requests.pingrequest(src_name=source, dst_ip=destination)
+        response = api.set_control_action(action).response
+        return [it.result for it in getattr(response.protocol, family).ping.responses]
+
+    pairs = [("i1", "10.9.0.2"), ("i2", "10.9.0.1"), ("i1", "10.9.0.77")]
+    assert ping("ipv4", pairs) == ["succeeded", "succeeded", "failed"]
+    assert ping("ipv6", [("six1", "fd00::2")]) == ["succeeded"]
+    with pytest.raises(Exception, match=r"requests\[0\]\.src_name"):
+        ping("ipv4", [("nobody", "10.9.0.2")])
+
+
 def test_an_error_names_the_place(api):
     config = two_ports(api)
     add_flow(config, "f", "p1", "p2").packet.ethernet()
