@@ -9,8 +9,8 @@
 //! work ────────┘
 //! ```
 //!
-//! [`interactive`] has one thread for each source; the main loop owns the [`model`] and draws.
-//! [`execute`] runs lines without a terminal. Both use the table of [`command`]s, from which help and
+//! [`interactive`] has one thread for each source; the main loop owns the `model` and draws.
+//! [`execute`] runs lines without a terminal. Both use the table of `command`s, from which help and
 //! completion come too.
 #![forbid(unsafe_code)]
 
