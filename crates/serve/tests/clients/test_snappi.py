@@ -37,6 +37,20 @@ def add_flow(config, name, tx, rx, pps=2_000, packets=PACKETS):
     return flow
 
 
+def add_devices(config):
+    """Adds the devices `d1` on `p1` and `d2` on `p2`; each is the gateway of the other."""
+    for number, port in [(1, "p1"), (2, "p2")]:
+        device = config.devices.device(name=f"d{number}")[-1]
+        ethernet = device.ethernets.ethernet(name=f"e{number}", mac=f"02:00:00:00:01:0{number}")[-1]
+        ethernet.connection.port_name = port
+        ethernet.ipv4_addresses.ipv4(
+            name=f"i{number}", address=f"10.9.0.{number}", gateway=f"10.9.0.{3 - number}"
+        )
+        ethernet.ipv6_addresses.ipv6(
+            name=f"six{number}", address=f"fd00::{number}", gateway=f"fd00::{3 - number}"
+        )
+
+
 def set_config(api, config):
     warnings = api.set_config(config).warnings
     assert not warnings, warnings
@@ -158,13 +172,7 @@ def test_flows_pause_resume_and_change_their_rate(api):
 
 def test_devices_resolve_their_neighbours(api):
     config = two_ports(api)
-    for number, port in [(1, "p1"), (2, "p2")]:
-        device = config.devices.device(name=f"d{number}")[-1]
-        ethernet = device.ethernets.ethernet(name=f"e{number}", mac=f"02:00:00:00:01:0{number}")[-1]
-        ethernet.connection.port_name = port
-        ethernet.ipv4_addresses.ipv4(
-            name=f"i{number}", address=f"10.9.0.{number}", gateway=f"10.9.0.{3 - number}"
-        )
+    add_devices(config)
     flow = config.flows.flow(name="f")[-1]
     flow.tx_rx.device.tx_names, flow.tx_rx.device.rx_names = ["i1"], ["i2"]
     flow.packet.ethernet().ipv4().udp()
@@ -190,16 +198,7 @@ def test_devices_resolve_their_neighbours(api):
 
 def test_devices_ping_each_other(api):
     config = two_ports(api)
-    for number, port in [(1, "p1"), (2, "p2")]:
-        device = config.devices.device(name=f"d{number}")[-1]
-        ethernet = device.ethernets.ethernet(name=f"e{number}", mac=f"02:00:00:00:01:0{number}")[-1]
-        ethernet.connection.port_name = port
-        ethernet.ipv4_addresses.ipv4(
-            name=f"i{number}", address=f"10.9.0.{number}", gateway=f"10.9.0.{3 - number}"
-        )
-        ethernet.ipv6_addresses.ipv6(
-            name=f"six{number}", address=f"fd00::{number}", gateway=f"fd00::{3 - number}"
-        )
+    add_devices(config)
     set_config(api, config)
 
     def ping(family, pairs):
