@@ -91,7 +91,6 @@ pub struct MeasuredReport {
     pub tags: Vec<TagReport>,
     /// Received frames by the values of their bits, for flows of Open Traffic Generator with metric
     /// tags.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValuesReport>,
 }
 

@@ -659,7 +659,7 @@ class MeasuredReport:
     """Time series."""
     tags: list[TagReport]
     """Received frames for each VLAN."""
-    values: list[ValuesReport] = field(default_factory=list)
+    values: list[ValuesReport]
     """Received frames by the values of their bits, for flows of Open Traffic Generator with metric
     tags."""
 
