@@ -15,6 +15,7 @@
 mod commands;
 mod frames;
 mod identity;
+mod interface_users;
 mod library;
 mod limits;
 mod ports;
@@ -60,6 +61,7 @@ pub(crate) use runs::HostedRun;
 pub use users::{Owner, Users, UsersError};
 
 use crate::metrics::WatchedRuns;
+use interface_users::InterfaceUsers;
 use library::{Folder, UploadedFiles};
 use ports::{EndedLease, Ports};
 use request::Resolver;
@@ -122,8 +124,8 @@ pub struct Server {
     store: Mutex<Store>,
     events: broadcast::Sender<Arc<Event>>,
     saved_last: Mutex<Instant>,
-    /// Number of captures of frames by interface.
-    captured: Mutex<BTreeMap<String, usize>>,
+    /// Captures of frames, and runs that are about to open their ports.
+    interfaces: InterfaceUsers,
 }
 
 /// A run to host.
@@ -167,7 +169,7 @@ impl Server {
             store: Mutex::new(Store::open(&runs_directory)?),
             events: broadcast::Sender::new(EVENTS_MAX),
             saved_last: Mutex::new(Instant::now()),
-            captured: Mutex::default(),
+            interfaces: InterfaceUsers::default(),
             host,
         }))
     }
@@ -291,8 +293,13 @@ impl Server {
         name: &str,
     ) -> Answer<CaptureGuard> {
         let interface = self.usable_interface(user, name)?;
+        // Runs from now on see the capture; one that has not seen it may take the frames.
+        let capture = self.interfaces.capture(&interface, FORCE_WAIT);
         let active = self.runs.active().into_iter();
         let on_it: Vec<_> = active.filter(|run| run.interfaces.contains(&interface)).collect();
+        for run in &on_it {
+            run.handle.wait_prepared(Some(FORCE_WAIT));
+        }
         if let Some(run) = on_it.iter().find(|run| run.user != *user.user) {
             let message = format!("port {name} is in use by run {} of {}", run.id, run.user);
             return Err(ErrorDocument::new(ErrorCode::Conflict, message));
@@ -310,12 +317,7 @@ impl Server {
         let claim = self.host.claim_frames(&interface);
         let claim =
             claim.map_err(|error| ErrorDocument::new(ErrorCode::Conflict, error.to_string()))?;
-        *self.captured().entry(interface.clone()).or_default() += 1;
-        Ok(CaptureGuard { server: Arc::clone(self), interface, _claim: claim })
-    }
-
-    fn captured(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
-        self.captured.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(CaptureGuard { interface, _capture: capture, _claim: claim })
     }
 
     /// Leases a port, or renews the lease. With force, runs of the earlier owner on the port stop.
@@ -493,11 +495,8 @@ impl Server {
         let reservations =
             reservations.map_err(|error| of_run(&RunError::from(TrafficError::from(error))))?;
         // A receiver in the driver would take the frames before a capture sees them.
-        let is_captured = {
-            let captured = self.captured();
-            resolved.interfaces.iter().any(|interface| captured.contains_key(interface))
-        };
-        let access = if is_captured { Access::Shared } else { access };
+        let preparation = self.interfaces.prepare(&resolved.interfaces);
+        let access = if preparation.is_captured { Access::Shared } else { access };
         let writer = {
             let mut record = RunRecord::new(resolved.kind, command);
             record.name = name;
@@ -547,6 +546,7 @@ impl Server {
             handle,
         });
         self.runs.add(Arc::clone(&run));
+        drop(preparation);
         self.watched.add(run.handle.clone());
         let server = Arc::clone(self);
         let recorded = Arc::clone(&run);
@@ -776,22 +776,10 @@ impl Server {
 
 /// Marks an interface as captured until it is dropped.
 pub(crate) struct CaptureGuard {
-    server: Arc<Server>,
     /// The interface.
     pub(crate) interface: String,
+    _capture: interface_users::Capture,
     _claim: host::FrameClaim,
-}
-
-impl Drop for CaptureGuard {
-    fn drop(&mut self) {
-        let mut captured = self.server.captured();
-        if let Some(count) = captured.get_mut(&self.interface) {
-            *count -= 1;
-            if *count == 0 {
-                captured.remove(&self.interface);
-            }
-        }
-    }
 }
 
 /// Returns the error of a run that did not begin.
