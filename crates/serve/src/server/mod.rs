@@ -72,6 +72,8 @@ use runs::{Runs, Saving};
 const PREPARATION_WAIT: Duration = Duration::from_millis(500);
 /// Time that a forced lease waits for the end of the runs on the port.
 const FORCE_WAIT: Duration = Duration::from_secs(5);
+/// Time that a capture waits for runs that prepare to receive on its interface.
+const CAPTURE_WAIT: Duration = Duration::from_secs(5);
 /// Number of events that a slow subscriber may be behind.
 const EVENTS_MAX: usize = 256;
 /// Interval at which the server tries to save results that it could not write.
@@ -294,11 +296,11 @@ impl Server {
     ) -> Answer<CaptureGuard> {
         let interface = self.usable_interface(user, name)?;
         // Runs from now on see the capture; one that has not seen it may take the frames.
-        let capture = self.interfaces.capture(&interface, FORCE_WAIT);
+        let capture = self.interfaces.capture(&interface, CAPTURE_WAIT);
         let active = self.runs.active().into_iter();
         let on_it: Vec<_> = active.filter(|run| run.interfaces.contains(&interface)).collect();
         for run in &on_it {
-            run.handle.wait_prepared(Some(FORCE_WAIT));
+            run.handle.wait_prepared(Some(CAPTURE_WAIT));
         }
         if let Some(run) = on_it.iter().find(|run| run.user != *user.user) {
             let message = format!("port {name} is in use by run {} of {}", run.id, run.user);

@@ -79,8 +79,13 @@ impl Api {
 
     /// Starts a run of a plan; returns its ID.
     fn start_run(&self, plan: &Value, name: &str) -> String {
+        self.start_run_with(plan, name, false)
+    }
+
+    fn start_run_with(&self, plan: &Value, name: &str, is_shared: bool) -> String {
         let request = json!({
             "plan": {"document": plan}, "name": name, "ports": {"left": "left", "right": "right"},
+            "shared": is_shared,
         });
         let (status, run) = self.call("POST", "/runs", Some(&request));
         assert!((200..300).contains(&status), "{status}: {run}");
@@ -146,7 +151,8 @@ fn commands_work_on_a_server() {
     let mut capture = Command::new(wirestorm());
     capture.args(["capture", "right", "--packets", "50", "--write"]).arg(&captured);
     let capturing = start_command(capture.args(["--server", &api.address]));
-    let id = api.start_run(&plan("500pps", None), "captured");
+    // The capture may begin before or after the run.
+    let id = api.start_run_with(&plan("500pps", None), "captured", true);
     capturing.wait().expect(0);
     let (status, _) =
         api.call("POST", &format!("/runs/{id}/commands"), Some(&json!({"command": "stop"})));
