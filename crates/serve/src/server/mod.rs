@@ -311,7 +311,7 @@ impl Server {
         {
             let message = format!(
                 "run {} takes the frames of port {name} in the driver, before a capture sees them: \
-                 start the capture before the run, or the run with `shared`",
+                 start the capture before the run",
                 run.id
             );
             return Err(ErrorDocument::new(ErrorCode::Conflict, message));

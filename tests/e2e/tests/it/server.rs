@@ -79,13 +79,8 @@ impl Api {
 
     /// Starts a run of a plan; returns its ID.
     fn start_run(&self, plan: &Value, name: &str) -> String {
-        self.start_run_with(plan, name, false)
-    }
-
-    fn start_run_with(&self, plan: &Value, name: &str, is_shared: bool) -> String {
         let request = json!({
             "plan": {"document": plan}, "name": name, "ports": {"left": "left", "right": "right"},
-            "shared": is_shared,
         });
         let (status, run) = self.call("POST", "/runs", Some(&request));
         assert!((200..300).contains(&status), "{status}: {run}");
@@ -151,8 +146,10 @@ fn commands_work_on_a_server() {
     let mut capture = Command::new(wirestorm());
     capture.args(["capture", "right", "--packets", "50", "--write"]).arg(&captured);
     let capturing = start_command(capture.args(["--server", &api.address]));
-    // The capture may begin before or after the run.
-    let id = api.start_run_with(&plan("500pps", None), "captured", true);
+    // Lines of the packet sockets follow the first one.
+    let sockets = || run_command(lab.b.command("cat").arg("/proc/net/packet")).expect(0).output;
+    until("the capture begins", || (sockets().lines().count() > 1).then_some(()));
+    let id = api.start_run(&plan("500pps", None), "captured");
     capturing.wait().expect(0);
     let (status, _) =
         api.call("POST", &format!("/runs/{id}/commands"), Some(&json!({"command": "stop"})));
