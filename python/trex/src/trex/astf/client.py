@@ -47,9 +47,7 @@ class ASTFClient(
     def __new__(cls, *arguments: Any, **kwargs: Any) -> Any:
         if not uses_server(arguments, kwargs):
             return super().__new__(cls)
-        from trex.remote.astf import RemoteASTFClient
-
-        return super().__new__(remote(cls, ASTFClient, RemoteASTFClient))
+        return super().__new__(remote(cls, ASTFClient, "trex.remote.astf"))
 
     # Attributes of TRex's client for its server, which does not exist here.
     handler = Unsupported("use get_acquired_ports()")

@@ -7,6 +7,7 @@ TRex's scripts name `127.0.0.1` or `localhost`, and run in this process without 
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
@@ -24,17 +25,19 @@ def uses_server(arguments: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return is_named or os.environ.get(PORTS, "").strip() == SERVER
 
 
-def remote(cls: type, local: type, of_server: type) -> type:
-    """Returns the class of a client with a server: `of_server` for `local`.
+def remote(cls: type, local: type, module: str) -> type:
+    """Returns the class of a client with a server: the one in `module` for `local`.
+
+    The module derives its class from `local`, so it is imported here, by name.
 
     Raises `TRexError` for other classes, whose methods would not replace those of the server.
     """
+    of_server: type = getattr(importlib.import_module(module), f"Remote{local.__name__}")
     if cls is local or issubclass(cls, of_server):
         return of_server if cls is local else cls
-    name = f"Remote{local.__name__}"
     raise TRexError(
         f"{cls.__name__} is derived from {local.__name__}, which runs in this process: derive it "
-        f"from {of_server.__module__}.{name} for a server"
+        f"from {module}.{of_server.__name__} for a server"
     )
 
 

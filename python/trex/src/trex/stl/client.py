@@ -24,9 +24,7 @@ class STLClient(Console, TaggedGroupCommands, StreamCommands):
     def __new__(cls, *arguments: Any, **kwargs: Any) -> Any:
         if not uses_server(arguments, kwargs):
             return super().__new__(cls)
-        from trex.remote.stl import RemoteSTLClient
-
-        return super().__new__(remote(cls, STLClient, RemoteSTLClient))
+        return super().__new__(remote(cls, STLClient, "trex.remote.stl"))
 
     def get_mode(self) -> str:
         """Returns the mode."""
