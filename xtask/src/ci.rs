@@ -32,6 +32,8 @@ const WITH_PYTHON: [&str; 3] = [
 ];
 /// The package that reads exported trials.
 const PYARROW: &str = "pyarrow>=17";
+/// Flags of pytest-xdist: most tests wait for most of their time.
+const PYTEST_PROCESSES: [&str; 2] = ["--numprocesses", "3"];
 /// Highest number of skip reasons that are printed.
 const SKIPPED_LINES_MAX: usize = 40;
 
@@ -254,12 +256,11 @@ fn python(_: Extent) -> Fallible<Pass> {
     done(with_command.env("WIRESTORM_PYTHON", &python))?;
     // The tests above have built the binary that runs profiles.
     let binary = workspace::in_target("debug/wirestorm")?;
-    // The tests of `trex` wait for most of their time: three processes of pytest-xdist share them.
-    for (name, flags) in [("wirestorm", &[][..]), ("trex", &["--numprocesses", "3"])] {
+    for name in ["wirestorm", "trex"] {
         let mut test = Command::new(&python);
         test.env(BINARY, &binary).current_dir(package(name));
         // `-rs` prints the reasons of skipped tests.
-        done(test.args(["-m", "pytest", "--quiet", "-rs"]).args(flags))?;
+        done(test.args(["-m", "pytest", "--quiet", "-rs"]).args(PYTEST_PROCESSES))?;
     }
     Ok(Pass::Done)
 }
@@ -273,10 +274,12 @@ fn report(_: Extent) -> Fallible<Pass> {
         return Ok(Pass::Skipped(reason.to_owned()));
     }
     let scratch = Scratch::new()?;
-    let example = ["run", "--quiet", "--package", "wirestorm-report", "--example", "sample", "--"];
-    done(cargo().args(example).arg(scratch.path()))?;
+    // With the features of the whole workspace, as the tests have built it.
+    done(cargo().args(["build", "--quiet", "--workspace", "--example", "sample"]))?;
+    let mut sample = Command::new(workspace::in_target("debug/examples/sample")?);
+    done(sample.arg(scratch.path()))?;
     let mut test = pytest_with_requirements(&folder.join("tests/browser"))?;
-    done(test.env("WIRESTORM_SAMPLE_REPORTS", scratch.path()))?;
+    done(test.args(PYTEST_PROCESSES).env("WIRESTORM_SAMPLE_REPORTS", scratch.path()))?;
     Ok(bundle)
 }
 
@@ -289,8 +292,7 @@ fn clients(_: Extent) -> Fallible<Pass> {
         // The Rust tests have built it.
         test.env(BINARY, workspace::in_target("debug/wirestorm")?);
     }
-    // Pages wait for most of their time.
-    done(test.args(["--numprocesses", "3"]))?;
+    done(test.args(PYTEST_PROCESSES))?;
     Ok(bundle)
 }
 
