@@ -18,6 +18,7 @@ pub(super) fn streams(frame: &mut Frame, area: Rect, model: &Model) {
     let flows = model.traffic.flows();
     let title = match flows.len() {
         0 => "Streams".to_owned(),
+        1 => "Streams - 1 flow; missing: sent, not arrived yet".to_owned(),
         flows => format!("Streams - {flows} flows; missing: sent, not arrived yet"),
     };
     let inner = titled(frame, area, &title, theme);

@@ -337,7 +337,7 @@ mod tests {
     fn endpoint_is_a_tcp_address_or_the_path_of_a_socket() {
         let tcp = Endpoint::Tcp("localhost:5555".to_owned());
         assert_eq!(Endpoint::parse("tcp://localhost:5555"), Some(tcp));
-        assert_eq!(Endpoint::parse("ipc:///tmp/x"), Some(Endpoint::Ipc("/tmp/x".to_owned())));
+        assert_eq!(Endpoint::parse("ipc:///run/x"), Some(Endpoint::Ipc("/run/x".to_owned())));
         for wrong in
             ["tcp://localhost", "tcp://:5", "tcp://a:0", "tcp://a:x", "udp://a:5", "ipc://"]
         {

@@ -1,8 +1,10 @@
 """gNMI: pygnmi as it is on PyPI reads what snappi configures."""
 
 import json
+import re
 import struct
 import urllib.request
+from pathlib import Path
 
 import grpc
 import pytest
@@ -395,3 +397,18 @@ def test_users_see_their_own_flows(start_server):
     assert names("bob") == []
     refused(grpc.StatusCode.UNAUTHENTICATED, lambda: names(None))
     refused(grpc.StatusCode.PERMISSION_DENIED, lambda: names("eve"))
+
+
+def test_python_of_the_guide_runs(server):
+    guide = Path(__file__).parents[4] / "docs/guide/otg.md"
+    address, port = server.url.removeprefix("http://").split(":")
+    source = "\n".join(re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL))
+    for written, found in [
+        ('"http://localhost:9410"', repr(server.url)),
+        ('("localhost", 9339)', repr((address, int(port)))),
+        ('"eth1"', '"left"'),
+        ('"eth2"', '"right"'),
+    ]:
+        assert written in source
+        source = source.replace(written, found)
+    exec(compile(source, guide.name, "exec"), {})
