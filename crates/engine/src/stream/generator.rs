@@ -394,7 +394,7 @@ impl Generator {
                     (Some(Turn { entry: Entry { due, .. }, .. }), _)
                         if due < end && due > limit =>
                     {
-                        break WorkerState::Waiting(due.saturating_sub(self.options.horizon));
+                        break WorkerState::Waiting(due.saturating_sub(self.ahead));
                     }
                     (_, Some(until)) => break WorkerState::Waiting(until),
                     (_, None) => break self.finished(now, end),

@@ -1040,6 +1040,24 @@ fn stretched_schedule_keeps_gaps_without_loss() {
 }
 
 #[test]
+fn worker_waits_until_a_frame_is_due_if_the_port_holds_no_departures() {
+    let (wire, _receive) = wire(WireOptions::default());
+    let capabilities = Capabilities { holds_departure: false, ..*wire.capabilities() };
+    let mut port = Prompt { wire, capabilities, now: Instant::ZERO };
+    let options = GeneratorOptions {
+        duration_max: Duration::from_secs(1),
+        virtual_time: false,
+        horizon: Duration::from_millis(20),
+        ..options()
+    };
+    let streams = [numbered(1, transmission(frames_a_second(100)))];
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    let first = generator.breathe(Instant::ZERO, &mut port).expect("a wire in memory");
+    let due = Instant::from_nanos(10_000_000);
+    assert_eq!((first.frames, first.state), (1, WorkerState::Waiting(due)));
+}
+
+#[test]
 fn suspended_run_continues_and_ends_later() {
     const MICROSECOND: u64 = 1_000;
     let (wire, mut receive) = wire(WireOptions::default());
