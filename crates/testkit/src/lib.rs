@@ -4,6 +4,7 @@
 //! - [`sample`]: captures of realistic traffic, reproducible from a seed.
 //! - [`pcap`]: a minimal writer and reader of capture files.
 //! - [`tshark`]: packet fields of a capture as decoded by tshark.
+//! - [`zmtp`]: a socket of ZeroMQ's protocol.
 //! - [`require`]: requirements of a test on the machine; prints `skipped` if they are not met.
 //!
 //! The crate depends on no other crate of the workspace, so it checks frames independently. Only
@@ -18,5 +19,6 @@ pub mod require;
 pub mod sample;
 mod scratch;
 pub mod tshark;
+pub mod zmtp;
 
 pub use scratch::Scratch;

@@ -1,4 +1,4 @@
-//! The server for TRex's clients over its raw protocol: a REQ socket of ZMTP 3.0 in a few lines.
+//! The server for TRex's clients over its raw protocol.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,6 +11,7 @@ use wirestorm_serve::{
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::require::require_root;
+use wirestorm_testkit::zmtp::ZmtpSocket;
 
 /// Timeout of a condition.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,7 +60,7 @@ impl Fixture {
 
 /// A client of the requests or of the events.
 pub(crate) struct Client {
-    stream: TcpStream,
+    socket: ZmtpSocket,
     api: String,
 }
 
@@ -69,48 +70,20 @@ impl Client {
     }
 
     /// Exchanges greetings over a connection, which the peer may have opened.
-    pub(crate) fn over(mut stream: TcpStream, socket_type: &str) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut greeting = [0; 64];
-        (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
-        greeting[12..16].copy_from_slice(b"NULL");
-        stream.write_all(&greeting).unwrap();
-        stream.read_exact(&mut greeting).unwrap();
-        let mut client = Self { stream, api: String::new() };
-        let kind = [&[11], &b"Socket-Type"[..], &[0, 0, 0, 3], socket_type.as_bytes()].concat();
-        client.send(4, &[&b"\x05READY"[..], &kind].concat());
-        assert_eq!(client.receive().0, 4);
-        client
+    pub(crate) fn over(stream: TcpStream, socket_type: &str) -> Self {
+        Self { socket: ZmtpSocket::over(stream, socket_type).unwrap(), api: String::new() }
     }
 
     pub(crate) fn send(&mut self, flags: u8, body: &[u8]) {
-        let mut frame = vec![flags | 2];
-        frame.extend((body.len() as u64).to_be_bytes());
-        frame.extend(body);
-        self.stream.write_all(&frame).unwrap();
+        self.socket.send(flags, body).unwrap();
     }
 
     pub(crate) fn receive(&mut self) -> (u8, Vec<u8>) {
-        let mut head = [0; 2];
-        self.stream.read_exact(&mut head).unwrap();
-        let mut length = usize::from(head[1]);
-        if head[0] & 2 != 0 {
-            let mut rest = [0; 7];
-            self.stream.read_exact(&mut rest).unwrap();
-            length = u64::from_be_bytes([
-                head[1], rest[0], rest[1], rest[2], rest[3], rest[4], rest[5], rest[6],
-            ]) as usize;
-        }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).unwrap();
-        (head[0] & 5, body)
+        self.socket.receive().unwrap()
     }
 
     fn exchange(&mut self, body: &[u8]) -> Vec<u8> {
-        self.send(1, b"");
-        self.send(0, body);
-        assert_eq!(self.receive(), (1, Vec::new()));
-        self.receive().1
+        self.socket.exchange(body).unwrap()
     }
 
     fn answer(&mut self, method: &str, mut parameters: Value) -> Value {
@@ -255,10 +228,11 @@ fn client_that_misbehaves_harms_no_other() {
     // Another protocol, an endless frame, a client that vanishes in the middle of a message.
     let mut web = TcpStream::connect(fixture.requests()).unwrap();
     web.write_all(&[b'G'; 64]).unwrap();
-    let mut huge = Client::connect(fixture.requests(), "REQ");
+    let mut huge = TcpStream::connect(fixture.requests()).unwrap();
+    let _client = Client::over(huge.try_clone().unwrap(), "REQ");
     let head = [&[2_u8][..], &u64::MAX.to_be_bytes()].concat();
-    huge.stream.write_all(&head).unwrap();
-    assert_eq!(huge.stream.read(&mut [0; 1]).unwrap(), 0, "the connection ends");
+    huge.write_all(&head).unwrap();
+    assert_eq!(huge.read(&mut [0; 1]).unwrap(), 0, "the connection ends");
     let mut gone = Client::connect(fixture.requests(), "REQ");
     gone.send(1, b"");
     drop(gone);
