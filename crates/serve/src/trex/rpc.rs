@@ -1,5 +1,9 @@
 //! JSON-RPC 2.0 as TRex speaks it: requests, batches, errors.
 
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use super::compression::{REQUEST_BYTES_MAX, pack, unpack};
@@ -86,7 +90,7 @@ pub(super) fn answer(message: &[u8], commands: &dyn Execute) -> Vec<u8> {
         Ok(unpacked) => unpacked,
         Err(length) => return too_large(length).to_string().into_bytes(),
     };
-    let answer = answer_text(&unpacked.text, commands).to_string().into_bytes();
+    let answer = answer_text(&unpacked.text, commands).into_bytes();
     if unpacked.is_compressed { pack(&answer) } else { answer }
 }
 
@@ -98,25 +102,58 @@ fn too_large(length: usize) -> Value {
     json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": message}})
 }
 
-fn answer_text(text: &[u8], commands: &dyn Execute) -> Value {
-    match serde_json::from_slice(text) {
-        Ok(Value::Array(requests)) if requests.len() > BATCH_MAX => too_large(text.len()),
-        Ok(Value::Array(requests)) => {
-            let mut answers: Vec<Value> =
-                requests.iter().map(|request| answer_one(request, commands)).collect();
-            // TRex answers a batch of one with an object, and an empty one with null.
-            match answers.len() {
-                0 => Value::Null,
-                1 => answers.remove(0),
-                _ => Value::Array(answers),
-            }
+fn not_json() -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "id": null,
+        "error": {"code": -32700, "message": "Bad JSON Format"},
+    })
+}
+
+fn answer_text(text: &[u8], commands: &dyn Execute) -> String {
+    if !text.trim_ascii_start().starts_with(b"[") {
+        return match serde_json::from_slice(text) {
+            Ok(request) => answer_one(&request, commands).to_string(),
+            Err(_) => not_json().to_string(),
+        };
+    }
+    // A batch with an error of syntax executes nothing.
+    match serde_json::from_slice::<Vec<IgnoredAny>>(text) {
+        Ok(requests) if requests.len() > BATCH_MAX => return too_large(text.len()).to_string(),
+        Ok(_) => {}
+        Err(_) => return not_json().to_string(),
+    }
+    let mut batch = Batch { commands, answers: Vec::new() };
+    if serde_json::Deserializer::from_slice(text).deserialize_seq(&mut batch).is_err() {
+        // A value that is JSON, but cannot be represented, such as 1e999.
+        batch.answers.push(not_json().to_string());
+    }
+    // TRex answers a batch of one with an object, and an empty one with null.
+    match batch.answers.as_mut_slice() {
+        [] => Value::Null.to_string(),
+        [answer] => std::mem::take(answer),
+        answers => format!("[{}]", answers.join(",")),
+    }
+}
+
+/// Executes the requests of a batch one by one, so that the memory of one serves the next.
+struct Batch<'a> {
+    commands: &'a dyn Execute,
+    answers: Vec<String>,
+}
+
+impl<'de> Visitor<'de> for &mut Batch<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of requests")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut requests: A) -> Result<(), A::Error> {
+        while let Some(request) = requests.next_element()? {
+            self.answers.push(answer_one(&request, self.commands).to_string());
         }
-        Ok(request) => answer_one(&request, commands),
-        Err(_) => json!({
-            "jsonrpc": "2.0",
-            "id": null,
-            "error": {"code": -32700, "message": "Bad JSON Format"},
-        }),
+        Ok(())
     }
 }
 
@@ -183,9 +220,19 @@ mod tests {
     }
 
     #[test]
+    fn batch_ends_at_a_value_that_cannot_be_represented() {
+        let echo = r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[]}"#;
+        let answers = ask(&format!("[{echo}, 1e999, {echo}]"));
+        assert_eq!(answers[0]["result"], json!([]));
+        assert_eq!(answers[1]["error"]["code"], -32700);
+        assert_eq!(answers.as_array().unwrap().len(), 2);
+    }
+
+    #[test]
     fn errors_have_the_codes_of_trex() {
         let code = |text: &str| ask(text)["error"]["code"].as_i64().unwrap();
         assert_eq!(code("{"), -32700);
+        assert_eq!(code("[{}, {]"), -32700);
         assert_eq!(code("1"), -32600);
         assert_eq!(code(r#"{"jsonrpc":"2.0","method":"echo"}"#), -32600);
         assert_eq!(code(r#"{"id":1,"method":"echo"}"#), -32600);
