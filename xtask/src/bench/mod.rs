@@ -14,6 +14,7 @@ mod pace;
 mod pages;
 mod process;
 mod search;
+mod server;
 mod speed;
 mod stateful;
 mod stateful_loss;
@@ -49,7 +50,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 28] = [
+const BENCHMARKS: [Benchmark; 30] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -133,6 +134,16 @@ const BENCHMARKS: [Benchmark; 28] = [
         name: "search-veth",
         what: "time of a search besides its traffic, on a veth pair",
         run: search::veth,
+    },
+    Benchmark {
+        name: "serve-otg",
+        what: "4,096 flows of Open Traffic Generator: configuration, metrics",
+        run: server::flows,
+    },
+    Benchmark {
+        name: "serve-trex",
+        what: "a batch of 20,000 streams, beside TRex's server if there is one",
+        run: server::streams,
     },
 ];
 
