@@ -142,7 +142,7 @@ const BENCHMARKS: [Benchmark; 30] = [
     },
     Benchmark {
         name: "serve-trex",
-        what: "a batch of 20,000 streams, beside TRex's server if there is one",
+        what: "batches of 20,000 streams, beside TRex's server if there is one",
         run: server::streams,
     },
 ];

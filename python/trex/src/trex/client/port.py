@@ -320,13 +320,16 @@ class Port:
         number = stream.get_id()
         if number is None:
             number = self._next_id
-            while number in self.streams:
+            while self._has(number):
                 number += 1
-        elif number in self.streams:
+        elif self._has(number):
             raise TRexError(f"port {self.number} already has a stream {number}")
         self._next_id = max(self._next_id, number + 1)
         self.profile(profile).streams[number] = stream
         return number
+
+    def _has(self, stream: int) -> bool:
+        return any(stream in profile.streams for profile in self.profiles.values())
 
     def begin(self, profile: Profile, transmission: Transmission) -> None:
         """Marks a profile as started."""

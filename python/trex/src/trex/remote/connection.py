@@ -63,28 +63,29 @@ class Connection:
 
     def call(self, method: str, parameters: dict[str, Any] | None = None) -> Any:
         """Executes a command. Returns its result; raises `TRexError` if it fails."""
-        (answer,) = self._exchange([(method, parameters or {})])
+        (answer,) = self._exchange([self._document(method, parameters or {})])
         return _result(method, answer)
 
     def call_all(self, requests: Iterable[Request]) -> list[Any]:
         """Executes commands. Returns their results; raises the first error after all have run."""
         requests = list(requests)
-        answers: list[dict[str, Any]] = []
-        for batch in _batches(requests):
-            answers += self._exchange(batch)
+        documents = (self._document(*request) for request in requests)
+        answers = [answer for batch in _batches(documents) for answer in self._exchange(batch)]
         return [_result(method, answer) for (method, _), answer in zip(requests, answers)]
 
-    def _exchange(self, requests: Sequence[Request]) -> list[dict[str, Any]]:
-        documents = [
+    def _document(self, method: str, parameters: dict[str, Any]) -> str:
+        return json.dumps(
             {
                 "jsonrpc": "2.0",
                 "id": next(self._ids),
                 "method": method,
                 "params": {**parameters, "api_h": self._api_handler},
             }
-            for method, parameters in requests
-        ]
-        text = json.dumps(documents if len(documents) > 1 else documents[0]).encode()
+        )
+
+    def _exchange(self, documents: Sequence[str]) -> list[dict[str, Any]]:
+        batch = f"[{','.join(documents)}]" if len(documents) > 1 else documents[0]
+        text = batch.encode()
         with self._lock:
             answer = self._transfer(_packed(text))
         try:
@@ -92,12 +93,12 @@ class Connection:
         except (ValueError, zlib.error) as error:
             raise TRexError(f"{self.address}: the answer is not JSON: {error}") from error
         found = found if isinstance(found, list) else [found]
-        if len(found) == 1 and len(requests) > 1:
+        if len(found) == 1 and len(documents) > 1:
             # An error of the whole batch.
-            found *= len(requests)
-        if len(found) != len(requests) or not all(isinstance(it, dict) for it in found):
+            found *= len(documents)
+        if len(found) != len(documents) or not all(isinstance(it, dict) for it in found):
             raise TRexError(
-                f"{self.address}: found {len(found)} answers to {len(requests)} requests"
+                f"{self.address}: found {len(found)} answers to {len(documents)} requests"
             )
         return found
 
@@ -139,16 +140,15 @@ def _result(method: str, answer: dict[str, Any]) -> Any:
     raise TRexError(f"{method}: {text}")
 
 
-def _batches(requests: list[Request]) -> Iterable[list[Request]]:
-    batch: list[Request] = []
+def _batches(documents: Iterable[str]) -> Iterable[list[str]]:
+    batch: list[str] = []
     size = 0
-    for request in requests:
-        length = len(json.dumps(request[1]))
-        if batch and (len(batch) == _BATCH_MAX or size + length > _BATCH_BYTES_MAX):
+    for document in documents:
+        if batch and (len(batch) == _BATCH_MAX or size + len(document) > _BATCH_BYTES_MAX):
             yield batch
             batch, size = [], 0
-        batch.append(request)
-        size += length
+        batch.append(document)
+        size += len(document)
     if batch:
         yield batch
 
@@ -156,7 +156,7 @@ def _batches(requests: list[Request]) -> Iterable[list[Request]]:
 def _packed(text: bytes) -> bytes:
     if len(text) < _COMPRESSED_FROM:
         return text
-    return _HEADER.pack(_MAGIC, len(text)) + zlib.compress(text)
+    return _HEADER.pack(_MAGIC, len(text)) + zlib.compress(text, level=1)
 
 
 def _unpacked(message: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any, Union
 
@@ -111,7 +112,8 @@ class STLStream:
         self.id = stream_id
         self.scapy_pkt_builder = packet
         self.mode_desc = str(mode)
-        self.pkt: bytes = packet.dump_pkt(encode=False)["binary"]
+        binary = packet.dump_pkt()
+        self.pkt = base64.b64decode(binary["binary"])
         self.fields: dict[str, Any] = {
             "flags": int(mac_src_override_by_pkt) & _SRC_MAC_OF_PACKET
             | (mac_dst_override_mode & _DST_MAC_MASK) << _DST_MAC_SHIFT
@@ -123,7 +125,7 @@ class STLStream:
             "isg": isg,
             "core_id": core_id,
             "mode": mode.to_json(),
-            "packet": packet.dump_pkt(),
+            "packet": binary,
             "vm": packet.get_vm_data(),
             "flow_stats": flow_stats.to_json()
             if flow_stats is not None
