@@ -1,5 +1,9 @@
 //! System clocks, and waiting until an instant.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
 
 /// Last part of a wait, which spins instead of sleeping. The kernel's default timer slack is 50 us,
@@ -58,9 +62,11 @@ impl RealtimeOffset {
 }
 
 /// Waits until [`now`] reaches `instant` and returns the time after the wait. Sleeps until [`SPIN`]
-/// before `instant`, then spins. A signal does not end the wait, so split a long one.
+/// before `instant`, then spins, unless a thread already spins on each CPU. A signal does not end
+/// the wait, so split a long one.
 pub fn wait_until(instant: Instant) -> Instant {
     let wake = instant.saturating_sub(SPIN);
+    let mut spinner = None;
     loop {
         let time = now();
         if time >= instant {
@@ -68,9 +74,36 @@ pub fn wait_until(instant: Instant) -> Instant {
         }
         if time < wake {
             sleep_until(wake);
-        } else {
+        } else if spinner.is_some() {
             std::hint::spin_loop();
+        } else {
+            spinner = Spinner::begin();
+            if spinner.is_none() {
+                sleep_until(instant);
+            }
         }
+    }
+}
+
+/// A thread that spins. More of them than CPUs would take the time from threads that have to send.
+struct Spinner;
+
+/// Number of threads that spin.
+static SPINNERS: AtomicUsize = AtomicUsize::new(0);
+
+impl Spinner {
+    fn begin() -> Option<Self> {
+        static CPUS: OnceLock<usize> = OnceLock::new();
+        let cpus = *CPUS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
+        let spinner = Self;
+        // Dropping the value takes the count back.
+        (SPINNERS.fetch_add(1, Ordering::Relaxed) < cpus).then_some(spinner)
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        SPINNERS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -111,6 +144,18 @@ mod tests {
             assert!(wait_until(due) >= due);
             assert!(now() >= due);
         }
+    }
+
+    #[test]
+    fn at_most_one_thread_spins_for_each_cpu() {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        // Other tests of this process may spin, so there may be room for less.
+        let spinners: Vec<_> = std::iter::from_fn(Spinner::begin).take(cpus + 1).collect();
+        assert!(spinners.len() <= cpus);
+        let due = now() + Duration::from_micros(100);
+        assert!(wait_until(due) >= due, "it sleeps instead");
+        drop(spinners);
+        assert!(Spinner::begin().is_some());
     }
 
     #[test]
