@@ -19,7 +19,7 @@ use crate::lease::{Lease, LeaseRequest};
 use crate::plan::{FlowFrames, PlanSummary, StoredPlan};
 use crate::port::Port;
 use crate::progress::Progress;
-use crate::run::{CommandRequest, RunList, RunRequest, RunSummary};
+use crate::run::{CommandRequest, RunList, RunOrigin, RunRequest, RunSummary};
 use crate::session::{NewUser, SESSION_HEADER, Session, USER_HEADER, User, UserRequest};
 use crate::{BASE, PORT};
 
@@ -27,6 +27,8 @@ use crate::{BASE, PORT};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the head of a response. The preparation of a run takes up to 10 s.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Most runs of a page.
+const RUNS_PAGE_MAX: usize = 1_000;
 /// Longest JSON document that the client reads, in bytes: results with many flows are long.
 const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
 
@@ -351,12 +353,38 @@ impl Client {
         self.document(self.send(self.agent.post(self.url("/runs")), request)?)
     }
 
-    /// Returns the newest runs, at most `limit`.
+    /// Returns the newest runs, at most `limit`, in as many requests as the server needs.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub fn runs(&self, limit: usize) -> Result<RunList> {
-        self.get(&format!("/runs?limit={limit}"))
+        let mut list = self.runs_after(None, limit.clamp(1, RUNS_PAGE_MAX))?;
+        while let Some(next) = list.next.take_if(|_| list.runs.len() < limit) {
+            let left = limit - list.runs.len();
+            let page = self.runs_after(Some(&next), left.min(RUNS_PAGE_MAX))?;
+            list.runs.extend(page.runs);
+            list.next = page.next;
+        }
+        list.runs.truncate(limit);
+        Ok(list)
+    }
+
+    /// Returns a page of the runs, the newest first. `after`: `next` of the page before; `None` for
+    /// the newest runs. `limit`: 1 to 1,000.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn runs_after(&self, after: Option<&str>, limit: usize) -> Result<RunList> {
+        let after = after.map_or_else(String::new, |after| format!("&after={}", encoded(after)));
+        self.get(&format!("/runs?limit={limit}{after}"))
+    }
+
+    /// Returns how a run was started: its plan and its options.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn origin(&self, id: &str) -> Result<RunOrigin> {
+        self.get(&format!("/runs/{}/plan", encoded(id)))
     }
 
     /// Returns a run. `id`: its ID, its name, the beginning of its ID, or `latest`.
@@ -441,8 +469,22 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn follow(&self, id: &str, interval: Duration) -> Result<Stream<Progress>> {
-        let path = format!("/runs/{}/events?interval_ms={}", encoded(id), interval.as_millis());
-        self.stream(&path)
+        self.follow_delays(id, interval, 0)
+    }
+
+    /// Follows the live counters of a run with the delays of the first measured flows, `count` of
+    /// at most [`FlowDelays::FLOWS_MAX`](crate::delays::FlowDelays::FLOWS_MAX).
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn follow_delays(
+        &self,
+        id: &str,
+        interval: Duration,
+        count: usize,
+    ) -> Result<Stream<Progress>> {
+        let (id, interval) = (encoded(id), interval.as_millis());
+        self.stream(&format!("/runs/{id}/events?interval_ms={interval}&delays={count}"))
     }
 
     /// Follows the changes on the server.

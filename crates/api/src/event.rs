@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::capture::Capture;
+use crate::plan::StoredPlan;
 use crate::port::Port;
 use crate::run::RunSummary;
 
@@ -10,7 +12,7 @@ use crate::run::RunSummary;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The ports, their links and leases.
+    /// The ports, their links and leases, and who captures frames of them.
     Ports {
         /// All ports.
         ports: Vec<Port>,
@@ -24,6 +26,26 @@ pub enum Event {
     RunDeleted {
         /// ID of the run.
         id: String,
+    },
+    /// A plan was stored, or replaced.
+    PlanStored {
+        /// The plan.
+        plan: StoredPlan,
+    },
+    /// A stored plan was deleted.
+    PlanDeleted {
+        /// Name of the plan.
+        name: String,
+    },
+    /// A capture was uploaded, or replaced.
+    CaptureUploaded {
+        /// The capture.
+        capture: Capture,
+    },
+    /// An uploaded capture was deleted.
+    CaptureDeleted {
+        /// Name of the capture.
+        name: String,
     },
     /// The subscriber was too slow and missed events: read the lists again.
     Missed {

@@ -6,6 +6,7 @@
 
 pub mod capture;
 pub mod client;
+pub mod delays;
 pub mod error;
 pub mod event;
 pub mod lease;

@@ -34,6 +34,9 @@ pub struct Port {
     pub lease: Option<Lease>,
     /// Active runs on the port.
     pub runs: Vec<String>,
+    /// Users who capture frames of the port, one entry for each capture.
+    #[serde(default)]
+    pub capturing: Vec<String>,
 }
 
 /// State of a link.

@@ -10,6 +10,7 @@ use wirestorm_control::{
     ConnectionSnapshot, FlowSnapshot, MeasuredSnapshot, PortSnapshot, Snapshot,
 };
 
+use crate::delays::FlowDelays;
 use crate::run::RunState;
 
 /// Live counters of a run: totals since its start.
@@ -17,6 +18,9 @@ use crate::run::RunState;
 pub struct Progress {
     /// State of the run.
     pub state: RunState,
+    /// Whether the whole run is paused.
+    #[serde(default)]
+    pub is_paused: bool,
     /// During preparation: what the run waits for, or a note; null otherwise.
     pub waiting_for: Option<String>,
     /// Time since the start in nanoseconds.
@@ -88,8 +92,14 @@ pub struct FlowProgress {
     pub tx_unsent: u64,
     /// Number of starts.
     pub starts: u32,
+    /// Whether the flow is paused on its own. The pause of the whole run does not count.
+    #[serde(default)]
+    pub is_paused: bool,
     /// Counters of the receivers; null for a flow that is not measured.
     pub received: Option<FlowReceived>,
+    /// Percentiles and histogram of the delays, if the request asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delays: Option<FlowDelays>,
 }
 
 /// Counters of the receivers of a flow.
@@ -109,6 +119,10 @@ pub struct FlowReceived {
     pub delay_min_ns: Option<i64>,
     /// Longest delay in nanoseconds; null without timestamps.
     pub delay_max_ns: Option<i64>,
+    /// Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); null without timestamps, and
+    /// for flows without sequence numbers.
+    #[serde(default)]
+    pub jitter_ns: Option<u64>,
 }
 
 /// Round-trip times of the probes from a port to a host.
@@ -133,6 +147,7 @@ impl Progress {
     pub const fn in_state(state: RunState) -> Self {
         Self {
             state,
+            is_paused: false,
             waiting_for: None,
             elapsed_ns: 0,
             fraction: None,
@@ -143,11 +158,13 @@ impl Progress {
         }
     }
 
-    /// Converts a snapshot of a run in a state. `with_flows`: whether to include the flows.
+    /// Converts a snapshot of a run in a state, one that is not paused. `with_flows`: whether to
+    /// include the flows.
     pub fn new(snapshot: &Snapshot, state: RunState, with_flows: bool) -> Self {
         let flows = if with_flows { snapshot.flows.as_slice() } else { &[] };
         Self {
             state,
+            is_paused: false,
             waiting_for: snapshot.waiting_for.clone(),
             elapsed_ns: snapshot.elapsed.as_nanos(),
             fraction: snapshot.fraction,
@@ -246,6 +263,7 @@ impl From<&FlowSnapshot> for FlowProgress {
             delay_mean_ns: received.delay_mean_ns,
             delay_min_ns: received.delay_min_ns,
             delay_max_ns: received.delay_max_ns,
+            jitter_ns: received.jitter_ns,
         });
         Self {
             name: Arc::clone(&flow.name),
@@ -253,7 +271,9 @@ impl From<&FlowSnapshot> for FlowProgress {
             tx_bytes: flow.sent.bytes,
             tx_unsent: flow.sent.unsent,
             starts: flow.sent.starts,
+            is_paused: flow.is_paused,
             received,
+            delays: None,
         }
     }
 }
@@ -268,9 +288,11 @@ impl From<&FlowProgress> for FlowSnapshot {
             delay_mean_ns: received.delay_mean_ns,
             delay_min_ns: received.delay_min_ns,
             delay_max_ns: received.delay_max_ns,
+            jitter_ns: received.jitter_ns,
             arrivals: None,
         });
         let mut snapshot = Self { name: Arc::clone(&flow.name), received, ..Self::default() };
+        snapshot.is_paused = flow.is_paused;
         let sent = &mut snapshot.sent;
         (sent.frames, sent.bytes) = (flow.tx_frames, flow.tx_bytes);
         (sent.unsent, sent.starts) = (flow.tx_unsent, flow.starts);

@@ -229,6 +229,9 @@ pub struct RunSummary {
     pub kind: String,
     /// State.
     pub state: RunState,
+    /// Whether the whole run is paused. Flows that are paused on their own do not count.
+    #[serde(default)]
+    pub is_paused: bool,
     /// User who started it; null for a run of another program.
     pub user: Option<String>,
     /// Session of the user; empty for the default session.
@@ -261,6 +264,31 @@ pub struct Figure {
     pub unit: String,
 }
 
+/// How a run was started.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct RunOrigin {
+    /// The plan as it was sent: that of a stored plan is its text at the start. Null if the history
+    /// does not have it: replays of the command line, and streams or profiles of TRex above 1 MiB.
+    pub plan: Option<PlanSource>,
+    /// Name of the stored plan, or of the plan's file; null without one.
+    pub plan_name: Option<String>,
+    /// Uploaded captures by the file names in the plan, also those with the same name.
+    pub files: BTreeMap<String, String>,
+    /// Ports of the server, or interfaces, by the ports of the plan that the request bound.
+    pub ports: BTreeMap<String, String>,
+    /// Options; those of a run of the command line are in `command` alone.
+    pub options: RunOptions,
+    /// Start of the run.
+    pub start: StartRequest,
+    /// What happens to the run when the lease of one of its ports ends.
+    pub when_lease_ends: WhenLeaseEnds,
+    /// Whether other shared runs of the same user may use the same ports.
+    pub shared: bool,
+    /// Command line; empty if there is none.
+    pub command: Vec<String>,
+}
+
 /// List of runs, the newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunList {
@@ -268,6 +296,9 @@ pub struct RunList {
     pub runs: Vec<RunSummary>,
     /// Number of runs in the history, also those that the list leaves out.
     pub total: usize,
+    /// Value of `after` for the next, older runs; null if the list has the oldest one.
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// A command to a run. Workers follow within 25 ms.
@@ -307,6 +338,17 @@ pub enum CommandRequest {
         /// Factor of the rates in the plan, such as `0.5`.
         factor: String,
         /// Names of the flows; null for all. Clients take no names.
+        #[serde(default)]
+        flows: Option<Vec<String>>,
+    },
+    /// Set the load as the multiplier of a start does: flows get the rates that they would have if
+    /// the run had started with it. Flows at maximum speed keep it.
+    Load {
+        /// Factor of the rates in the plan, such as `2`, or total load of each port, such as `50%`
+        /// (of the line rate), `10kpps`, `1gbps` (frames with FCS) or `1gbpsl1` (with preamble and
+        /// gap). Clients take only a factor.
+        load: String,
+        /// Names of the flows that change; null for all. Clients take no names.
         #[serde(default)]
         flows: Option<Vec<String>>,
     },

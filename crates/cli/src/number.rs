@@ -1,17 +1,7 @@
 //! Number formats for tables and messages.
 
-/// Formats an integer with digit groups of three: `39,580,750`.
-pub(crate) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+use wirestorm_console::number;
+pub(crate) use wirestorm_console::number::grouped;
 
 /// Formats a count with its noun: `1 frame`, `2,000 frames`.
 pub(crate) fn count_of(value: u64, one: &str, many: &str) -> String {
@@ -54,22 +44,10 @@ pub(crate) fn rate(value: f64) -> String {
 
 /// Formats with a unit prefix and at most three significant digits, in six columns: `12.3 k`.
 pub(crate) fn brief(value: f64) -> String {
-    let mut value = value;
-    let mut prefixes = ["", " k", " M", " G"].into_iter();
-    let mut prefix = prefixes.next().unwrap_or_default();
-    // A value that would round to four digits takes the next prefix.
-    while value >= 999.5
-        && let Some(next) = prefixes.next()
-    {
-        (value, prefix) = (value / 1e3, next);
+    match number::prefixed(value) {
+        (value, "") => format!("{value:.0}"),
+        (value, prefix) => format!("{} {prefix}", number::three_digits(value)),
     }
-    let decimals = match value {
-        _ if prefix.is_empty() => 0,
-        0.0..9.995 => 2,
-        9.995..99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}{prefix}")
 }
 
 /// Formats like [`nanoseconds`], or `-` for no value.
@@ -79,18 +57,12 @@ pub(crate) fn nanoseconds_or_none(value: Option<u64>) -> String {
 
 /// Formats a time in the largest unit that leaves a whole part, from ns to s.
 pub(crate) fn nanoseconds(value: u64) -> String {
-    match value {
-        0..1_000 => format!("{value} ns"),
-        1_000..1_000_000 => format!("{:.2} us", value as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.2} ms", value as f64 / 1e6),
-        _ => format!("{:.2} s", value as f64 / 1e9),
-    }
+    number::nanoseconds(value as f64)
 }
 
 /// Formats like [`nanoseconds`] with a sign, for the delay between two clocks.
 pub(crate) fn signed_nanoseconds(value: i64) -> String {
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{}", nanoseconds(value.unsigned_abs()))
+    number::nanoseconds(value as f64)
 }
 
 /// Formats seconds: six decimals below 1 s, else two.
@@ -111,7 +83,7 @@ mod tests {
     #[test]
     fn brief_values_have_three_digits() {
         let shown = [0.0, 7.4, 999.0, 999.6, 1_234.0, 12_345.0, 99_960.0, 999_600.0, 4.2e12];
-        let expected = ["0", "7", "999", "1.00 k", "1.23 k", "12.3 k", "100 k", "1.00 M", "4200 G"];
+        let expected = ["0", "7", "999", "1.00 k", "1.23 k", "12.3 k", "100 k", "1.00 M", "4.20 T"];
         assert_eq!(shown.map(brief), expected);
     }
 

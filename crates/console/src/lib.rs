@@ -17,11 +17,12 @@
 mod command;
 mod completion;
 mod editor;
+mod histogram;
 mod history;
 mod lines;
 mod loader;
 mod model;
-mod number;
+pub mod number;
 mod session;
 mod terminal;
 mod text;

@@ -1,7 +1,7 @@
-//! Number formats of tables.
+//! Number formats of tables, for the console and the command line.
 
 /// Formats an integer with digit groups of three: `39,580,750`.
-pub(crate) fn grouped(value: u64) -> String {
+pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {
@@ -13,9 +13,9 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
-/// Formats with a unit prefix and three significant digits: `1.23 kpps`, `999 pps`, `0 pps`.
-pub(crate) fn scaled(value: f64, unit: &str) -> String {
-    let mut value = value.max(0.0);
+/// Divides a value of 0 or more by the unit prefix that leaves at most three digits, up to `T`:
+/// 12,345 becomes 12.345 and `k`.
+pub fn prefixed(mut value: f64) -> (f64, &'static str) {
     let mut prefixes = ["", "k", "M", "G", "T"].into_iter();
     let mut prefix = prefixes.next().unwrap_or_default();
     // A value that would round to four digits takes the next prefix.
@@ -24,13 +24,24 @@ pub(crate) fn scaled(value: f64, unit: &str) -> String {
     {
         (value, prefix) = (value / 1e3, next);
     }
+    (value, prefix)
+}
+
+/// Formats with three significant digits: `1.23`, `12.3`, `123`, `0`.
+pub fn three_digits(value: f64) -> String {
     let decimals = match value {
         0.0 => 0,
         0.0..9.995 => 2,
         9.995..99.95 => 1,
         _ => 0,
     };
-    let number = format!("{value:.decimals$}");
+    format!("{value:.decimals$}")
+}
+
+/// Formats with a unit prefix and three significant digits: `1.23 kpps`, `999 pps`, `0 pps`.
+pub fn scaled(value: f64, unit: &str) -> String {
+    let (value, prefix) = prefixed(value.max(0.0));
+    let number = three_digits(value);
     match (prefix, unit) {
         ("", "") => number,
         _ => format!("{number} {prefix}{unit}"),
@@ -38,24 +49,24 @@ pub(crate) fn scaled(value: f64, unit: &str) -> String {
 }
 
 /// Formats a count in at most `columns` if possible: grouped, else with a unit prefix.
-pub(crate) fn count(value: u64, columns: usize) -> String {
+pub fn count(value: u64, columns: usize) -> String {
     let text = grouped(value);
     if text.len() <= columns { text } else { scaled(value as f64, "") }
 }
 
 /// Formats a time in the largest unit that leaves a whole part, from ns to s.
-pub(crate) fn nanoseconds(value: f64) -> String {
+pub fn nanoseconds(value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     match value.abs() {
         value @ 0.0..999.5 => format!("{sign}{value:.0} ns"),
-        value @ 999.5..999_500.0 => format!("{sign}{:.1} us", value / 1e3),
-        value @ 999_500.0..999_500_000.0 => format!("{sign}{:.2} ms", value / 1e6),
+        value @ 999.5..999_995.0 => format!("{sign}{:.2} us", value / 1e3),
+        value @ 999_995.0..999_995_000.0 => format!("{sign}{:.2} ms", value / 1e6),
         value => format!("{sign}{:.2} s", value / 1e9),
     }
 }
 
 /// Formats a duration in seconds: `7.3 s`, `2:05`, `1:02:05`.
-pub(crate) fn elapsed(seconds: f64) -> String {
+pub fn elapsed(seconds: f64) -> String {
     if seconds < 60.0 {
         return format!("{seconds:.1} s");
     }
@@ -68,7 +79,7 @@ pub(crate) fn elapsed(seconds: f64) -> String {
 }
 
 /// Shortens a text to `columns` by replacing its middle.
-pub(crate) fn shortened(text: &str, columns: usize) -> String {
+pub fn shortened(text: &str, columns: usize) -> String {
     let length = text.chars().count();
     if length <= columns {
         return text.to_owned();
@@ -84,10 +95,7 @@ pub(crate) fn shortened(text: &str, columns: usize) -> String {
 
 /// Draws the newest `columns` values as bars of eight heights, the newest last. An empty text before
 /// the first value; a value above 0 always has a bar.
-pub(crate) fn sparkline<'a>(
-    values: impl DoubleEndedIterator<Item = &'a f64>,
-    columns: usize,
-) -> String {
+pub fn sparkline<'a>(values: impl DoubleEndedIterator<Item = &'a f64>, columns: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let newest: Vec<f64> = values.rev().take(columns).copied().collect();
     let most = newest.iter().copied().fold(0.0, f64::max);
@@ -115,7 +123,7 @@ mod tests {
     #[test]
     fn times_take_the_largest_unit() {
         let shown = [17.0, 1_500.0, -2_000_000.0, 3.2e9].map(nanoseconds);
-        assert_eq!(shown, ["17 ns", "1.5 us", "-2.00 ms", "3.20 s"]);
+        assert_eq!(shown, ["17 ns", "1.50 us", "-2.00 ms", "3.20 s"]);
         assert_eq!([7.31, 125.0, 3_725.0].map(elapsed), ["7.3 s", "2:05", "1:02:05"]);
     }
 

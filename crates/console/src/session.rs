@@ -1,6 +1,5 @@
 //! What commands work on: a server, its ports by number or name, and the own runs.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,8 +34,6 @@ pub(crate) struct Session {
     /// Set to end a command that waits.
     pub(crate) cancel: Arc<AtomicBool>,
     identity: Option<Identity>,
-    /// Multipliers of the runs that this session started.
-    multipliers: BTreeMap<String, String>,
     /// Runs that this session started and did not wait for.
     unwaited: Vec<String>,
     pub(crate) recordings: Vec<Recording>,
@@ -70,7 +67,6 @@ impl Session {
             has_tables,
             cancel: Arc::default(),
             identity: None,
-            multipliers: BTreeMap::new(),
             unwaited: Vec::new(),
             recordings: Vec::new(),
         }
@@ -89,7 +85,6 @@ impl Session {
     pub(crate) fn connect(&mut self, client: Client) -> Result<Identity> {
         let identity = client.session()?;
         self.client = client;
-        self.multipliers.clear();
         self.unwaited.clear();
         Ok(self.identity.insert(identity).clone())
     }
@@ -251,10 +246,8 @@ impl Session {
         Ok(self.client.run(&run.id)?)
     }
 
-    /// Remembers the multiplier of a run.
-    pub(crate) fn started(&mut self, run: &RunSummary, multiplier: Option<String>) {
-        let multiplier = multiplier.unwrap_or_else(|| "1".to_owned());
-        self.multipliers.insert(run.id.clone(), multiplier);
+    /// Remembers a run that this session started.
+    pub(crate) fn started(&mut self, run: &RunSummary) {
         self.unwaited.push(run.id.clone());
     }
 
@@ -267,11 +260,6 @@ impl Session {
             }
         }
         Ok(runs)
-    }
-
-    /// Returns the multiplier with which this session started a run.
-    pub(crate) fn multiplier(&self, run: &str) -> Option<&str> {
-        self.multipliers.get(run).map(String::as_str)
     }
 
     /// Uploads a file of this machine. Returns its name on the server.
@@ -335,6 +323,7 @@ pub(crate) mod tests {
             backend_reason: String::new(),
             lease: None,
             runs: Vec::new(),
+            capturing: Vec::new(),
         }
     }
 

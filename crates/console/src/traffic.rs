@@ -92,6 +92,8 @@ pub(crate) struct FlowLine {
     pub(crate) rx: Amount,
     pub(crate) tx_frames: u64,
     pub(crate) tx_unsent: u64,
+    /// Whether the flow, or its whole run, is paused.
+    pub(crate) is_paused: bool,
     /// Counters of the receivers; `None` for a flow that is not measured.
     pub(crate) received: Option<ReceivedLine>,
 }
@@ -112,9 +114,21 @@ pub(crate) struct ReceivedLine {
 pub(crate) struct DelayLine {
     pub(crate) min_ns: Option<f64>,
     pub(crate) mean_ns: f64,
+    /// Median; `None` for flows beyond those with histograms.
+    pub(crate) p50_ns: Option<f64>,
+    pub(crate) p99_ns: Option<f64>,
     pub(crate) max_ns: Option<f64>,
+    pub(crate) jitter_ns: Option<f64>,
     /// Mean of the last second; `None` if nothing arrived.
     pub(crate) recent_ns: Option<f64>,
+}
+
+/// Frames of a flow in each range of delays since the counters were cleared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HistogramLine {
+    pub(crate) name: Arc<str>,
+    /// Ranges as in [`FlowDelays`].
+    pub(crate) counts: BTreeMap<i64, u64>,
 }
 
 /// Round-trip times of the probes from a port.
@@ -146,6 +160,7 @@ pub(crate) struct ConnectionLine {
 pub(crate) struct CpuLine {
     pub(crate) run: String,
     pub(crate) state: RunState,
+    pub(crate) is_paused: bool,
     pub(crate) elapsed_s: f64,
     /// CPUs in use: 1.0 is one CPU all the time.
     pub(crate) load: f64,
@@ -227,7 +242,24 @@ impl Track {
         self.latest().flows.iter().enumerate().map(move |(index, flow)| {
             let then = before.map(|(before, seconds)| (before.flows.get(index), seconds));
             let base = self.base.as_ref().and_then(|base| base.flows.get(index));
-            flow_line(run, flow, then, base)
+            let mut line = flow_line(run, flow, then, base);
+            line.is_paused |= self.latest().is_paused;
+            line
+        })
+    }
+
+    fn histograms(&self) -> impl Iterator<Item = HistogramLine> {
+        self.latest().flows.iter().enumerate().filter_map(|(index, flow)| {
+            let mut counts: BTreeMap<i64, u64> =
+                flow.delays.as_ref()?.histogram.iter().copied().collect();
+            let base = self.base.as_ref().and_then(|base| base.flows.get(index)?.delays.as_ref());
+            for (start, count) in base.into_iter().flat_map(|base| &base.histogram) {
+                if let Some(now) = counts.get_mut(start) {
+                    *now = now.saturating_sub(*count);
+                }
+            }
+            counts.retain(|_, count| *count > 0);
+            Some(HistogramLine { name: Arc::clone(&flow.name), counts })
         })
     }
 }
@@ -268,7 +300,10 @@ fn flow_line(
             delay: received.delay_mean_ns.map(|mean_ns| DelayLine {
                 min_ns: received.delay_min_ns.map(|it| it as f64),
                 mean_ns,
+                p50_ns: flow.delays.as_ref().and_then(|it| it.p50_ns).map(|it| it as f64),
+                p99_ns: flow.delays.as_ref().and_then(|it| it.p99_ns).map(|it| it as f64),
                 max_ns: received.delay_max_ns.map(|it| it as f64),
+                jitter_ns: received.jitter_ns.map(|it| it as f64),
                 recent_ns,
             }),
         }
@@ -280,6 +315,7 @@ fn flow_line(
         rx: rate(rx(flow), &rx),
         tx_frames: flow.tx_frames.saturating_sub(base.map_or(0, |base| base.tx_frames)),
         tx_unsent: flow.tx_unsent.saturating_sub(base.map_or(0, |base| base.tx_unsent)),
+        is_paused: flow.is_paused,
         received,
     }
 }
@@ -434,6 +470,11 @@ impl Traffic {
         self.newest().into_iter().flat_map(|(run, track)| track.flows(run)).collect()
     }
 
+    /// Returns the histograms of delays of the flows that have some, the newest run first.
+    pub(crate) fn histograms(&self) -> Vec<HistogramLine> {
+        self.newest().into_iter().flat_map(|(_, track)| track.histograms()).collect()
+    }
+
     /// Returns the latency probes of all runs.
     pub(crate) fn probes(&self) -> Vec<ProbeLine> {
         let probes = self.newest().into_iter().flat_map(|(_, track)| &track.latest().latency);
@@ -442,10 +483,9 @@ impl Traffic {
             sent: probe.sent,
             received: probe.received,
             delay: probe.mean_ns.map(|mean_ns| DelayLine {
-                min_ns: None,
                 mean_ns,
                 max_ns: probe.max_ns.map(|it| it as f64),
-                recent_ns: None,
+                ..DelayLine::default()
             }),
         };
         probes.map(line).collect()
@@ -507,6 +547,7 @@ impl Traffic {
             CpuLine {
                 run: run.to_owned(),
                 state: latest.state,
+                is_paused: latest.is_paused,
                 elapsed_s: latest.elapsed_ns as f64 / 1e9,
                 load: spent.map_or(0.0, |(nanoseconds, _, seconds)| nanoseconds / 1e9 / seconds),
                 per_frame_ns: spent
@@ -528,6 +569,7 @@ impl Traffic {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use wirestorm_api::delays::FlowDelays;
     use wirestorm_api::progress::{ConnectionProgress, FlowReceived};
 
     use super::*;
@@ -560,6 +602,8 @@ pub(crate) mod tests {
                 tx_bytes: 60 * frames,
                 tx_unsent: 0,
                 starts: 1,
+                is_paused: false,
+                delays: Some(FlowDelays::new([(1_100, frames / 2), (9_000, frames / 10)])),
                 received: Some(FlowReceived {
                     frames: frames - frames / 100,
                     bytes: 60 * frames,
@@ -568,6 +612,7 @@ pub(crate) mod tests {
                     delay_mean_ns: Some(2_000.0),
                     delay_min_ns: Some(1_000),
                     delay_max_ns: Some(9_000),
+                    jitter_ns: Some(150),
                 }),
             }],
             worker_time_ns: milliseconds * 500_000,
@@ -632,6 +677,20 @@ pub(crate) mod tests {
         traffic.add("a", next);
         let delay = traffic.flows()[0].received.clone().unwrap().delay.unwrap();
         assert_eq!(delay.recent_ns, Some(4_000.0));
+    }
+
+    #[test]
+    fn histograms_count_from_the_time_of_clearing() {
+        let mut traffic = Traffic::default();
+        traffic.add("a", progress(0, 1_000));
+        let counts = |traffic: &Traffic| traffic.histograms()[0].counts.clone();
+        assert_eq!(counts(&traffic), BTreeMap::from([(1_024, 500), (8_192, 100)]));
+        traffic.clear();
+        assert_eq!(counts(&traffic), BTreeMap::new());
+        traffic.add("a", progress(1_000, 1_200));
+        assert_eq!(counts(&traffic), BTreeMap::from([(1_024, 100), (8_192, 20)]));
+        let delay = traffic.flows()[0].received.clone().unwrap().delay.unwrap();
+        assert_eq!((delay.p50_ns, delay.p99_ns), (Some(1_100.0), Some(9_000.0)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::model::{Effect, Model, Update};
 use crate::session::Session;
 use crate::terminal::Screen;
 use crate::view::draw;
-use crate::watch::{self, Watch};
+use crate::watch::Watch;
 
 /// Updates that wait for the main loop. Threads with more wait.
 const UPDATES_MAX: usize = 1_024;
@@ -128,6 +128,7 @@ impl Console {
                 Effect::Cancel => self.cancel.store(true, Ordering::Relaxed),
                 Effect::Follow(run) => self.watch.follow(run),
                 Effect::ReadLists => self.watch.read_lists(),
+                Effect::ReadRuns(after) => self.watch.read_runs(after),
                 Effect::Watch => {
                     if let Some(client) = &connected {
                         let (client, sender) = (client.clone(), self.sender.clone());
@@ -159,9 +160,6 @@ fn start_work(mut session: Session, updates: &SyncSender<Update>) -> io::Result<
             }
             if updates.send(Update::Answered(line, answer)).is_err() {
                 return;
-            }
-            if let Ok(names) = watch::names(&session.client) {
-                let _ = updates.send(names);
             }
         }
     })?;

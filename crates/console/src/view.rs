@@ -24,6 +24,7 @@ pub(crate) const KEYS: &str = "
 Keys of the tables:
   d s l t u R      dashboard, streams, latency, connections, CPU, runs; Tab: next table
   :                command line, also / and i; Esc leaves it
+  l                in latency: table, or histograms; Left and Right: other flows
   p r              pause and resume your runs
   c                count from now on
   o                own ports only, or all
@@ -152,6 +153,7 @@ fn draw_view(frame: &mut Frame, area: Rect, model: &Model) {
     match model.view {
         View::Dashboard => dashboard::draw(frame, area, model),
         View::Streams => tables::streams(frame, area, model),
+        View::Latency if model.with_histograms => tables::histograms(frame, area, model),
         View::Latency => tables::latency(frame, area, model),
         View::Connections => tables::connections(frame, area, model),
         View::Cpu => tables::cpu(frame, area, model),
@@ -337,11 +339,12 @@ fn keys(model: &Model) -> [Vec<(String, String, bool)>; 2] {
         .iter()
         .map(|(view, key, name)| (key.to_string(), (*name).to_owned(), *view == model.view));
     let views: Vec<_> = views.chain(plain(&[("h", "help")])).collect();
+    let resume = if model.has_paused() { "resume!" } else { "resume" };
     let own = if model.own_only { "own ports!" } else { "own ports" };
     let actions = plain(&[
         (":", "command"),
         ("p", "pause"),
-        ("r", "resume"),
+        ("r", resume),
         ("c", "clear"),
         ("o", own),
         ("a", "all"),

@@ -6,8 +6,9 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use wirestorm_api::client::{Client, ClientError};
+use wirestorm_api::delays::FlowDelays;
 
-use crate::model::{RUNS_MAX, ServerUpdate, Update};
+use crate::model::{RUNS_PAGE, ServerUpdate, Update};
 
 /// Time for the answer to a check of the connection.
 const ANSWER_WAIT: Duration = Duration::from_secs(3);
@@ -52,6 +53,15 @@ impl Watch {
         self.spawn("console-lists", |watch| {
             // An error is one of the connection, which the check reports.
             let _ = watch.send_lists();
+        });
+    }
+
+    /// Reads the runs after a cursor.
+    pub(crate) fn read_runs(&self, after: String) {
+        self.spawn("console-runs", move |watch| {
+            if let Ok(list) = watch.client.runs_after(Some(&after), RUNS_PAGE) {
+                watch.send(ServerUpdate::MoreRuns(after, list));
+            }
         });
     }
 
@@ -106,32 +116,27 @@ impl Watch {
     }
 
     fn send_lists(&self) -> Result<(), ClientError> {
-        self.send(ServerUpdate::Runs(self.client.runs(RUNS_MAX)?.runs));
-        // The console may have ended.
-        let _ = self.updates.send(names(&self.client)?);
+        self.send(ServerUpdate::Runs(self.client.runs_after(None, RUNS_PAGE)?));
+        let plans = self.client.plans()?.into_iter().map(|plan| plan.name).collect();
+        let captures = self.client.captures()?.into_iter().map(|capture| capture.name).collect();
+        self.send(ServerUpdate::Names { plans, captures });
         Ok(())
     }
 
     fn follow_run(&self, run: &str) {
-        let followed = self.client.follow(run, INTERVAL).and_then(|stream| {
-            for progress in stream {
-                if !self.send(ServerUpdate::Progress(run.to_owned(), progress?)) {
-                    break;
+        let followed =
+            self.client.follow_delays(run, INTERVAL, FlowDelays::FLOWS_MAX).and_then(|stream| {
+                for progress in stream {
+                    if !self.send(ServerUpdate::Progress(run.to_owned(), progress?)) {
+                        break;
+                    }
                 }
-            }
-            Ok(())
-        });
+                Ok(())
+            });
         // A run that this server cannot follow stays unfollowed.
         if !matches!(followed, Err(ClientError::Refused(_))) {
             std::thread::sleep(RECONNECT_PAUSE);
             self.send(ServerUpdate::Unfollowed(run.to_owned()));
         }
     }
-}
-
-/// Reads the names of plans and captures, for completion.
-pub(crate) fn names(client: &Client) -> Result<Update, ClientError> {
-    let plans = client.plans()?.into_iter().map(|plan| plan.name).collect();
-    let captures = client.captures()?.into_iter().map(|capture| capture.name).collect();
-    Ok(Update::Names { plans, captures })
 }

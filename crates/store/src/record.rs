@@ -44,6 +44,10 @@ pub struct RunRecord {
     /// User of the server that executed the run; null for a run of the command line.
     #[serde(default)]
     pub owner: Option<OwnerRecord>,
+    /// Request to the server that executed the run, as `GET /runs/{run}/plan` returns it, without
+    /// the text of the plan, which is in `files`. Null for a run of the command line.
+    #[serde(default)]
+    pub request: Option<serde_json::Value>,
     /// Wirestorm version.
     pub version: String,
     /// Host name, kernel and CPUs of the run.
@@ -82,6 +86,7 @@ impl RunRecord {
             process: ProcessRecord::current(),
             command,
             owner: None,
+            request: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             host: HostFacts::read(),
             machine: MachineRecord::read(),

@@ -54,7 +54,28 @@ impl Store {
     /// # Errors
     /// The index cannot be read.
     pub fn runs(&self) -> Result<Vec<RunEntry>, StoreError> {
-        self.index.runs()
+        self.index.runs(None, usize::MAX)
+    }
+
+    /// Returns at most `limit` runs, the newest first: the newest ones, or those after `after`, the
+    /// start time and the ID of a run. That run may have been deleted.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn page(
+        &self,
+        after: Option<(u64, &str)>,
+        limit: usize,
+    ) -> Result<Vec<RunEntry>, StoreError> {
+        self.index.runs(after, limit)
+    }
+
+    /// Returns the number of runs.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn count(&self) -> Result<usize, StoreError> {
+        self.index.count()
     }
 
     /// Returns the run that a text names: an ID, `latest`, the name of one run, or the beginning of

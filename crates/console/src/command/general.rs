@@ -134,16 +134,22 @@ fn event_text(event: &Event) -> String {
         Event::Ports { ports } => {
             let port = |port: &wirestorm_api::port::Port| {
                 let link = super::ports::link(port.link);
-                match &port.lease {
-                    Some(lease) => format!("{} {link}, owner {}", port.name, owner(lease)),
-                    None => format!("{} {link}", port.name),
-                }
+                let owner = port.lease.as_ref().map(|lease| format!(", owner {}", owner(lease)));
+                let capturing = match port.capturing.is_empty() {
+                    true => String::new(),
+                    false => format!(", captured by {}", port.capturing.join(" and ")),
+                };
+                format!("{} {link}{}{capturing}", port.name, owner.unwrap_or_default())
             };
             let ports: Vec<String> = ports.iter().map(port).collect();
             format!("ports: {}", ports.join("; "))
         }
         Event::Run { run } => format!("run {}", ended(run)),
         Event::RunDeleted { id } => format!("run {id} deleted"),
+        Event::PlanStored { plan } => format!("plan {} stored", plan.name),
+        Event::PlanDeleted { name } => format!("plan {name} deleted"),
+        Event::CaptureUploaded { capture } => format!("capture {} uploaded", capture.name),
+        Event::CaptureDeleted { name } => format!("capture {name} deleted"),
         Event::Missed { events } => format!("{events} events missed"),
     }
 }

@@ -17,7 +17,7 @@ use clap::{ArgMatches, Args, Command};
 use crate::session::Session;
 
 pub(crate) use ports::{link, owner};
-pub(crate) use runs::{ended, state};
+pub(crate) use runs::{ended, state, state_name};
 
 /// Smallest similarity of a suggested command, as Jaro-Winkler computes it.
 const SIMILARITY_MIN: f64 = 0.75;
@@ -59,13 +59,6 @@ impl CommandError {
 pub(crate) enum Answer {
     /// Text to show, possibly empty.
     Text(String),
-    /// These runs are paused, or no longer.
-    Paused {
-        /// IDs.
-        runs: Vec<String>,
-        /// Whether they are paused.
-        is_paused: bool,
-    },
     /// The session has another server.
     Connected(String),
     /// Count from now on.
@@ -81,8 +74,6 @@ impl Answer {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) | Self::Connected(text) => text.clone(),
-            Self::Paused { runs, is_paused: true } => format!("paused {}", runs.join(", ")),
-            Self::Paused { runs, is_paused: false } => format!("resumed {}", runs.join(", ")),
             Self::Clear | Self::History | Self::Quit => String::new(),
         }
     }

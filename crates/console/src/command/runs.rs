@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use wirestorm_api::run::{CommandRequest, RunState, RunSummary};
+use wirestorm_api::run::{CommandRequest, PlanSource, RunOrigin, RunState, RunSummary};
 
 use super::{Answer, CommandError, Execute, Result, trex_time, written};
 use crate::number::scaled;
@@ -38,17 +38,12 @@ impl Selection {
 
     /// Sends a command to the chosen runs. Returns an answer that begins with `what`.
     fn send(&self, session: &mut Session, what: &str, command: &CommandRequest) -> Result<Answer> {
-        let runs = self.send_to(session, command)?;
-        Ok(Answer::Text(format!("{what} {}", runs.join(", "))))
-    }
-
-    /// Sends a command to the chosen runs, and returns their IDs.
-    fn send_to(&self, session: &mut Session, command: &CommandRequest) -> Result<Vec<String>> {
         let runs = self.find(session)?;
         for run in &runs {
             session.send(&run.id, command)?;
         }
-        Ok(runs.into_iter().map(|run| run.id).collect())
+        let ids: Vec<String> = runs.into_iter().map(|run| run.id).collect();
+        Ok(Answer::Text(format!("{what} {}", ids.join(", "))))
     }
 }
 
@@ -89,7 +84,7 @@ impl Execute for Stop {
 
 /// Returns the outcome of a run in a line.
 pub(crate) fn ended(run: &RunSummary) -> String {
-    let mut line = format!("{} {}", run.id, state(run.state));
+    let mut line = format!("{} {}", run.id, state(run));
     let outcome = run.outcome.as_ref().filter(|_| run.state != RunState::Interrupted);
     if let Some(outcome) = outcome {
         line += &format!(", {}", outcome.replace('_', " "));
@@ -103,9 +98,15 @@ pub(crate) fn ended(run: &RunSummary) -> String {
     line
 }
 
-/// Returns the name of a state.
-pub(crate) const fn state(state: RunState) -> &'static str {
+/// Returns the state of a run in a word.
+pub(crate) const fn state(run: &RunSummary) -> &'static str {
+    state_name(run.state, run.is_paused)
+}
+
+/// Returns a state in a word. A paused run is running or draining.
+pub(crate) const fn state_name(state: RunState, is_paused: bool) -> &'static str {
     match state {
+        RunState::Running | RunState::Draining if is_paused => "paused",
         RunState::Preparing => "preparing",
         RunState::Prepared => "prepared",
         RunState::Armed => "armed",
@@ -115,15 +116,6 @@ pub(crate) const fn state(state: RunState) -> &'static str {
         RunState::Failed => "failed",
         RunState::Interrupted => "stopped",
         RunState::Died => "died",
-    }
-}
-
-/// Returns the answer to a pause or its end, of whole runs or of flows.
-fn switched(runs: Vec<String>, is_whole: bool, is_paused: bool) -> Answer {
-    match (is_whole, is_paused) {
-        (true, _) => Answer::Paused { runs, is_paused },
-        (false, true) => Answer::Text(format!("paused flows of {}", runs.join(", "))),
-        (false, false) => Answer::Text(format!("resumed flows of {}", runs.join(", "))),
     }
 }
 
@@ -139,9 +131,8 @@ pub(crate) struct Pause {
 impl Execute for Pause {
     fn execute(self, session: &mut Session) -> Result<Answer> {
         let flows = self.flows.names();
-        let is_whole = flows.is_none();
-        let runs = self.selection.send_to(session, &CommandRequest::Pause { flows })?;
-        Ok(switched(runs, is_whole, true))
+        let what = if flows.is_some() { "paused flows of" } else { "paused" };
+        self.selection.send(session, what, &CommandRequest::Pause { flows })
     }
 }
 
@@ -157,9 +148,8 @@ pub(crate) struct Resume {
 impl Execute for Resume {
     fn execute(self, session: &mut Session) -> Result<Answer> {
         let flows = self.flows.names();
-        let is_whole = flows.is_none();
-        let runs = self.selection.send_to(session, &CommandRequest::Resume { flows })?;
-        Ok(switched(runs, is_whole, false))
+        let what = if flows.is_some() { "resumed flows of" } else { "resumed" };
+        self.selection.send(session, what, &CommandRequest::Resume { flows })
     }
 }
 
@@ -169,7 +159,7 @@ pub(crate) struct Update {
     #[command(flatten)]
     selection: Selection,
 
-    /// Factor (2), or total of each port in the unit of the start (20kpps)
+    /// Load as -m of `start`: factor (2), or total of each port (20kpps, 1gbps, 10%)
     #[arg(short, long = "mult", alias = "multiplier", value_name = "LOAD")]
     multiplier: String,
 
@@ -183,58 +173,10 @@ pub(crate) struct Update {
 
 impl Execute for Update {
     fn execute(self, session: &mut Session) -> Result<Answer> {
-        let mut names = Vec::new();
-        for run in self.selection.find(session)? {
-            let before = session.multiplier(&run.id);
-            let factor = factor(&self.multiplier, before).map_err(|message| {
-                CommandError::usage(format!("-m {}: {message}", self.multiplier))
-            })?;
-            let command = CommandRequest::Scale { factor, flows: self.flows.names() };
-            session.send(&run.id, &command)?;
-            names.push(run.id);
-        }
-        Ok(Answer::Text(format!("load {} for {}", self.multiplier, names.join(", "))))
+        let what = format!("load {} for", self.multiplier);
+        let command = CommandRequest::Load { load: self.multiplier, flows: self.flows.names() };
+        self.selection.send(session, &what, &command)
     }
-}
-
-/// Returns the factor from the load of the start to a new load in the same unit.
-///
-/// # Errors
-/// The units differ, so that the factor depends on the plan.
-fn factor(load: &str, before: Option<&str>) -> std::result::Result<String, String> {
-    let (value, unit) = split_load(load).ok_or_else(|| {
-        "expected a factor such as 2, or a load such as 20kpps, 1gbps or 50%".to_owned()
-    })?;
-    let (base, base_unit) = match before.map(|before| (before, split_load(before))) {
-        Some((_, Some(before))) => before,
-        Some((before, None)) => return Err(format!("the run started with -m {before}")),
-        None => (1.0, String::new()),
-    };
-    if unit != base_unit {
-        let started = match before {
-            Some(before) => format!("the run started with -m {before}: give a load in that unit"),
-            None => "this console did not start the run: give a factor".to_owned(),
-        };
-        return Err(format!("{started}, or set the rate of each flow with `rate`"));
-    }
-    Ok(format!("{}", value / base))
-}
-
-/// Splits a load into its value, without unit prefix, and its unit.
-fn split_load(text: &str) -> Option<(f64, String)> {
-    let text = text.to_ascii_lowercase();
-    let end = text.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(text.len());
-    let value: f64 = text[..end].parse().ok().filter(|value| *value > 0.0)?;
-    let unit = &text[end..];
-    let (scale, unit) = match unit.as_bytes().first() {
-        Some(b'k') => (1e3, &unit[1..]),
-        Some(b'm') => (1e6, &unit[1..]),
-        Some(b'g') => (1e9, &unit[1..]),
-        _ => (1.0, unit),
-    };
-    let is_unit =
-        matches!(unit, "pps" | "bps" | "bpsl1") || matches!(unit, "" | "%") && scale == 1.0;
-    is_unit.then(|| (value * scale, unit.to_owned()))
 }
 
 /// Set the rate of flows.
@@ -443,7 +385,7 @@ fn runs_table(runs: &[RunSummary]) -> String {
         [
             run.id.clone(),
             run.name.clone().unwrap_or_default(),
-            state(run.state).to_owned(),
+            state(run).to_owned(),
             run.outcome.clone().unwrap_or_default().replace('_', " "),
             run.figure.as_ref().map_or_else(String::new, |it| scaled(it.value, &it.unit)),
             run.user.clone().unwrap_or_else(|| "-".to_owned()),
@@ -459,10 +401,17 @@ pub(crate) struct Show {
     /// Run: ID, name, beginning of an ID, or latest
     #[arg(value_name = "RUN")]
     run: String,
+
+    /// Print the plan that the run was started with
+    #[arg(long)]
+    plan: bool,
 }
 
 impl Execute for Show {
     fn execute(self, session: &mut Session) -> Result<Answer> {
+        if self.plan {
+            return Ok(Answer::Text(plan_text(session.client.origin(&self.run)?)?));
+        }
         let run = session.client.run(&self.run)?;
         if run.state.is_over() {
             return Ok(Answer::Text(session.client.report(&run.id, "markdown")?));
@@ -472,7 +421,7 @@ impl Execute for Show {
             "{}\nname   {name}\nkind   {}\nstate  {}\nuser   {}\nports  {}\n",
             run.id,
             run.kind,
-            state(run.state),
+            state(&run),
             run.user.as_deref().unwrap_or("-"),
             run.interfaces.join(", "),
         );
@@ -480,6 +429,17 @@ impl Execute for Show {
             text += &format!("note   {message}\n");
         }
         Ok(Answer::Text(text))
+    }
+}
+
+/// Returns the text of the plan of a run.
+fn plan_text(origin: RunOrigin) -> Result<String> {
+    match origin.plan {
+        Some(PlanSource::Text(text)) => Ok(text),
+        // Streams of TRex and replays are documents of the request.
+        Some(other) => serde_json::to_string_pretty(&other)
+            .map_err(|error| CommandError::failed(error.to_string())),
+        None => Err(CommandError::failed("the history does not have the plan of this run")),
     }
 }
 
@@ -562,26 +522,6 @@ impl Execute for Delete {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn load_in_the_unit_of_the_start_is_a_factor() {
-        for (load, before, expected) in [
-            ("2", None, "2"),
-            ("2", Some("1"), "2"),
-            ("20kpps", Some("10kpps"), "2"),
-            ("1gbps", Some("500mbps"), "2"),
-            ("25%", Some("50%"), "0.5"),
-            ("0.5", Some("2"), "0.25"),
-        ] {
-            assert_eq!(factor(load, before).as_deref(), Ok(expected), "{load} after {before:?}");
-        }
-        let message = factor("20kpps", Some("2")).unwrap_err();
-        assert!(message.contains("started with -m 2") && message.contains("`rate`"), "{message}");
-        assert!(factor("20kpps", None).unwrap_err().contains("factor"));
-        for wrong in ["", "0", "-1", "5x", "2k"] {
-            assert!(factor(wrong, None).unwrap_err().contains("expected"), "{wrong}");
-        }
-    }
 
     #[test]
     fn waiting_time_has_the_units_of_durations() {

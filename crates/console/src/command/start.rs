@@ -276,11 +276,11 @@ impl Execute for Run {
         let text = session.client.plan(&self.plan)?;
         let ports = session.client.check_plan(&text)?.ports;
         let source = PlanSource::Stored(self.plan.clone());
-        let options = self.options.options(self.multiplier.clone());
+        let options = self.options.options(self.multiplier);
         let mut request = self.options.request(source, options);
         request.ports = bindings(session, &self.ports, &ports)?;
         let run = create(session, request, Path::new(&self.plan))?;
-        session.started(&run, self.multiplier);
+        session.started(&run);
         Ok(Answer::Text(started(&run)))
     }
 }
@@ -360,11 +360,11 @@ impl Job<'_> {
                 }
             }
         }
-        let options = self.options.options(self.multiplier.clone());
+        let options = self.options.options(self.multiplier);
         let mut request = self.options.request(source, options);
         request.ports = ports;
         let run = create(session, request, self.file)?;
-        session.started(&run, self.multiplier);
+        session.started(&run);
         Ok(Answer::Text(started(&run)))
     }
 }
@@ -659,7 +659,7 @@ impl Execute for Push {
             let options = self.options.options(None);
             let request = self.options.request(PlanSource::Replay(Box::new(replay)), options);
             let run = create(session, request, &self.file)?;
-            session.started(&run, None);
+            session.started(&run);
             lines.push(started(&run));
         }
         Ok(Answer::Text(lines.join("\n")))

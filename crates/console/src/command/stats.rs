@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
+use wirestorm_api::delays::FlowDelays;
 use wirestorm_api::progress::Progress;
 
 use super::{Answer, Execute, Result};
+use crate::histogram;
 use crate::number::{elapsed, grouped, nanoseconds, scaled};
 use crate::session::Session;
 use crate::text::table;
-use crate::traffic::{DelayLine, Traffic};
+use crate::traffic::{DelayLine, HistogramLine, Traffic};
 
 /// Interval of the live counters from which the rates come.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -40,6 +42,10 @@ pub(crate) struct Stats {
     #[arg(short, long)]
     latency: bool,
 
+    /// Histograms of delays
+    #[arg(long, alias = "lh")]
+    hist: bool,
+
     /// Connections of clients and servers
     #[arg(short = 't', long, visible_alias = "templates")]
     connections: bool,
@@ -55,8 +61,8 @@ pub(crate) struct Stats {
 
 impl Stats {
     fn is_default(&self) -> bool {
-        ![self.ports, self.global, self.streams, self.latency, self.connections, self.cpu]
-            .contains(&true)
+        let Self { ports, global, streams, latency, hist, connections, cpu, .. } = *self;
+        ![ports, global, streams, latency, hist, connections, cpu].contains(&true)
     }
 }
 
@@ -76,6 +82,9 @@ impl Execute for Stats {
         if all || self.latency {
             parts.push(latency_text(&traffic));
         }
+        if self.hist {
+            parts.extend(histogram_texts(&traffic));
+        }
         if all || self.connections {
             parts.push(connections_text(&traffic));
         }
@@ -94,7 +103,8 @@ impl Execute for Stats {
 fn measured<'a>(session: &Session, runs: impl Iterator<Item = &'a str>) -> Result<Traffic> {
     let mut streams = Vec::new();
     for run in runs {
-        streams.push((run, session.client.follow(run, INTERVAL)?));
+        let flows = FlowDelays::FLOWS_MAX;
+        streams.push((run, session.client.follow_delays(run, INTERVAL, flows)?));
     }
     let mut traffic = Traffic::default();
     for (run, stream) in streams {
@@ -180,7 +190,10 @@ fn latency_text(traffic: &Traffic) -> String {
             name,
             or_none(delay.min_ns),
             nanoseconds(delay.mean_ns),
+            or_none(delay.p50_ns),
+            or_none(delay.p99_ns),
             or_none(delay.max_ns),
+            or_none(delay.jitter_ns),
             or_none(delay.recent_ns),
         ]
     };
@@ -195,8 +208,31 @@ fn latency_text(traffic: &Traffic) -> String {
     let rows: Vec<_> = flows.chain(probes).collect();
     match rows.is_empty() {
         true => String::new(),
-        false => table(["delay", "min", "mean", "max", "last second"], &rows),
+        false => {
+            let heads = ["delay", "min", "mean", "p50", "p99", "max", "jitter", "last second"];
+            table(heads, &rows)
+        }
     }
+}
+
+/// Returns a table for each flow: ranges of delays, and the frames in them.
+fn histogram_texts(traffic: &Traffic) -> Vec<String> {
+    const ROWS_MAX: usize = 40;
+    const BAR: usize = 30;
+    let text = |line: HistogramLine| {
+        let name = line.name.to_string();
+        let rows = histogram::rows(&[line], ROWS_MAX);
+        let sum: u64 = rows.iter().map(|row| row.total()).sum();
+        let most = rows.iter().map(|row| row.total()).max().unwrap_or(0);
+        let row = |row: &histogram::Row| {
+            let frames = row.total();
+            let share = format!("{:.3} %", 100.0 * frames as f64 / sum.max(1) as f64);
+            [row.range(), grouped(frames), share, histogram::bar(frames, most, BAR)]
+        };
+        let rows: Vec<_> = rows.iter().map(row).collect();
+        table([&name, "frames", "share", ""], &rows)
+    };
+    traffic.histograms().into_iter().map(text).collect()
 }
 
 fn connections_text(traffic: &Traffic) -> String {
@@ -229,7 +265,7 @@ fn cpu_text(traffic: &Traffic) -> String {
     let row = |line: &crate::traffic::CpuLine| {
         [
             line.run.clone(),
-            super::runs::state(line.state).to_owned(),
+            super::runs::state_name(line.state, line.is_paused).to_owned(),
             elapsed(line.elapsed_s),
             format!("{:.0} %", 100.0 * line.load),
             line.per_frame_ns.map_or_else(|| "-".to_owned(), nanoseconds),
@@ -257,13 +293,14 @@ impl Execute for Streams {
                     flow.name.to_string(),
                     run.id.clone(),
                     if flow.received.is_some() { "measured" } else { "not measured" }.to_owned(),
+                    if flow.is_paused { "paused" } else { "" }.to_owned(),
                     grouped(flow.tx_frames),
                 ]);
             }
         }
         Ok(Answer::Text(match rows.is_empty() {
             true => "the active runs have no flows\n".to_owned(),
-            false => table(["flow", "run", "arrivals", "tx frames"], &rows),
+            false => table(["flow", "run", "arrivals", "state", "tx frames"], &rows),
         }))
     }
 }
@@ -293,7 +330,7 @@ impl Execute for Profiles {
             [
                 run.id.clone(),
                 run.name.clone().unwrap_or_default(),
-                super::runs::state(run.state).to_owned(),
+                super::runs::state(run).to_owned(),
                 run.interfaces.join(" "),
             ]
         };

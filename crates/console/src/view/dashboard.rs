@@ -8,7 +8,7 @@ use ratatui::widgets::Paragraph;
 use wirestorm_api::port::{LinkState, Port};
 
 use super::{Theme, titled};
-use crate::command::{link, owner};
+use crate::command::{link, owner, state};
 use crate::model::{Connection, Model};
 use crate::number::{count, scaled, shortened, sparkline};
 use crate::traffic::PortLine;
@@ -116,8 +116,8 @@ fn runs_cell(cell: &Cell<'_>) -> (String, Mark) {
         [] => plain("idle".to_owned()),
         [run] => {
             let run = cell.model.runs.iter().find(|it| it.id == *run);
-            let state = run.map_or("active", |run| cell.model.state_of(run));
-            (state.to_owned(), Mark::Good)
+            let text = run.map_or("active", |run| state(run));
+            (text.to_owned(), Mark::Good)
         }
         runs => (format!("{} runs", runs.len()), Mark::Good),
     }

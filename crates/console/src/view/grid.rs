@@ -10,20 +10,20 @@ use super::Theme;
 use crate::number::shortened;
 
 /// Column of a grid.
-pub(super) struct Column {
-    pub(super) head: &'static str,
+pub(super) struct Column<'a> {
+    pub(super) head: &'a str,
     /// Width; the first column takes the rest of the line, and this is its least.
     pub(super) width: usize,
     pub(super) is_right: bool,
 }
 
 /// A right-aligned column.
-pub(super) const fn right(head: &'static str, width: usize) -> Column {
+pub(super) const fn right(head: &str, width: usize) -> Column<'_> {
     Column { head, width, is_right: true }
 }
 
 /// A left-aligned column.
-pub(super) const fn left(head: &'static str, width: usize) -> Column {
+pub(super) const fn left(head: &str, width: usize) -> Column<'_> {
     Column { head, width, is_right: false }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn draw(
     frame: &mut Frame,
     area: Rect,
     theme: Theme,
-    columns: &[Column],
+    columns: &[Column<'_>],
     rows: &[Vec<String>],
     (first, selected): (usize, Option<usize>),
     none: &str,

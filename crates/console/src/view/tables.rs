@@ -5,7 +5,8 @@ use ratatui::layout::Rect;
 
 use super::grid::{self, left, right};
 use super::{Theme, titled};
-use crate::command::state;
+use crate::command::{state, state_name};
+use crate::histogram::{bar, rows as histogram_rows};
 use crate::model::Model;
 use crate::number::{count, elapsed, nanoseconds, scaled, sparkline};
 
@@ -40,7 +41,10 @@ pub(super) fn streams(frame: &mut Frame, area: Rect, model: &Model) {
             let received = flow.received.as_ref();
             vec![
                 flow.name.to_string(),
-                scaled(flow.tx.frames, "pps"),
+                match flow.is_paused {
+                    true => "paused".to_owned(),
+                    false => scaled(flow.tx.frames, "pps"),
+                },
                 or_none(received, |_| scaled(flow.rx.frames, "pps")),
                 scaled(flow.tx.bits_l1(), "b/s"),
                 count(flow.tx_frames, 11),
@@ -58,12 +62,16 @@ pub(super) fn streams(frame: &mut Frame, area: Rect, model: &Model) {
 
 pub(super) fn latency(frame: &mut Frame, area: Rect, model: &Model) {
     let theme = Theme::of(model);
-    let inner = titled(frame, area, "Latency - now: mean of the last second", theme);
+    let title = "Latency - now: mean of the last second; l: histograms";
+    let inner = titled(frame, area, title, theme);
     let columns = [
-        left("flow, or probe", 18),
+        left("flow, or probe", 14),
         right("min", 9),
         right("mean", 9),
+        right("p50", 9),
+        right("p99", 9),
         right("max", 9),
+        right("jitter", 9),
         right("now", 9),
         left("", 20),
         right("samples", 11),
@@ -79,7 +87,10 @@ pub(super) fn latency(frame: &mut Frame, area: Rect, model: &Model) {
             flow.name.to_string(),
             or_none(delay.min_ns, nanoseconds),
             nanoseconds(delay.mean_ns),
+            or_none(delay.p50_ns, nanoseconds),
+            or_none(delay.p99_ns, nanoseconds),
             or_none(delay.max_ns, nanoseconds),
+            or_none(delay.jitter_ns, nanoseconds),
             or_none(delay.recent_ns, nanoseconds),
             history.map_or_else(String::new, |it| sparkline(it.iter(), GRAPH)),
             count(received.frames, 11),
@@ -92,13 +103,47 @@ pub(super) fn latency(frame: &mut Frame, area: Rect, model: &Model) {
             probe.name.clone(),
             "-".to_owned(),
             or_none(delay, |it| nanoseconds(it.mean_ns)),
+            "-".to_owned(),
+            "-".to_owned(),
             or_none(delay.and_then(|it| it.max_ns), nanoseconds),
+            "-".to_owned(),
             "-".to_owned(),
             format!("{} of {}", probe.received, probe.sent),
             count(probe.received, 11),
         ]
     });
     let rows: Vec<Vec<String>> = flow_rows.chain(probe_rows).collect();
+    let none = "No delays. Flows need `metrics: {enable: true}` in the plan.";
+    grid::draw(frame, inner, theme, &columns, &rows, (model.offset, None), none);
+}
+
+/// Frames in ranges of delays: a column for each flow that has room, and one for all.
+pub(super) fn histograms(frame: &mut Frame, area: Rect, model: &Model) {
+    const BAR: usize = 14;
+    let theme = Theme::of(model);
+    let lines = model.traffic.histograms();
+    let title = match lines.len() {
+        0 | 1 => "Histogram of the delay - l: table".to_owned(),
+        flows => format!("Histograms of the delay - {flows} flows, Left Right; l: table"),
+    };
+    let inner = titled(frame, area, &title, theme);
+    let first = model.first_flow.min(lines.len().saturating_sub(1));
+    let mut columns = vec![left("delay", 22), right("frames", 10), left("", BAR)];
+    if lines.len() > 1 {
+        columns.extend(lines.iter().skip(first).map(|line| right(&line.name, 10)));
+    }
+    let height = usize::from(inner.height).saturating_sub(1);
+    let rows = histogram_rows(&lines, height);
+    let most = rows.iter().map(|row| row.total()).max().unwrap_or(0);
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let total = row.total();
+            let fixed = [row.range(), count(total, 10), bar(total, most, BAR)];
+            let flows = row.counts.iter().skip(first).map(|value| count(*value, 10));
+            fixed.into_iter().chain(flows).collect()
+        })
+        .collect();
     let none = "No delays. Flows need `metrics: {enable: true}` in the plan.";
     grid::draw(frame, inner, theme, &columns, &rows, (model.offset, None), none);
 }
@@ -159,7 +204,7 @@ pub(super) fn cpu(frame: &mut Frame, area: Rect, model: &Model) {
             let history = model.traffic.cpu_history(&line.run);
             vec![
                 line.run.clone(),
-                state(line.state).to_owned(),
+                state_name(line.state, line.is_paused).to_owned(),
                 elapsed(line.elapsed_s),
                 format!("{:.0} %", 100.0 * line.load),
                 or_none(line.per_frame_ns, nanoseconds),
@@ -175,7 +220,11 @@ pub(super) fn cpu(frame: &mut Frame, area: Rect, model: &Model) {
 
 pub(super) fn runs(frame: &mut Frame, area: Rect, model: &Model) {
     let theme = Theme::of(model);
-    let inner = titled(frame, area, "Runs, the newest first - Enter: report", theme);
+    let title = match model.runs_total > model.runs.len() {
+        true => format!("Runs, {} of {} - Enter: report", model.runs.len(), model.runs_total),
+        false => "Runs, the newest first - Enter: report".to_owned(),
+    };
+    let inner = titled(frame, area, &title, theme);
     let columns = [
         left("run", 27),
         left("name", 12),
@@ -192,7 +241,7 @@ pub(super) fn runs(frame: &mut Frame, area: Rect, model: &Model) {
             vec![
                 run.id.clone(),
                 run.name.clone().unwrap_or_default(),
-                model.state_of(run).to_owned(),
+                state(run).to_owned(),
                 run.outcome.clone().unwrap_or_default().replace('_', " "),
                 run.figure.as_ref().map_or_else(String::new, |it| scaled(it.value, &it.unit)),
                 run.user.clone().unwrap_or_else(|| "-".to_owned()),

@@ -4,7 +4,7 @@ use ratatui::style::Color;
 use wirestorm_api::run::RunState;
 
 use super::*;
-use crate::model::tests::{busy, model, press, run, server};
+use crate::model::tests::{busy, model, page, press, run, server};
 use crate::model::{Page, ServerUpdate, Update};
 use crate::session::tests::port;
 
@@ -83,7 +83,7 @@ fn every_view_fits_every_size() {
     let mut model = busy();
     let runs =
         (0..50).map(|it| run(&format!("2026-01-01T00-00-{it:02}-streams"), RunState::Finished));
-    server(&mut model, ServerUpdate::Runs(runs.collect()));
+    server(&mut model, ServerUpdate::Runs(page(runs.collect())));
     for (view, ..) in View::ALL {
         model.view = view;
         for (columns, rows) in [(80, 24), (120, 40), (40, 12), (200, 60), (41, 200), (300, 12)] {
@@ -239,4 +239,56 @@ fn wide_and_control_characters_do_not_break_the_lines() {
     assert_eq!(wrapped("aaa bbb ccc", 7), ["aaa bbb ", "ccc"]);
     assert_eq!(wrapped("abcdefgh", 3), ["abc", "def", "gh"]);
     assert_eq!(wrapped("", 3), [""]);
+}
+
+#[test]
+fn latency_has_percentiles_and_jitter_at_80_columns() {
+    let mut model = busy();
+    press(&mut model, "l");
+    let shown = screen(&model, 80, 24);
+    assert_eq!(
+        shown[2].split_whitespace().skip(3).collect::<Vec<_>>().join(" "),
+        "min mean p50 p99 max jitter",
+        "{shown:#?}"
+    );
+    let flow = shown.iter().find(|line| line.starts_with("voice")).unwrap();
+    for value in ["1.00 us", "2.00 us", "1.10 us", "9.00 us", "150 ns"] {
+        assert!(flow.contains(value), "{flow}");
+    }
+}
+
+#[test]
+fn histogram_has_a_bar_for_each_range() {
+    let mut model = busy();
+    press(&mut model, "ll");
+    let shown = screen(&model, 80, 24);
+    let line = |range: &str| {
+        let line = shown.iter().find(|line| line.starts_with(range));
+        line.unwrap_or_else(|| panic!("{shown:#?}")).clone()
+    };
+    let bars = |line: &str| line.chars().filter(|it| *it == '█').count();
+    let (fast, slow) = (line("1.02 us - 1.28 us"), line("8.19 us - 10.24 us"));
+    assert!(fast.contains("3,000") && slow.contains("600"), "{fast} {slow}");
+    assert_eq!((bars(&fast), bars(&slow)), (14, 3));
+    assert!(!shown[2].contains("voice"), "one flow needs no column of its own");
+}
+
+#[test]
+fn paused_flow_and_run_are_marked() {
+    let mut model = busy();
+    let mut paused = crate::traffic::tests::progress(5_000, 6_000);
+    paused.flows[0].is_paused = true;
+    server(&mut model, ServerUpdate::Progress("first".into(), paused));
+    press(&mut model, "s");
+    let shown = screen(&model, 80, 24);
+    let flow = shown.iter().find(|line| line.starts_with("voice")).unwrap();
+    assert!(flow.contains("paused"), "{flow}");
+    assert!(!shown[23].contains("resume!"), "{shown:#?}");
+    let run = wirestorm_api::run::RunSummary { is_paused: true, ..run("first", RunState::Running) };
+    let event = wirestorm_api::event::Event::Run { run: Box::new(run) };
+    server(&mut model, ServerUpdate::Event(event));
+    press(&mut model, "d");
+    let shown = screen(&model, 80, 24);
+    assert_eq!(row(&shown, "runs"), ["paused", "paused", "1"]);
+    assert!(shown[23].contains("r resume!") && shown[23].ends_with("q quit"), "{shown:#?}");
 }

@@ -1,8 +1,11 @@
 //! Handles to runs: watch, command and wait.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
+
+use wirestorm_engine::measure::Distribution;
 
 use super::command::{Command, CommandError};
 use super::id::RunId;
@@ -124,7 +127,20 @@ impl RunHandle {
     pub fn measured(&self, flow: usize) -> Option<Vec<MeasuredReport>> {
         let live = self.0.controls.live()?;
         let is_over = self.state().is_over();
-        (!is_over).then(|| live(flow))
+        (!is_over).then(|| live.measured(flow))
+    }
+
+    /// Returns the delays so far of the measured ones among some flows, by index in the plan. Empty
+    /// before the start and after the end. The receiver thread copies the distributions and fetches
+    /// no frames meanwhile: about 1 microsecond for each flow.
+    pub fn delays(&self, flows: &[usize]) -> BTreeMap<usize, Distribution> {
+        let Some(live) = self.0.controls.live() else { return BTreeMap::new() };
+        if self.state().is_over() { BTreeMap::new() } else { live.delays(flows) }
+    }
+
+    /// Returns whether the whole run is paused. Flows that are paused on their own do not count.
+    pub fn is_paused(&self) -> bool {
+        self.0.controls.is_paused() && !self.state().is_over()
     }
 
     /// Returns the disabled clients.

@@ -30,5 +30,5 @@ pub use snapshot::{
     ConnectionSnapshot, Delivery, FlowSnapshot, MeasuredSnapshot, PortSnapshot, Snapshot,
     Subscription,
 };
-pub(crate) use state::{Controls, Supervised};
+pub(crate) use state::{Controls, LiveQuery, Supervised};
 pub use state::{RunOutcome, StartAt};

@@ -85,6 +85,8 @@ pub struct FlowSnapshot {
     pub sent: StreamCounters,
     /// Counters of the receivers; `None` if no port recognises the frames of the flow.
     pub received: Option<MeasuredSnapshot>,
+    /// Whether the flow is paused on its own. The pause of the whole run does not count.
+    pub is_paused: bool,
 }
 
 /// Receive counters of a measured flow.
@@ -104,6 +106,9 @@ pub struct MeasuredSnapshot {
     pub delay_min_ns: Option<i64>,
     /// Longest delay in nanoseconds; `None` without timestamps.
     pub delay_max_ns: Option<i64>,
+    /// Interarrival jitter in nanoseconds, the greatest of all parts of the flow; `None` for frames
+    /// without sequence numbers.
+    pub jitter_ns: Option<u64>,
     /// Arrival of the first and the last frame on the monotonic clock; `None` before the first one.
     pub arrivals: Option<(Instant, Instant)>,
 }

@@ -1,10 +1,12 @@
 //! State of a run, shared by its threads and handles.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use wirestorm_base::time::Instant;
+use wirestorm_engine::measure::Distribution;
 
 use super::command::{Command, CommandError};
 use super::error::{RunError, RunErrorKind};
@@ -30,8 +32,15 @@ pub enum StartAt {
 /// Outcome of a run: its result or its error.
 pub type RunOutcome = Result<Arc<RunResult>, Arc<RunError>>;
 
-/// Returns the measurement of a flow so far, by index in the plan.
-pub(crate) type LiveQuery = Arc<dyn Fn(usize) -> Vec<MeasuredReport> + Send + Sync>;
+/// Queries the measurement of flows during a run.
+pub(crate) trait LiveQuery: Send + Sync {
+    /// Returns the measurement of a flow so far at each receiving port, by index in the plan.
+    fn measured(&self, flow: usize) -> Vec<MeasuredReport>;
+
+    /// Returns the delays of the measured ones among some flows, all receiving ports together, by
+    /// index in the plan.
+    fn delays(&self, flows: &[usize]) -> BTreeMap<usize, Distribution>;
+}
 
 /// State that the supervisor thread and the handles of a run share.
 pub(crate) struct Supervised {
@@ -62,7 +71,7 @@ pub(crate) struct Controls {
     /// Commands to the loads of clients.
     pub(crate) load: LoadControl,
     /// Query of the measurement so far.
-    live: Mutex<Option<LiveQuery>>,
+    live: Mutex<Option<Arc<dyn LiveQuery>>>,
 }
 
 impl Controls {
@@ -74,11 +83,11 @@ impl Controls {
         self.paused.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn live(&self) -> Option<LiveQuery> {
+    pub(crate) fn live(&self) -> Option<Arc<dyn LiveQuery>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_live(&self, live: LiveQuery) {
+    pub(crate) fn set_live(&self, live: Arc<dyn LiveQuery>) {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(live);
     }
 }

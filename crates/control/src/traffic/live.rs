@@ -1,9 +1,12 @@
 //! Measurement of flows while the run continues.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wirestorm_engine::measure::Distribution;
+
 use super::measured::ExpectedFlows;
-use crate::lifecycle::MeasuredSnapshot;
+use crate::lifecycle::{LiveQuery, MeasuredSnapshot};
 use crate::receive::MeasurementQuery;
 use crate::result::MeasuredReport;
 
@@ -37,19 +40,34 @@ impl LiveMeasurement {
         };
         self.ends.iter().flat_map(at).collect()
     }
+}
 
+impl LiveQuery for LiveMeasurement {
     /// Returns the measurement of a flow so far at each receiving port, by index in the plan. Empty
     /// if the flow is not measured or receiving has ended; the result contains the measurement
     /// then.
     ///
     /// The receiver thread prepares the answer. It fetches no frames for 10 to 100 microseconds, or
     /// longer with thousands of VLAN tags.
-    pub(super) fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
+    fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
         let at = |end: &LiveEnd| {
             let place = end.streams.place_of(flow)?;
             let streams = Arc::clone(&end.streams);
             end.measuring.ask(move |receiver| streams.report(place, receiver))
         };
         self.ends.iter().filter_map(at).collect()
+    }
+
+    /// The receiver thread copies the distributions: 1 to 20 KiB for each flow and worker.
+    fn delays(&self, flows: &[usize]) -> BTreeMap<usize, Distribution> {
+        let mut sums: BTreeMap<usize, Distribution> = BTreeMap::new();
+        for end in &*self.ends {
+            let (streams, flows) = (Arc::clone(&end.streams), flows.to_vec());
+            let delays = end.measuring.ask(move |receiver| streams.delays(receiver, &flows));
+            for (flow, delays) in delays.unwrap_or_default() {
+                sums.entry(flow).or_default().merge(&delays);
+            }
+        }
+        sums
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::{
-    MeasureOptions, MeasuredStream, PayloadCheck, Receiver, Sequence, SequenceCounters,
-    StreamRecord, StreamSummary, Tallies, Tally, ValueRecord, VlanTags,
+    Distribution, MeasureOptions, MeasuredStream, PayloadCheck, Receiver, Sequence,
+    SequenceCounters, StreamRecord, StreamSummary, Tallies, Tally, ValueRecord, VlanTags,
 };
 use wirestorm_engine::stream::Share;
 use wirestorm_model::stream::FrameBits;
@@ -168,6 +168,21 @@ impl ExpectedFlows {
         received.collect()
     }
 
+    /// Returns the delays of the measured ones among some flows, by index in the plan.
+    pub(super) fn delays(
+        &self,
+        receiver: &Receiver,
+        flows: &[usize],
+    ) -> Vec<(usize, Distribution)> {
+        let delays = flows.iter().filter_map(|&flow| {
+            let mut records = receiver.records()[self.records(self.place_of(flow)?)].iter();
+            let mut sum = records.next()?.delay().delays().clone();
+            records.for_each(|record| sum.merge(record.delay().delays()));
+            Some((flow, sum))
+        });
+        delays.collect()
+    }
+
     fn records(&self, place: usize) -> Range<usize> {
         place * self.workers..(place + 1) * self.workers
     }
@@ -227,6 +242,7 @@ fn snapshot(records: &[StreamRecord]) -> MeasuredSnapshot {
             delay_mean_ns: delays.mean(),
             delay_min_ns: delays.min(),
             delay_max_ns: delays.max(),
+            jitter_ns: record.ordered().map(|ordered| ordered.jitter().nanoseconds()),
             arrivals: first.zip(last),
         };
         add(&mut sum, &part);
@@ -246,6 +262,7 @@ pub(super) fn add(sum: &mut MeasuredSnapshot, other: &MeasuredSnapshot) {
     let least = [sum.delay_min_ns, other.delay_min_ns].into_iter().flatten().min();
     sum.delay_min_ns = least;
     sum.delay_max_ns = sum.delay_max_ns.max(other.delay_max_ns);
+    sum.jitter_ns = sum.jitter_ns.max(other.jitter_ns);
     sum.arrivals = match (sum.arrivals, other.arrivals) {
         (Some(mine), Some(theirs)) => Some((mine.0.min(theirs.0), mine.1.max(theirs.1))),
         (mine, theirs) => mine.or(theirs),

@@ -41,6 +41,8 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 struct WorkerSnapshot {
     /// Counters of the streams and of the port, for each lane.
     ports: Vec<(Vec<StreamCounters>, TransmitCounters)>,
+    /// Paused streams: lane, and index in it.
+    paused: Vec<(usize, usize)>,
     /// CPU time of the thread.
     time: Duration,
 }
@@ -100,7 +102,7 @@ pub(crate) fn run(
     }
     let live = LiveMeasurement::new(measuring);
     let measurement = live.clone();
-    controls.set_live(Arc::new(move |flow| measurement.measured(flow)));
+    controls.set_live(Arc::new(measurement));
     let cpus = context.host.cpus().reserve(options.backend(), workloads.len() * workers);
     cpus.apply();
     let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();
@@ -273,6 +275,13 @@ fn snapshot(
                 super::report::add(&mut snapshot.flows[flow].sent, counters);
             }
         }
+        // All workers follow the same commands; one may not have published yet.
+        for &(lane, stream) in &worker.paused {
+            let flow = workloads.get(lane).and_then(|workload| workload.flows.get(stream));
+            if let Some(flow) = flow.and_then(|flow| snapshot.flows.get_mut(*flow)) {
+                flow.is_paused = true;
+            }
+        }
     }
     snapshot
 }
@@ -427,8 +436,10 @@ impl WorkerContext<'_> {
 fn record(snapshot: &mut WorkerSnapshot, generators: &[Generator], ports: &[TransmitPort]) {
     snapshot.time = clock::thread_time();
     snapshot.ports.clear();
-    for (generator, port) in generators.iter().zip(ports) {
+    snapshot.paused.clear();
+    for (lane, (generator, port)) in generators.iter().zip(ports).enumerate() {
         snapshot.ports.push((generator.counters().collect(), port.transmitted()));
+        snapshot.paused.extend(generator.paused().map(|stream| (lane, stream)));
     }
 }
 

@@ -212,6 +212,12 @@ impl Generator {
         self.streams.iter().map(StreamState::counters)
     }
 
+    /// Returns the indices of the streams that are paused, in ascending order.
+    pub fn paused(&self) -> impl Iterator<Item = usize> {
+        let streams = self.streams.iter().enumerate();
+        streams.filter(|(_, stream)| stream.life.paused.is_some()).map(|(index, _)| index)
+    }
+
     /// Returns the departures of a port that does not hold departures, as observed by this process.
     pub fn departures(&self) -> &DepartureRecord {
         self.departures.record()

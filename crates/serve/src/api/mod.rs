@@ -92,6 +92,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(captures::download))
         .routes(routes!(runs::list))
         .routes(routes!(runs::show))
+        .routes(routes!(runs::plan))
         .routes(routes!(runs::progress))
         .routes(routes!(runs::follow))
         .routes(routes!(runs::result))

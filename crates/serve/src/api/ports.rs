@@ -110,8 +110,9 @@ pub(super) async fn capture(
     /// Number of chunks that wait for a slow client.
     const CHUNKS_MAX: usize = 16;
     let name = format!("{}.pcapng", port.replace(['/', ':'], "-"));
+    let mut options = capture_options(query)?;
     let guard = blocking(move || server.begin_capture(&user, &port)).await?;
-    let options = capture_options(guard.interface.clone(), query)?;
+    options.interface = guard.interface.clone();
     let (sender, mut receiver) = mpsc::channel(CHUNKS_MAX);
     let thread = std::thread::Builder::new().name("capture".to_owned()).spawn(move || {
         let _guard = guard;
@@ -144,10 +145,8 @@ pub(super) async fn capture(
     Ok((headers, body).into_response())
 }
 
-fn capture_options(
-    interface: String,
-    query: CaptureQuery,
-) -> Result<CaptureOptions, ErrorDocument> {
+/// Returns the options of a capture, without its interface.
+fn capture_options(query: CaptureQuery) -> Result<CaptureOptions, ErrorDocument> {
     const SNAP_LENGTH_MAX: usize = 262_144;
     let invalid = |message: String| ErrorDocument::new(ErrorCode::Invalid, message);
     let duration = match query.duration {
@@ -161,7 +160,7 @@ fn capture_options(
         return Err(invalid(format!("snap_length {snap_length}: expected 1 to {SNAP_LENGTH_MAX}")));
     }
     Ok(CaptureOptions {
-        interface,
+        interface: String::new(),
         filter: query.filter.unwrap_or_default(),
         packets: query.packets.unwrap_or(u64::MAX),
         duration,

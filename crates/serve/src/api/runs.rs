@@ -12,13 +12,17 @@ use axum::{Extension, Json};
 use futures_util::{Stream, stream};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
+use wirestorm_api::delays::FlowDelays;
 use wirestorm_api::error::{ErrorCode, ErrorDocument};
 use wirestorm_api::progress::Progress;
-use wirestorm_api::run::{CommandRequest, RunList, RunRequest, RunSummary};
+use wirestorm_api::run::{CommandRequest, RunList, RunOrigin, RunRequest, RunSummary};
 use wirestorm_report::{Options, Report, run::Run};
 
 use super::answer::{Answer, Document, Query, blocking, blocking_json};
-use crate::server::{Identity, Server};
+use crate::server::{Identity, ProgressDetail, Server};
+
+/// Runs of a page by default.
+const PAGE: usize = 100;
 
 /// Create a run
 ///
@@ -42,18 +46,24 @@ pub(super) async fn create(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// Maximum number of runs, at most 1,000; 100 by default.
+    /// Maximum number of runs, 1 to 1,000; 100 by default.
     limit: Option<usize>,
+    /// `next` of the list before, to continue with older runs; from the newest run without it.
+    after: Option<String>,
 }
 
 /// Runs of the server and of its history, the newest first
+///
+/// A list has one page. `next` of the page is `after` of the request for the next one. Runs that
+/// start meanwhile appear on no later page.
 #[utoipa::path(get, path = "/runs", tag = "runs", params(ListQuery),
-    responses((status = 200, body = RunList)))]
+    responses((status = 200, body = RunList), (status = 400, body = ErrorDocument)))]
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
     Query(query): Query<ListQuery>,
 ) -> Answer<Json<RunList>> {
-    blocking_json(move || server.runs(query.limit.unwrap_or(100))).await
+    let limit = query.limit.unwrap_or(PAGE);
+    blocking_json(move || server.runs(limit, query.after.as_deref())).await
 }
 
 /// A run
@@ -66,6 +76,20 @@ pub(super) async fn show(
     Path(run): Path<String>,
 ) -> Answer<Json<RunSummary>> {
     blocking_json(move || server.run(&run)).await
+}
+
+/// How a run was started: its plan and its options
+///
+/// The plan is the text as it was sent, also that of a stored plan that was changed later. The
+/// history keeps it.
+#[utoipa::path(get, path = "/runs/{run}/plan", tag = "runs",
+    params(("run" = String, Path, description = "ID or name of the run")),
+    responses((status = 200, body = RunOrigin), (status = 404, body = ErrorDocument)))]
+pub(super) async fn plan(
+    State(server): State<Arc<Server>>,
+    Path(run): Path<String>,
+) -> Answer<Json<RunOrigin>> {
+    blocking_json(move || server.origin(&run)).await
 }
 
 /// Command a run
@@ -92,18 +116,45 @@ pub(super) async fn command(
 pub(super) struct ProgressQuery {
     /// Whether to include each flow; `true` by default.
     flows: Option<bool>,
+    /// Number of measured flows with percentiles and histograms of their delays, 0 to 64; 0 by
+    /// default.
+    delays: Option<usize>,
+    /// Number of measured flows before the first one with delays; 0 by default.
+    delays_from: Option<usize>,
+}
+
+/// Returns what live counters include.
+fn detail(
+    flows: Option<bool>,
+    delays: Option<usize>,
+    delays_from: Option<usize>,
+) -> Result<ProgressDetail, ErrorDocument> {
+    let count = delays.unwrap_or(0);
+    if count > FlowDelays::FLOWS_MAX {
+        let message = format!("delays {count}: expected 0 to {}", FlowDelays::FLOWS_MAX);
+        return Err(ErrorDocument::new(ErrorCode::Invalid, message));
+    }
+    let flows = flows.unwrap_or(true);
+    if count > 0 && !flows {
+        let message = "delays belong to flows: leave out flows=false";
+        return Err(ErrorDocument::new(ErrorCode::Invalid, message));
+    }
+    let first = delays_from.unwrap_or(0);
+    Ok(ProgressDetail { flows, delays: first..first.saturating_add(count) })
 }
 
 /// Live counters of a run
 #[utoipa::path(get, path = "/runs/{run}/progress", tag = "runs",
     params(("run" = String, Path, description = "ID or name of the run"), ProgressQuery),
-    responses((status = 200, body = Progress), (status = 409, body = ErrorDocument)))]
+    responses((status = 200, body = Progress), (status = 400, body = ErrorDocument),
+        (status = 409, body = ErrorDocument)))]
 pub(super) async fn progress(
     State(server): State<Arc<Server>>,
     Path(run): Path<String>,
     Query(query): Query<ProgressQuery>,
 ) -> Answer<Json<Progress>> {
-    blocking_json(move || server.progress(&run, query.flows.unwrap_or(true))).await
+    let detail = detail(query.flows, query.delays, query.delays_from)?;
+    blocking_json(move || server.progress(&run, &detail)).await
 }
 
 /// Parameters of the stream of live counters.
@@ -115,6 +166,11 @@ pub(super) struct FollowQuery {
     interval_ms: Option<u64>,
     /// Whether to include each flow; `true` by default.
     flows: Option<bool>,
+    /// Number of measured flows with percentiles and histograms of their delays, 0 to 64; 0 by
+    /// default. Histograms take about 500 bytes for each flow and event.
+    delays: Option<usize>,
+    /// Number of measured flows before the first one with delays; 0 by default.
+    delays_from: Option<usize>,
 }
 
 /// Live counters of a run as server-sent events
@@ -124,7 +180,7 @@ pub(super) struct FollowQuery {
 #[utoipa::path(get, path = "/runs/{run}/events", tag = "runs",
     params(("run" = String, Path, description = "ID or name of the run"), FollowQuery),
     responses((status = 200, content_type = "text/event-stream", body = Progress),
-        (status = 409, body = ErrorDocument)))]
+        (status = 400, body = ErrorDocument), (status = 409, body = ErrorDocument)))]
 pub(super) async fn follow(
     State(server): State<Arc<Server>>,
     Path(run): Path<String>,
@@ -135,23 +191,30 @@ pub(super) async fn follow(
         let message = format!("interval_ms {interval}: expected 100 to 60000");
         return Err(ErrorDocument::new(ErrorCode::Invalid, message).into());
     }
-    let with_flows = query.flows.unwrap_or(true);
+    let detail = detail(query.flows, query.delays, query.delays_from)?;
     // An error belongs to the head of the response.
     let named = Arc::clone(&server);
     let id = blocking(move || {
         let id = named.run(&run)?.id;
-        named.progress(&id, false).map(|_| id)
+        named.progress(&id, &ProgressDetail { flows: false, delays: 0..0 }).map(|_| id)
     })
     .await?;
     let mut timer = tokio::time::interval(Duration::from_millis(interval));
     timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let events = stream::unfold(Some((server, id, timer)), move |state| async move {
-        let (server, id, mut timer) = state?;
+    let events = stream::unfold(Some((server, id, detail, timer)), move |state| async move {
+        let (server, id, detail, mut timer) = state?;
         timer.tick().await;
-        let progress = server.progress(&id, with_flows).ok()?;
+        let progress = match detail.delays.is_empty() {
+            true => server.progress(&id, &detail).ok()?,
+            // The receivers answer.
+            false => {
+                let (server, id, detail) = (Arc::clone(&server), id.clone(), detail.clone());
+                blocking(move || server.progress(&id, &detail)).await.ok()?
+            }
+        };
         let is_over = progress.state.is_over();
         let event = Event::default().json_data(&progress).ok()?;
-        Some((Ok(event), (!is_over).then_some((server, id, timer))))
+        Some((Ok(event), (!is_over).then_some((server, id, detail, timer))))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }

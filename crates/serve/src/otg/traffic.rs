@@ -26,7 +26,7 @@ use wirestorm_otg::Lowered;
 use wirestorm_store::record::RecordKind;
 
 use super::error::OtgError;
-use crate::server::{HostRequest, HostedRun, Identity, Resolved, Server};
+use crate::server::{HostRequest, HostedRun, Identity, LoadSource, Resolved, Server};
 
 /// Time that a stop waits for the end of its runs.
 const STOP_WAIT: Duration = Duration::from_secs(10);
@@ -162,7 +162,9 @@ impl Traffic {
             series: SeriesOptions::default(),
         };
         let request = HostRequest {
+            origin: None,
             resolved: Resolved {
+                load: LoadSource::Fixed,
                 plan: Plan::Streams { plan: Arc::new(plan), options },
                 kind: RecordKind::Streams,
                 interfaces: interfaces.to_vec(),

@@ -10,24 +10,26 @@ use wirestorm_control::result::Kind;
 use wirestorm_control::{Command, FlowCommand, LoadFactor, StartAt};
 
 use super::request::invalid;
+use super::runs::HostedRun;
 
 /// What a command request asks for.
 pub(super) enum Request {
     /// Start the run.
     Start(StartAt),
     /// Execute a command.
-    Execute(Command),
+    Execute(Vec<Command>),
 }
 
-/// Converts a request for a run of a kind whose flows have these names.
+/// Converts a request for a run. `line_rate`: speed of an interface in bit/s.
 ///
 /// # Errors
-/// A value is not valid, or a flow does not exist.
+/// A value is not valid, a flow does not exist, or a line rate is unknown.
 pub(super) fn convert(
     request: &CommandRequest,
-    kind: Kind,
-    names: &[String],
+    run: &HostedRun,
+    line_rate: impl Fn(&str) -> Option<u64>,
 ) -> Result<Request, ErrorDocument> {
+    let (kind, names) = (run.handle.kind(), &*run.flows);
     let command = match request {
         CommandRequest::Start { at_unix_ns } => {
             let at = at_unix_ns.map_or(StartAt::Now, StartAt::Realtime);
@@ -70,13 +72,18 @@ pub(super) fn convert(
                 Command::ScaleLoad(factor)
             }
         }
+        CommandRequest::Load { load, flows } => {
+            let flows = flows.as_deref().map(|flows| named(flows, names)).transpose()?;
+            let commands = run.load.commands(load, flows.as_deref(), &run.interfaces, line_rate)?;
+            return Ok(Request::Execute(commands));
+        }
         CommandRequest::EndLoad => Command::EndLoad,
         CommandRequest::Clients { ranges, on } => {
             let ranges = ranges.iter().enumerate().map(|(at, range)| read_range(at, range));
             Command::Clients { ranges: ranges.collect::<Result<_, _>>()?, on: *on }
         }
     };
-    Ok(Request::Execute(command))
+    Ok(Request::Execute(vec![command]))
 }
 
 fn to_flows(flows: Vec<usize>, command: FlowCommand) -> Command {

@@ -19,10 +19,11 @@ struct Shared {
     prepared: Condvar,
 }
 
-/// Numbers of users by interface.
+/// Users by interface.
 #[derive(Default)]
 struct Counts {
-    captures: BTreeMap<String, usize>,
+    /// Names of the users who capture.
+    captures: BTreeMap<String, Vec<String>>,
     preparations: BTreeMap<String, usize>,
 }
 
@@ -30,6 +31,7 @@ struct Counts {
 pub(super) struct Capture {
     users: InterfaceUsers,
     interface: String,
+    user: String,
 }
 
 /// A run that is about to open its ports, until it is dropped.
@@ -42,13 +44,18 @@ pub(super) struct Preparation {
 
 impl InterfaceUsers {
     /// Registers a capture. Waits for the runs that have not seen it, for at most `timeout`.
-    pub(super) fn capture(&self, interface: &str, timeout: Duration) -> Capture {
+    pub(super) fn capture(&self, interface: &str, user: &str, timeout: Duration) -> Capture {
         let mut counts = self.lock();
-        *counts.captures.entry(interface.to_owned()).or_default() += 1;
+        counts.captures.entry(interface.to_owned()).or_default().push(user.to_owned());
         let is_pending = |counts: &mut Counts| counts.preparations.contains_key(interface);
         let waited = self.0.prepared.wait_timeout_while(counts, timeout, is_pending);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
-        Capture { users: self.clone(), interface: interface.to_owned() }
+        Capture { users: self.clone(), interface: interface.to_owned(), user: user.to_owned() }
+    }
+
+    /// Returns the users who capture on an interface, one entry for each capture.
+    pub(super) fn capturing(&self, interface: &str) -> Vec<String> {
+        self.lock().captures.get(interface).cloned().unwrap_or_default()
     }
 
     /// Registers a run on interfaces.
@@ -69,7 +76,15 @@ impl InterfaceUsers {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        decrement(&mut self.users.lock().captures, &self.interface);
+        let mut counts = self.users.lock();
+        if let Some(users) = counts.captures.get_mut(&self.interface) {
+            if let Some(at) = users.iter().position(|user| *user == self.user) {
+                users.remove(at);
+            }
+            if users.is_empty() {
+                counts.captures.remove(&self.interface);
+            }
+        }
     }
 }
 
@@ -77,19 +92,15 @@ impl Drop for Preparation {
     fn drop(&mut self) {
         let mut counts = self.users.lock();
         for interface in &self.interfaces {
-            decrement(&mut counts.preparations, interface);
+            if let Some(count) = counts.preparations.get_mut(interface) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.preparations.remove(interface);
+                }
+            }
         }
         drop(counts);
         self.users.0.prepared.notify_all();
-    }
-}
-
-fn decrement(counts: &mut BTreeMap<String, usize>, interface: &str) {
-    if let Some(count) = counts.get_mut(interface) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(interface);
-        }
     }
 }
 
@@ -105,12 +116,14 @@ mod tests {
         let users = InterfaceUsers::default();
         let interfaces = ["eth1".to_owned(), "eth2".to_owned()];
         assert!(!users.prepare(&interfaces).is_captured);
-        let first = users.capture("eth2", TIMEOUT);
-        let second = users.capture("eth2", TIMEOUT);
+        let first = users.capture("eth2", "ada", TIMEOUT);
+        let second = users.capture("eth2", "bob", TIMEOUT);
+        assert_eq!(users.capturing("eth2"), ["ada", "bob"]);
         assert!(users.prepare(&interfaces).is_captured);
         assert!(!users.prepare(&interfaces[..1]).is_captured);
         drop(first);
         assert!(users.prepare(&interfaces).is_captured, "the other capture continues");
+        assert_eq!(users.capturing("eth2"), ["bob"]);
         drop(second);
         assert!(!users.prepare(&interfaces).is_captured);
     }
@@ -122,7 +135,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let capturing = users.clone();
         let thread = std::thread::spawn(move || {
-            let capture = capturing.capture("eth1", TIMEOUT);
+            let capture = capturing.capture("eth1", "ada", TIMEOUT);
             sender.send(()).unwrap();
             capture
         });

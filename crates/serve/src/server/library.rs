@@ -205,18 +205,25 @@ impl Drop for Upload<'_> {
 }
 
 /// Files of a plan from a user: uploaded captures, and no others. It records the names of those
-/// that are missing.
+/// that are used, and of those that are missing.
 #[derive(Debug)]
 pub(super) struct UploadedFiles {
     captures: Arc<Folder>,
     /// Names of captures by the names in the plan.
     renamed: BTreeMap<String, String>,
+    /// Names of the captures that were asked for, by the names in the plan.
+    used: Mutex<BTreeMap<String, String>>,
     missing: Mutex<BTreeSet<String>>,
 }
 
 impl UploadedFiles {
     pub(super) fn new(captures: Arc<Folder>, renamed: BTreeMap<String, String>) -> Self {
-        Self { captures, renamed, missing: Mutex::default() }
+        Self { captures, renamed, used: Mutex::default(), missing: Mutex::default() }
+    }
+
+    /// Returns the names of the captures that were asked for, by the names in the plan.
+    pub(super) fn used(&self) -> BTreeMap<String, String> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the names of the files that were asked for and are missing.
@@ -227,10 +234,15 @@ impl UploadedFiles {
     fn path(&self, path: &Path) -> io::Result<PathBuf> {
         let name = path.to_string_lossy();
         let capture = self.renamed.get(name.as_ref()).map_or(name.as_ref(), String::as_str);
-        self.captures.path(capture).map_err(|_| {
+        let Ok(path) = self.captures.path(capture) else {
             self.missing.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into_owned());
-            io::Error::new(io::ErrorKind::NotFound, "not on the server: upload it as a capture")
-        })
+            let message = "not on the server: upload it as a capture";
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        };
+        let capture = capture.to_owned();
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.insert(name.into_owned(), capture);
+        Ok(path)
     }
 }
 
@@ -318,6 +330,8 @@ mod tests {
         assert!(read("/etc/passwd").is_err() && read("../users.json").is_err());
         assert_eq!(text, "");
         assert_eq!(files.missing(), ["../users.json", "/etc/passwd"]);
+        let names = ["caps/http.pcap", "web.pcap"].map(|name| (name.into(), "web.pcap".into()));
+        assert_eq!(files.used(), BTreeMap::from(names));
         assert!(files.output(Path::new("keys.log")).is_err());
     }
 }

@@ -13,34 +13,34 @@
 //! blocks until the run is prepared, for at most [`PREPARATION_WAIT`].
 
 mod commands;
+mod files;
 mod frames;
+mod history;
 mod identity;
 mod interface_users;
 mod library;
 mod limits;
+mod load;
+mod origin;
 mod ports;
 mod replay;
 mod request;
 mod runs;
 mod users;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
-use wirestorm_api::capture::Capture;
-use wirestorm_api::error::{ErrorAt, ErrorCode, ErrorDocument};
+use wirestorm_api::error::{ErrorCode, ErrorDocument};
 use wirestorm_api::event::Event;
 use wirestorm_api::lease::{Lease, LeaseRequest};
-use wirestorm_api::plan::{FlowFrames, PlanSummary, StoredPlan};
 use wirestorm_api::port::{LinkState, Port};
 use wirestorm_api::progress::Progress;
 use wirestorm_api::run::{
-    CommandRequest, RunList, RunRequest, RunSummary, StartRequest, WhenLeaseEnds,
+    CommandRequest, RunOrigin, RunRequest, RunSummary, StartRequest, WhenLeaseEnds,
 };
 use wirestorm_control::emulation::EmulationError;
 use wirestorm_control::files::Files;
@@ -51,16 +51,19 @@ use wirestorm_control::run::{Options, Run};
 use wirestorm_control::traffic::TrafficError;
 use wirestorm_control::{CommandError, Delivery, Host, RunError, RunErrorKind, StartAt};
 use wirestorm_store::record::{InterfaceRecord, OwnerRecord, RunRecord};
-use wirestorm_store::{SavedResult, SavedRun, Store, StoreError};
+use wirestorm_store::{Store, StoreError};
 
 pub(crate) use identity::{Identity, checked_name};
-pub(crate) use library::{PLAN_BYTES_MAX, Upload};
+pub(crate) use library::PLAN_BYTES_MAX;
+pub(crate) use load::LoadSource;
 pub use ports::PortOption;
 pub(crate) use request::Resolved;
-pub(crate) use runs::HostedRun;
+pub(crate) use runs::{HostedRun, ProgressDetail};
 pub use users::{Owner, Users, UsersError};
 
 use crate::metrics::WatchedRuns;
+use files::with_missing;
+use history::of_store;
 use interface_users::InterfaceUsers;
 use library::{Folder, UploadedFiles};
 use ports::{EndedLease, Ports};
@@ -78,8 +81,6 @@ const CAPTURE_WAIT: Duration = Duration::from_secs(5);
 const EVENTS_MAX: usize = 256;
 /// Interval at which the server tries to save results that it could not write.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
-/// Longest list of runs.
-const RUNS_LIST_MAX: usize = 1_000;
 
 /// Options of a server.
 #[derive(Clone, Debug)]
@@ -144,6 +145,8 @@ pub(crate) struct HostRequest {
     pub(crate) start: Option<StartAt>,
     /// What happens when the lease of a port ends.
     pub(crate) when_lease_ends: WhenLeaseEnds,
+    /// The request of the API, for the history; `None` for a run of another protocol.
+    pub(crate) origin: Option<RunOrigin>,
 }
 
 type Answer<T> = Result<T, ErrorDocument>;
@@ -246,20 +249,22 @@ impl Server {
     pub(crate) fn ports(&self) -> Vec<Port> {
         let active = self.runs.active();
         let mut ports = self.ports.list();
-        for port in &mut ports {
-            let on_it = active.iter().filter(|run| run.interfaces.contains(&port.interface));
-            port.runs = on_it.map(|run| run.id.clone()).collect();
-        }
+        ports.iter_mut().for_each(|port| self.note_users(port, &active));
         ports
+    }
+
+    /// Notes the runs and the captures on a port.
+    fn note_users(&self, port: &mut Port, active: &[Arc<HostedRun>]) {
+        let on_it = active.iter().filter(|run| run.interfaces.contains(&port.interface));
+        port.runs = on_it.map(|run| run.id.clone()).collect();
+        port.capturing = self.interfaces.capturing(&port.interface);
     }
 
     /// Returns a port.
     pub(crate) fn port(&self, user: &Identity, name: &str) -> Answer<Port> {
         let found = self.ports.find(name, user)?;
         let mut port = self.ports.port(&found);
-        let active = self.runs.active().into_iter();
-        let on_it = active.filter(|run| run.interfaces.contains(&port.interface));
-        port.runs = on_it.map(|run| run.id.clone()).collect();
+        self.note_users(&mut port, &self.runs.active());
         Ok(port)
     }
 
@@ -296,7 +301,7 @@ impl Server {
     ) -> Answer<CaptureGuard> {
         let interface = self.usable_interface(user, name)?;
         // Runs from now on see the capture; one that has not seen it may take the frames.
-        let capture = self.interfaces.capture(&interface, CAPTURE_WAIT);
+        let capture = self.interfaces.capture(&interface, &user.user, CAPTURE_WAIT);
         let active = self.runs.active().into_iter();
         let on_it: Vec<_> = active.filter(|run| run.interfaces.contains(&interface)).collect();
         for run in &on_it {
@@ -319,7 +324,9 @@ impl Server {
         let claim = self.host.claim_frames(&interface);
         let claim =
             claim.map_err(|error| ErrorDocument::new(ErrorCode::Conflict, error.to_string()))?;
-        Ok(CaptureGuard { interface, _capture: capture, _claim: claim })
+        self.publish_ports();
+        let server = Arc::clone(self);
+        Ok(CaptureGuard { interface, server, capture: Some(capture), _claim: claim })
     }
 
     /// Leases a port, or renews the lease. With force, runs of the earlier owner on the port stop.
@@ -453,7 +460,9 @@ impl Server {
         user: &Identity,
         request: RunRequest,
     ) -> Answer<RunSummary> {
-        let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), request.files));
+        let renamed = request.files.clone();
+        let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), renamed));
+        let origin = origin::of_request(&request);
         let resolver = Resolver {
             files: &*files,
             stored: &|name| self.plan(name),
@@ -472,6 +481,7 @@ impl Server {
                 StartRequest::AtUnixNs(at) => Some(StartAt::Realtime(at)),
             },
             when_lease_ends: request.when_lease_ends,
+            origin: Some(RunOrigin { files: files.used(), ..origin }),
         };
         let run = self.host_run(user, hosted, Arc::clone(&files) as _);
         run.map(|run| run.summary()).map_err(|error| with_missing(error, &files))
@@ -485,7 +495,8 @@ impl Server {
         request: HostRequest,
         files: Arc<dyn Files>,
     ) -> Answer<Arc<HostedRun>> {
-        let HostRequest { resolved, name, command, access, start, when_lease_ends } = request;
+        let HostRequest { resolved, name, command, access, start, when_lease_ends, origin } =
+            request;
         let mut used = self.ports.leased_by(&user.user);
         used.extend(resolved.interfaces.iter().cloned());
         self.check_number_of_ports(user, used)?;
@@ -509,6 +520,7 @@ impl Server {
             let facts = resolved.interfaces.iter().filter_map(|it| inventory::interface(it).ok());
             let facts = facts.flat_map(|it| it.interfaces.into_iter());
             record.interfaces = facts.map(InterfaceRecord::from).collect();
+            record.request = origin.and_then(|origin| serde_json::to_value(origin).ok());
             record.files.extend(resolved.text.map(|text| (resolved.source.clone(), text)));
             self.store().create(record).map_err(|error| of_store(&error))?
         };
@@ -538,6 +550,7 @@ impl Server {
             interfaces: resolved.interfaces,
             created_unix_ns: writer.record().started_unix_ns,
             flows: resolved.flows,
+            load: resolved.load,
             when_lease_ends,
             limits: Arc::clone(&user.limits),
             saving: Mutex::new(Saving::Pending(writer)),
@@ -580,35 +593,9 @@ impl Server {
         self.publish_ports();
     }
 
-    /// Returns the newest runs of the server and of the history.
-    pub(crate) fn runs(&self, limit: usize) -> Answer<RunList> {
-        let entries = self.store().runs().map_err(|error| of_store(&error))?;
-        let total = entries.len();
-        let own: BTreeMap<String, _> =
-            self.runs.all().into_iter().map(|run| (run.id.clone(), run)).collect();
-        let newest = entries.into_iter().take(limit.min(RUNS_LIST_MAX));
-        let summary = |entry: wirestorm_store::entry::RunEntry| match own.get(&entry.id) {
-            Some(run) => run.summary(),
-            None => runs::summary_of(entry),
-        };
-        Ok(RunList { runs: newest.map(summary).collect(), total })
-    }
-
     /// Returns the active runs.
     pub(crate) fn active_runs(&self) -> Vec<RunSummary> {
         self.runs.active().iter().map(|run| run.summary()).collect()
-    }
-
-    /// Returns a run by its ID, its name, the beginning of its ID, or `latest`.
-    pub(crate) fn run(&self, selector: &str) -> Answer<RunSummary> {
-        if let Some(run) = self.runs.get(selector) {
-            return Ok(run.summary());
-        }
-        let entry = self.store().find(selector).map_err(|error| of_store(&error))?;
-        Ok(match self.runs.get(&entry.id) {
-            Some(run) => run.summary(),
-            None => runs::summary_of(entry),
-        })
     }
 
     /// Returns a run of this server that is in memory.
@@ -633,7 +620,8 @@ impl Server {
         let run = self.hosted(selector)?;
         user.may_change(&run.user, &format!("run {}", run.id))?;
         limits::check_command(&run, request)?;
-        match commands::convert(request, run.handle.kind(), &run.flows)? {
+        let line_rate = |interface: &str| self.link(interface).1;
+        match commands::convert(request, &run, line_rate)? {
             commands::Request::Start(at) => {
                 if run.handle.state().is_over() {
                     let error = CommandError::Over { state: run.handle.state().name() };
@@ -641,138 +629,32 @@ impl Server {
                 }
                 run.handle.start(at);
             }
-            commands::Request::Execute(command) => {
-                run.handle.command(command).map_err(|error| {
-                    let code = match error {
-                        CommandError::Over { .. } => ErrorCode::Conflict,
-                        _ => ErrorCode::Invalid,
-                    };
-                    ErrorDocument::new(code, error.to_string())
-                })?;
+            commands::Request::Execute(commands) => {
+                let was_paused = run.handle.is_paused();
+                for command in commands {
+                    run.handle.command(command).map_err(|error| {
+                        let code = match error {
+                            CommandError::Over { .. } => ErrorCode::Conflict,
+                            _ => ErrorCode::Invalid,
+                        };
+                        ErrorDocument::new(code, error.to_string())
+                    })?;
+                }
+                if run.handle.is_paused() != was_paused {
+                    self.publish_run(&run);
+                }
             }
         }
         Ok(run.summary())
     }
 
     /// Returns the live counters of a run.
-    pub(crate) fn progress(&self, selector: &str, with_flows: bool) -> Answer<Progress> {
-        Ok(self.hosted(selector)?.progress(with_flows))
-    }
-
-    /// Returns the result of a run as JSON.
-    pub(crate) fn result(&self, selector: &str) -> Answer<String> {
-        let json = |json: serde_json::Result<String>| {
-            json.map_err(|error| ErrorDocument::new(ErrorCode::Internal, error.to_string()))
-        };
-        let summary = self.run(selector)?;
-        if let Some(run) = self.runs.get(&summary.id) {
-            return match run.result() {
-                Some(result) => json(serde_json::to_string(&*result)),
-                None => Err(without_result(&summary)),
-            };
-        }
-        match self.saved(&summary.id)?.result {
-            Some(SavedResult::Run(result)) => json(serde_json::to_string(&*result)),
-            Some(SavedResult::Bench(result)) => json(serde_json::to_string(&*result)),
-            None => Err(without_result(&summary)),
-        }
-    }
-
-    /// Returns a run of the history.
-    fn saved(&self, id: &str) -> Answer<SavedRun> {
-        self.store().load(id).map_err(|error| of_store(&error))
-    }
-
-    /// Returns the directory of a run in the history.
-    pub(crate) fn run_directory(&self, selector: &str) -> Answer<PathBuf> {
-        let summary = self.run(selector)?;
-        Ok(self.saved(&summary.id)?.directory().to_owned())
-    }
-
-    /// Deletes a run from the history.
-    pub(crate) fn delete_run(&self, user: &Identity, selector: &str) -> Answer<()> {
-        let summary = self.run(selector)?;
-        let owner = summary.user.as_deref().unwrap_or("the command line");
-        user.may_change(owner, &format!("run {}", summary.id))?;
-        self.store().delete(&summary.id).map_err(|error| of_store(&error))?;
-        self.runs.remove(&summary.id);
-        self.publish(Event::RunDeleted { id: summary.id });
-        Ok(())
+    pub(crate) fn progress(&self, selector: &str, detail: &ProgressDetail) -> Answer<Progress> {
+        Ok(self.hosted(selector)?.progress(detail))
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    // Plans and captures
-
-    /// Lists the stored plans.
-    pub(crate) fn plans(&self) -> Answer<Vec<StoredPlan>> {
-        Ok(self.plans.list()?.into_iter().map(StoredPlan::from).collect())
-    }
-
-    /// Returns the text of a stored plan.
-    pub(crate) fn plan(&self, name: &str) -> Answer<String> {
-        let path = self.plans.path(name)?;
-        fs::read_to_string(&path).map_err(|error| {
-            ErrorDocument::new(ErrorCode::Storage, format!("plan {name:?}: {error}"))
-        })
-    }
-
-    /// Stores a plan, or replaces it. It must have no errors.
-    pub(crate) fn store_plan(&self, name: &str, text: &str) -> Answer<StoredPlan> {
-        let summary = self.check_plan(text);
-        if !summary.errors.is_empty() {
-            let message = "the plan has errors".to_owned();
-            return Err(ErrorDocument { code: ErrorCode::Plan, message, errors: summary.errors });
-        }
-        let mut upload = self.plans.create(name)?;
-        upload.write(text.as_bytes())?;
-        Ok(upload.finish()?.into())
-    }
-
-    /// Deletes a stored plan.
-    pub(crate) fn delete_plan(&self, name: &str) -> Answer<()> {
-        self.plans.delete(name)
-    }
-
-    /// Returns what a plan contains, and its errors.
-    pub(crate) fn check_plan(&self, text: &str) -> PlanSummary {
-        let files = UploadedFiles::new(Arc::clone(&self.captures), BTreeMap::new());
-        request::summary(text, &files)
-    }
-
-    /// Returns the first frames of each flow of a plan.
-    pub(crate) fn frames(&self, text: &str, count: u64) -> Answer<Vec<FlowFrames>> {
-        let files = UploadedFiles::new(Arc::clone(&self.captures), BTreeMap::new());
-        let plan =
-            request::streams_of(text, &files).map_err(|error| with_missing(error, &files))?;
-        frames::frames(&plan, count)
-    }
-
-    /// Lists the uploaded captures.
-    pub(crate) fn captures(&self) -> Answer<Vec<Capture>> {
-        Ok(self.captures.list()?.into_iter().map(Capture::from).collect())
-    }
-
-    /// Returns the path of an uploaded capture.
-    pub(crate) fn capture_path(&self, name: &str) -> Answer<PathBuf> {
-        self.captures.path(name)
-    }
-
-    /// Starts the upload of a capture.
-    pub(crate) fn upload(&self, name: &str) -> Answer<Upload<'_>> {
-        self.captures.create(name)
-    }
-
-    /// Ends the upload of a capture.
-    pub(crate) fn finish_upload(&self, upload: Upload<'_>) -> Answer<Capture> {
-        upload.finish().map(Capture::from)
-    }
-
-    /// Deletes an uploaded capture.
-    pub(crate) fn delete_capture(&self, name: &str) -> Answer<()> {
-        self.captures.delete(name)
     }
 }
 
@@ -780,8 +662,17 @@ impl Server {
 pub(crate) struct CaptureGuard {
     /// The interface.
     pub(crate) interface: String,
-    _capture: interface_users::Capture,
+    server: Arc<Server>,
+    /// Always there until the guard is dropped.
+    capture: Option<interface_users::Capture>,
     _claim: host::FrameClaim,
+}
+
+impl Drop for CaptureGuard {
+    fn drop(&mut self) {
+        self.capture = None;
+        self.server.publish_ports();
+    }
 }
 
 /// Returns the error of a run that did not begin.
@@ -806,50 +697,4 @@ fn of_run(error: &RunError) -> ErrorDocument {
         _ => (ErrorCode::Plan, error.to_string()),
     };
     ErrorDocument::new(code, message)
-}
-
-/// Turns an error into one about missing files if there are any.
-fn with_missing(error: ErrorDocument, files: &UploadedFiles) -> ErrorDocument {
-    let missing = files.missing();
-    if missing.is_empty() {
-        return error;
-    }
-    let at = |path: String| ErrorAt { path, message: "upload it as a capture".to_owned() };
-    ErrorDocument {
-        code: ErrorCode::MissingFile,
-        message: format!("the plan names files that are not on the server: {}", missing.join(", ")),
-        errors: missing.into_iter().map(at).collect(),
-    }
-}
-
-fn without_result(run: &RunSummary) -> ErrorDocument {
-    let message = match run.state.is_over() {
-        false => format!("run {} has not ended", run.id),
-        true => {
-            let reason = run.message.as_deref().unwrap_or("it ended before it measured anything");
-            format!("run {} has no result: {reason}", run.id)
-        }
-    };
-    ErrorDocument::new(ErrorCode::Conflict, message)
-}
-
-fn of_store(error: &StoreError) -> ErrorDocument {
-    // The store tells users of the command line where it looked.
-    match error {
-        StoreError::Empty(_) => {
-            return ErrorDocument::new(ErrorCode::NotFound, "there are no runs");
-        }
-        StoreError::Unknown { selector, .. } => {
-            return ErrorDocument::new(ErrorCode::NotFound, format!("no run {selector:?}"));
-        }
-        _ => {}
-    }
-    let code = match error {
-        StoreError::Ambiguous { .. } | StoreError::Running { .. } | StoreError::Finished(_) => {
-            ErrorCode::Conflict
-        }
-        StoreError::Name(_) => ErrorCode::Invalid,
-        _ => ErrorCode::Storage,
-    };
-    ErrorDocument::new(code, error.to_string())
 }

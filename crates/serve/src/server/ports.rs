@@ -122,6 +122,7 @@ impl Ports {
             backend_reason: facts.why,
             lease,
             runs: Vec::new(),
+            capturing: Vec::new(),
             interface: facts.interface,
         }
     }
@@ -141,6 +142,7 @@ impl Ports {
             backend_reason: reason,
             lease: self.lock().get(&port.interface).map(LeaseEntry::document),
             runs: Vec::new(),
+            capturing: Vec::new(),
         }
     }
 

@@ -20,6 +20,7 @@ use wirestorm_control::replay::Callbacks;
 use wirestorm_control::run::Plan;
 use wirestorm_store::record::RecordKind;
 
+use super::load::LoadSource;
 use super::request::{
     Resolved, backend, invalid, of_clients, policy, refuse, time, tolerance, workers,
 };
@@ -99,6 +100,7 @@ pub(super) fn resolve(
     };
     plan.check().map_err(|conflict| invalid("plan.replay", conflict.to_string()))?;
     Ok(Resolved {
+        load: LoadSource::Fixed,
         plan: Plan::Replay {
             plan: Box::new(plan),
             backend: backend(options)?,

@@ -23,10 +23,11 @@ use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{SeriesOptions, StreamOptions, TrexPort, plan_of_trex};
 use wirestorm_store::record::RecordKind;
 
+use super::load::LoadSource;
 use super::replay;
 
 /// Name of a plan without a file, in messages and results.
-const PLAN: &str = "plan";
+pub(super) const PLAN: &str = "plan";
 
 /// Returns an error for one value of the request.
 pub(super) fn invalid(path: &str, message: impl Into<String>) -> ErrorDocument {
@@ -66,6 +67,8 @@ pub(crate) struct Resolved {
     pub(crate) source: String,
     /// Text of the plan, for the history.
     pub(crate) text: Option<String>,
+    /// What its load follows from.
+    pub(crate) load: LoadSource,
 }
 
 /// What a request needs from the server.
@@ -92,7 +95,9 @@ impl Resolver<'_> {
         match source {
             PlanSource::Text(text) => self.text(PLAN.to_owned(), text, ports, options),
             PlanSource::Document(document) => {
-                self.text(PLAN.to_owned(), document.to_string(), ports, options)
+                // The history shows it to people.
+                let text = format!("{document:#}");
+                self.text(PLAN.to_owned(), text, ports, options)
             }
             PlanSource::Stored(name) => {
                 let text = (self.stored)(&name)?;
@@ -150,9 +155,10 @@ impl Resolver<'_> {
         let multiplier = multiplier(options)?;
         let plan = plan_of_trex(&ports, multiplier)
             .map_err(|error| ErrorDocument::new(ErrorCode::Plan, error.to_string()))?;
-        let interfaces = ports.into_iter().map(|port| port.interface).collect();
+        let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
         // The rates are multiplied already.
-        streams(plan, interfaces, options, "trex".to_owned(), None, false)
+        let resolved = streams(plan, interfaces, options, "trex".to_owned(), None, false)?;
+        Ok(Resolved { load: LoadSource::Trex(ports), ..resolved })
     }
 
     fn trex_profile(
@@ -311,8 +317,10 @@ fn streams(
         series: SeriesOptions::default(),
     };
     let flows = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
+    let plan = Arc::new(plan);
     Ok(Resolved {
-        plan: Plan::Streams { plan: Arc::new(plan), options: stream_options },
+        load: LoadSource::Plan(Arc::clone(&plan)),
+        plan: Plan::Streams { plan, options: stream_options },
         kind: RecordKind::Streams,
         interfaces,
         flows,
@@ -345,15 +353,16 @@ fn emulation(
         ("tolerance", options.tolerance.is_some()),
     ];
     refuse(&of_streams, "emulation")?;
-    match multiplier(options)? {
+    let load = match multiplier(options)? {
         Multiplier::Factor(factor) => {
             plan.multiply(factor).map_err(|error| of_plan(&error.into()))?;
+            LoadSource::Clients(factor)
         }
         _ => {
             let message = "found a total load, expected a factor such as 2 or 0.5";
             return Err(invalid("options.multiplier", message));
         }
-    }
+    };
     let interval = time("interval", options.interval.as_deref())?.unwrap_or(INTERVAL);
     if interval < Duration::from_millis(1) {
         return Err(invalid("options.interval", "expected 1ms or more"));
@@ -393,6 +402,7 @@ fn emulation(
         flows: Arc::default(),
         source,
         text,
+        load,
     })
 }
 
@@ -418,12 +428,17 @@ pub(super) fn time(name: &str, text: Option<&str>) -> Result<Option<Duration>, E
 
 fn multiplier(options: &RunOptions) -> Result<Multiplier, ErrorDocument> {
     let Some(text) = &options.multiplier else { return Ok(Multiplier::ONE) };
+    parse_multiplier("options.multiplier", text)
+}
+
+/// Parses a multiplier that is at a path of the request.
+pub(super) fn parse_multiplier(path: &str, text: &str) -> Result<Multiplier, ErrorDocument> {
     Multiplier::parse(text).ok_or_else(|| {
         let message = format!(
             "found {text:?}, expected a factor such as 2 or 0.5, or a total load: 50%, 10kpps, \
              1gbps or 1gbpsl1"
         );
-        invalid("options.multiplier", message)
+        invalid(path, message)
     })
 }
 

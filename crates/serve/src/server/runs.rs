@@ -1,9 +1,11 @@
 //! Runs of a server: each has a thread that records its states and its result.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use wirestorm_api::delays::FlowDelays;
 use wirestorm_api::progress::Progress;
 use wirestorm_api::run::{Figure, RunState, RunSummary, WhenLeaseEnds};
 use wirestorm_api::session::Limits;
@@ -14,6 +16,7 @@ use wirestorm_store::entry::RunEntry;
 use wirestorm_store::record::{RecordKind, State};
 use wirestorm_store::{RunWriter, StoreError, figures};
 
+use super::load::LoadSource;
 use super::ports::now_unix_ns;
 
 /// Number of ended runs that stay in memory.
@@ -31,6 +34,8 @@ pub(crate) struct HostedRun {
     pub(crate) handle: RunHandle,
     /// Names of the flows, in plan order.
     pub(crate) flows: Arc<[String]>,
+    /// What its load follows from.
+    pub(super) load: LoadSource,
     pub(super) when_lease_ends: WhenLeaseEnds,
     /// Limits of the user when the run started.
     pub(super) limits: Arc<Limits>,
@@ -43,6 +48,15 @@ pub(crate) struct HostedRun {
     pub(super) checked: Mutex<Option<PortCounters>>,
     /// Reservations of its interfaces for its user, until it is over.
     pub(super) reservations: Mutex<Vec<Lease>>,
+}
+
+/// What live counters include.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgressDetail {
+    /// Each flow.
+    pub(crate) flows: bool,
+    /// Delays of the measured flows at these positions among all measured ones.
+    pub(crate) delays: Range<usize>,
 }
 
 /// Counters of the ports of a run at a time.
@@ -106,6 +120,7 @@ impl HostedRun {
             name: self.name.clone(),
             kind: self.kind.name().to_owned(),
             state: self.state(),
+            is_paused: self.handle.is_paused(),
             user: Some(self.user.clone()),
             session: self.session.clone(),
             interfaces: self.interfaces.clone(),
@@ -118,11 +133,45 @@ impl HostedRun {
         }
     }
 
-    pub(super) fn progress(&self, with_flows: bool) -> Progress {
+    /// Returns the live counters. With delays, it waits for the receivers, about a millisecond.
+    pub(super) fn progress(&self, detail: &ProgressDetail) -> Progress {
         let state = self.state();
-        match self.handle.latest() {
-            Some(snapshot) => Progress::new(&snapshot, state, with_flows),
+        let mut progress = match self.handle.latest() {
+            Some(snapshot) => Progress::new(&snapshot, state, detail.flows),
             None => Progress::in_state(state),
+        };
+        progress.is_paused = self.handle.is_paused();
+        self.add_delays(&mut progress, detail.delays.clone());
+        progress
+    }
+
+    /// Adds the delays of the measured flows at these positions among all measured ones.
+    fn add_delays(&self, progress: &mut Progress, measured: Range<usize>) {
+        let flows = progress.flows.iter().enumerate();
+        let flows = flows.filter(|(_, flow)| flow.received.is_some()).map(|(index, _)| index);
+        let chosen: Vec<usize> = flows.skip(measured.start).take(measured.len()).collect();
+        if chosen.is_empty() {
+            return;
+        }
+        let result = self.result();
+        let delays: BTreeMap<usize, FlowDelays> = match &result {
+            None => {
+                let delays = self.handle.delays(&chosen).into_iter();
+                delays.map(|(flow, values)| (flow, FlowDelays::new(values.buckets()))).collect()
+            }
+            Some(result) => {
+                let delays = chosen.into_iter().filter_map(|flow| {
+                    let measured = result.flows.get(flow)?.measured.iter();
+                    let buckets = measured.flat_map(|it| it.delay.buckets.iter().copied());
+                    Some((flow, FlowDelays::new(buckets)))
+                });
+                delays.collect()
+            }
+        };
+        for (flow, delays) in delays {
+            if let Some(flow) = progress.flows.get_mut(flow) {
+                flow.delays = Some(delays);
+            }
         }
     }
 
@@ -263,6 +312,7 @@ pub(super) fn summary_of(entry: RunEntry) -> RunSummary {
             State::Failed => RunState::Failed,
             State::Died => RunState::Died,
         },
+        is_paused: false,
         user: Some(owner.user).filter(|user| !user.is_empty()),
         session: owner.session,
         interfaces: entry.interfaces,

@@ -27,7 +27,7 @@ use super::parameters::{Parameters, done};
 use super::port::Owner;
 use super::rpc::{Answer, RpcError};
 use super::transmission::{Begun, Transmission};
-use crate::server::{HostRequest, Resolved};
+use crate::server::{HostRequest, LoadSource, Resolved};
 
 /// Largest number of conversations whose sides are remembered.
 const CONVERSATIONS_MAX: usize = 1 << 20;
@@ -149,6 +149,7 @@ fn host(
     let interfaces: Vec<String> =
         ports.iter().map(|port| trex.interfaces[*port].name.to_string()).collect();
     let resolved = Resolved {
+        load: LoadSource::Fixed,
         plan: Plan::Replay {
             plan: Box::new(plan),
             backend: Backend::Auto,
@@ -161,6 +162,7 @@ fn host(
         text: None,
     };
     let request = HostRequest {
+        origin: None,
         resolved,
         name: None,
         command: vec!["trex".to_owned(), "push_remote".to_owned()],

@@ -32,7 +32,7 @@ use super::rpc::{Answer, RpcError};
 use super::streams::{document, of_lowering, profile_id};
 use super::transmission::{Begun, Member, Transmission};
 use super::{Trex, now_s};
-use crate::server::{HostRequest, Resolved};
+use crate::server::{HostRequest, LoadSource, Resolved};
 
 /// Part of the line rate that streams may request: TRex allows for rounding.
 const LINE_MAX: f64 = 1.0001;
@@ -113,6 +113,7 @@ impl Trex {
         let has_end = duration.is_some()
             || streams.values().any(|stream| stream["mode"]["type"] != "continuous");
         let resolved = Resolved {
+            load: LoadSource::Fixed,
             plan: Plan::Streams { plan: Arc::new(plan), options: stream_options },
             kind: RecordKind::Streams,
             interfaces,
@@ -121,6 +122,7 @@ impl Trex {
             text: None,
         };
         let request = HostRequest {
+            origin: None,
             resolved,
             name: None,
             command: vec!["trex".to_owned(), "start_traffic".to_owned()],

@@ -299,8 +299,17 @@ impl Index {
     }
 
     /// Returns all runs, the newest first.
-    pub(crate) fn runs(&self) -> Result<Vec<RunEntry>, StoreError> {
-        rows::entries(&self.connection).map_err(self.failed())
+    pub(crate) fn runs(
+        &self,
+        after: Option<(u64, &str)>,
+        limit: usize,
+    ) -> Result<Vec<RunEntry>, StoreError> {
+        rows::entries(&self.connection, after, limit).map_err(self.failed())
+    }
+
+    /// Returns the number of all runs.
+    pub(crate) fn count(&self) -> Result<usize, StoreError> {
+        rows::count(&self.connection).map_err(self.failed())
     }
 }
 

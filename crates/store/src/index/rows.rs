@@ -98,15 +98,30 @@ pub(super) fn trial_numbers(connection: &Connection, run: &str) -> rusqlite::Res
     numbers.query_map([run], |row| row.get(0))?.collect()
 }
 
-/// Reads all runs, the newest first.
-pub(super) fn entries(connection: &Connection) -> rusqlite::Result<Vec<RunEntry>> {
+/// Reads at most `limit` runs, the newest first: those after `after`, the start time and the ID of
+/// another run.
+pub(super) fn entries(
+    connection: &Connection,
+    after: Option<(u64, &str)>,
+    limit: usize,
+) -> rusqlite::Result<Vec<RunEntry>> {
     let mut rows = connection.prepare(
         "SELECT id, name, kind, method, state, process, command, started_unix_ns, ended_unix_ns,
          error, outcome, figure_name, figure_value, figure_unit,
          (SELECT count(DISTINCT number) FROM trials WHERE run = id), owner, interfaces
-         FROM runs ORDER BY started_unix_ns DESC, id DESC",
+         FROM runs WHERE (started_unix_ns, id) < (?1, ?2)
+         ORDER BY started_unix_ns DESC, id DESC LIMIT ?3",
     )?;
-    rows.query_map([], entry)?.collect()
+    let signed = |value| i64::try_from(value).unwrap_or(i64::MAX);
+    // No start time is later than the greatest number, and no ID goes before the empty one.
+    let (started, id) = after.map_or((i64::MAX, ""), |(started, id)| (signed(started), id));
+    rows.query_map(params![started, id, signed(limit as u64)], entry)?.collect()
+}
+
+/// Returns the number of all runs.
+pub(super) fn count(connection: &Connection) -> rusqlite::Result<usize> {
+    let count = connection.query_row("SELECT count(*) FROM runs", [], |row| row.get(0));
+    count.map(|count: u32| count as usize)
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<RunEntry> {

@@ -26,7 +26,7 @@ use super::super::rpc::{Answer, RpcError};
 use super::super::{State, Trex};
 use super::profiles::check_state;
 use super::{LatencyPlan, ProfileState, counts_of, profile_name};
-use crate::server::{HostRequest, HostedRun, Resolved};
+use crate::server::{HostRequest, HostedRun, LoadSource, Resolved};
 
 /// Maximum number of flows of a port.
 const FLOWS_MAX: usize = 16_000_000;
@@ -294,6 +294,7 @@ impl Trex {
             is_visible: is_shared,
         };
         let resolved = Resolved {
+            load: LoadSource::Fixed,
             plan: Plan::Emulation { plan: Arc::new(plan), options },
             kind: RecordKind::Emulation,
             interfaces,
@@ -302,6 +303,7 @@ impl Trex {
             text: None,
         };
         let request = HostRequest {
+            origin: None,
             resolved,
             name: None,
             command: vec!["trex".to_owned(), "start".to_owned()],
