@@ -308,6 +308,9 @@ fn pytest_with_requirements(tests: &Path) -> Fallible<Command> {
     Ok(test)
 }
 
+/// Style that several bundles import.
+const SHARED_STYLE: &str = "crates/report/web/src/colors.css";
+
 /// Builds a bundle from a copy of its sources and compares each file of `dist`.
 fn compare_bundle(folder: &str) -> Fallible<Pass> {
     if find_tool("npm").is_none() {
@@ -318,9 +321,10 @@ fn compare_bundle(folder: &str) -> Fallible<Pass> {
     }
     let web = workspace::root().join(folder);
     let scratch = Scratch::new()?;
-    let copy = scratch.file("web");
+    let copy = scratch.file(folder);
     let mut copying = Command::new("cp");
-    done(copying.arg("--recursive").arg(&web).arg(&copy))?;
+    copying.args(["--recursive", "--parents", folder, SHARED_STYLE]).arg(scratch.path());
+    done(copying.current_dir(workspace::root()))?;
     for made in ["dist", "node_modules"] {
         if copy.join(made).exists() {
             std::fs::remove_dir_all(copy.join(made))?;

@@ -531,6 +531,9 @@ def test_frames_of_a_port_are_captured(server, open_page, tmp_path):
     with page.expect_download() as download:
         dialog.get_by_role("button", name="Capture", exact=True).click()
         expect(dialog.get_by_role("button", name="Stop and save")).to_be_visible()
+        # Other pages see who captures.
+        runs = page.locator("tr[data-row='right'] td[data-label='Runs']")
+        expect(runs).to_contain_text("captured by local")
         sender = threading.Thread(target=send_datagrams)
         sender.start()
     sender.join()
@@ -919,6 +922,115 @@ def test_results_are_saved(server, open_page):
         assert download.value.suggested_filename == name
         assert Path(download.value.path()).stat().st_size > 100
     open_report(page)
+
+
+def test_a_pause_by_another_client_is_shown_and_resumed(server, open_page):
+    run = start_run(server, "paused", plan(flow("one"), flow("two")))
+    wait_for_state(server, run, "running")
+    server.call("POST", f"/runs/{run}/commands", {"command": "pause"})
+    page = open_page(server, f"#/runs/{run}")
+    badge = page.locator(".run-head .badge")
+    expect(badge).to_have_text("paused")
+    expect(page.locator(".message")).to_have_text("The run is paused")
+    resume = page.get_by_role("button", name="Resume")
+    expect(resume).to_have_class("primary")
+    expect(tile(page, "Sent")).to_have_text("0 pps")
+    resume.click()
+    expect(badge).to_have_text("running")
+    expect(resume).not_to_have_class("primary")
+    # A flow on its own, and the list of runs.
+    body = {"command": "pause", "flows": ["two"]}
+    server.call("POST", f"/runs/{run}/commands", body)
+    expect(page.locator("tr[data-row='two'] td[data-label='Flow']")).to_contain_text("paused")
+    expect(page.locator(".message")).to_have_text("1 flow is paused")
+    resume.click()
+    expect(page.locator("tr[data-row='two'] td[data-label='Flow']")).not_to_contain_text("paused")
+    server.call("POST", f"/runs/{run}/commands", {"command": "pause"})
+    go(page, server, "#/runs")
+    expect(page.locator("tbody tr").first).to_contain_text("paused")
+
+
+def test_plan_of_a_run_is_opened_again(server, open_page):
+    document = plan(flow("from a run", rate="3kpps"))
+    run = start_run(server, "night", document, duration="300ms", when_lease_ends="stop")
+    wait_for_state(server, run, "finished")
+    page = open_page(server, f"#/runs/{run}")
+    page.get_by_role("button", name="Plan and options").click()
+    dialog = page.get_by_role("dialog")
+    for words in ("left, right", "300ms", "the run stops", '"rate": "3kpps"'):
+        expect(dialog).to_contain_text(words)
+    dialog.get_by_role("button", name="Open in the editor").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Plan")
+    expect(page.locator(".flows li")).to_have_text(["from a run"])
+    expect(page.get_by_role("textbox", name="Rate")).to_have_value("3")
+    expect(verdict(page)).to_have_text("The plan has no errors: 1 flow, 2 ports.")
+
+
+def test_delays_over_time_have_the_histograms_of_the_server(server, open_page):
+    run = start_run(server, "delays", plan(flow("one"), flow("two")))
+    page = open_page(server, f"#/runs/{run}")
+    figure = chart(page, "Delays over time")
+    expect(figure).to_be_visible()
+    page.wait_for_function(
+        "(figure) => Number(figure.dataset.cells) >= 6", arg=figure.element_handle()
+    )
+    assert figure.evaluate(CANVAS_COLORS) > 3
+    canvas = figure.locator("canvas")
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] / 2)
+    expect(figure.locator(".readout")).to_contain_text("frames")
+    figure.get_by_label("Flow of the delays").select_option("two")
+    expect(figure).to_be_visible()
+    row = page.locator("tr[data-row='one']")
+    for label in ("Median", "99 %", "Jitter"):
+        expect(row.locator(f"td[data-label='{label}']")).to_have_text(re.compile("[µmn]s$"))
+
+
+def test_history_has_pages(server, open_page):
+    records = server.directory / "runs"
+    run = start_run(server, "template", duration="50ms")
+    wait_for_state(server, run, "finished")
+    server.stop()
+    # Copies of a run, one second apart.
+    record = json.loads((records / run / "run.json").read_text())
+    for number in range(120):
+        copy = records / f"{run}-{number:03}"
+        copy.mkdir()
+        record.update(id=copy.name, name=f"copy {number:03}")
+        record["started_unix_ns"] -= 1_000_000_000
+        (copy / "run.json").write_text(json.dumps(record))
+    server.start()
+    page = open_page(server, "#/runs")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(50)
+    expect(page.get_by_role("status").filter(has_text="of 100 runs")).to_contain_text("121 runs")
+    more = page.get_by_role("button", name="Show more")
+    for count in (100, 121):
+        more.click()
+        expect(rows).to_have_count(count)
+    expect(rows.last).to_contain_text("copy 119")
+    expect(more).to_be_hidden()
+
+
+# Two pages
+
+
+def test_plans_and_captures_of_another_page_appear(server, open_page):
+    page = open_page(server, "#/plan")
+    verdict(page).get_by_text("no errors").wait_for()
+    page.get_by_role("button", name="Open…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("No stored plans yet.")
+    server.call("PUT", "/plans/of-bob", text=json.dumps(plan(flow("one"))))
+    expect(dialog.locator("tr[data-row='of-bob']")).to_be_visible()
+    server.call("DELETE", "/plans/of-bob")
+    expect(dialog).to_contain_text("No stored plans yet.")
+    go(page, server, "#/captures")
+    expect(page.get_by_text("No captures yet.")).to_be_visible()
+    server.call("PUT", "/captures/a.pcap", text="x")
+    expect(page.locator("tr[data-row='a.pcap']")).to_be_visible()
+    server.call("DELETE", "/captures/a.pcap")
+    expect(page.get_by_text("No captures yet.")).to_be_visible()
 
 
 # Captures

@@ -2,6 +2,7 @@
 
 mod access;
 mod leases;
+mod live;
 mod metrics;
 mod runs;
 mod service;

@@ -47,7 +47,7 @@ const EDITS: ReadonlyArray<readonly [string, string, ('switch' | 'list')?]> = [
 ];
 
 export function capturesView(context: Context): View {
-  const { api, me, signal } = context;
+  const { api, me, signal, store } = context;
   const empty = element('p', { class: 'empty', hidden: true }, 'No captures yet.');
   const uploads = element('div', { class: 'uploads', role: 'status', 'aria-live': 'polite' });
   const rows = new Rows<Capture>(
@@ -68,7 +68,18 @@ export function capturesView(context: Context): View {
     empty.hidden = captures.length > 0;
     list.hidden = captures.length === 0;
   };
-  read().catch((error: unknown) => failed('Captures', error));
+  const readAgain = (): void => {
+    read().catch((error: unknown) => {
+      if (!isAbort(error)) failed('Captures', error);
+    });
+  };
+  readAgain();
+  let version = store.capturesVersion;
+  store.subscribe(() => {
+    if (version === store.capturesVersion) return;
+    version = store.capturesVersion;
+    readAgain();
+  }, signal);
 
   function cells(capture: Capture): HTMLTableCellElement[] {
     const path = { name: capture.name };
@@ -100,7 +111,6 @@ export function capturesView(context: Context): View {
             confirm(`Delete capture ${capture.name}?`, 'Delete the capture', async () => {
               await api.call('DELETE /captures/{name}', { path });
               done(`Deleted ${capture.name}.`);
-              await read();
             }),
           {
             class: 'small',
@@ -180,10 +190,7 @@ export function capturesView(context: Context): View {
         },
         stop.signal,
       )
-      .then(async () => {
-        done(`Uploaded ${file.name}.`);
-        await read();
-      })
+      .then(() => done(`Uploaded ${file.name}.`))
       .catch((error: unknown) => {
         if (!isAbort(error)) failed(`Upload of ${file.name}`, messageOf(error));
       })

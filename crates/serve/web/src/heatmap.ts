@@ -12,7 +12,7 @@ export interface HeatRow {
 
 const COLUMNS = 96;
 const ROW_PX = 26;
-const FONT = '12px system-ui, sans-serif';
+export const FONT = '12px system-ui, sans-serif';
 
 /** Creates the map. The color of a cell is the share of the frames of its row. */
 export function heatMap(title: string, rows: readonly HeatRow[], signal: AbortSignal): HTMLElement {
@@ -64,11 +64,7 @@ export function heatMap(title: string, rows: readonly HeatRow[], signal: AbortSi
       context.fillStyle = color('--heat');
       row.forEach((share, column) => {
         if (share === 0) return;
-        // Tails of a millionth must remain visible.
-        context.globalAlpha = Math.min(
-          1,
-          0.18 + 0.82 * (1 + Math.log10(Math.max(share, 1e-6)) / 6) ** 2,
-        );
+        context.globalAlpha = shade(share);
         context.fillRect(labels + column * step, at * ROW_PX + 2, Math.ceil(step), ROW_PX - 4);
       });
     });
@@ -108,11 +104,16 @@ export function heatMap(title: string, rows: readonly HeatRow[], signal: AbortSi
   return element('figure', { class: 'chart heat' }, element('figcaption', {}, title), box, readout);
 }
 
+/** Returns the opacity of a share of all frames. Tails of a millionth must remain visible. */
+export function shade(share: number): number {
+  return Math.min(1, 0.18 + 0.82 * (1 + Math.log10(Math.max(share, 1e-6)) / 6) ** 2);
+}
+
 function labelWidth(width: number): number {
   return Math.min(140, width * 0.28);
 }
 
-function round(value: number): number {
+export function round(value: number): number {
   return Number(value.toPrecision(2));
 }
 

@@ -105,8 +105,11 @@ function cells(context: Context, port: Port): HTMLTableCellElement[] {
     ),
     cell(
       'Runs',
+      port.capturing.map((user) =>
+        element('span', { class: 'badge active' }, `captured by ${user}`),
+      ),
       port.runs.length === 0
-        ? '–'
+        ? !port.capturing.length && '–'
         : port.runs.map((id) => {
             const run = context.store.runs.get(id);
             return element(

@@ -30,7 +30,8 @@ export function stateBadge(run: RunSummary): HTMLElement {
   const isBad =
     run.state === 'failed' || run.state === 'died' || (!!run.outcome && run.outcome !== 'met');
   const kind = isActive(run) ? 'active' : isBad ? 'bad' : 'good';
-  return element('span', { class: `badge ${kind}` }, run.state + verdict);
+  const state = isActive(run) && run.is_paused ? 'paused' : run.state;
+  return element('span', { class: `badge ${kind}` }, state + verdict);
 }
 
 export function runsView(context: Context): View {
@@ -85,6 +86,8 @@ export function runsView(context: Context): View {
   const more = button('Show more', () => {
     shown += PAGE;
     update();
+    const isShort = rows.body.childElementCount < shown;
+    if (isShort && store.hasMore) attempt('Older runs', async () => void (await store.readMore()));
   });
   const update = (): void => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -98,10 +101,12 @@ export function runsView(context: Context): View {
     });
     rows.update(found.slice(0, shown));
     list.hidden = found.length === 0;
-    more.hidden = found.length <= shown;
+    more.hidden = found.length <= shown && !store.hasMore;
+    const isFiltered = words.length > 0 || states.value !== '';
     const left =
       store.total > store.runs.size
-        ? `; the history has ${store.total.toLocaleString('en')} runs`
+        ? `; the history has ${store.total.toLocaleString('en')} runs` +
+          (isFiltered ? `, of which the newest ${count(store.runs.size)} are searched` : '')
         : '';
     const text = store.isLoaded
       ? `${count(Math.min(shown, found.length))} of ${many(found.length, 'run')}${left}`

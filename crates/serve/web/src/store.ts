@@ -4,8 +4,10 @@ import { type Api, ApiError, isAbort } from './api.ts';
 import type { Port, RunSummary } from './documents.ts';
 import { follow } from './stream.ts';
 
-/** The server lists at most this many runs. */
-const RUNS_MAX = 1_000;
+/** Runs that a request reads. */
+const RUNS_PAGE = 100;
+/** Runs that the page keeps; it does not read older ones. */
+const RUNS_MAX = 10_000;
 /** Time after which a hidden page leaves the server. */
 const HIDDEN_MS = 60_000;
 
@@ -17,12 +19,18 @@ export class Store {
   runs: ReadonlyMap<string, RunSummary> = new Map();
   /** Number of runs in the history, also those that are not in `runs`. */
   total = 0;
+  /** Grows with each change of the stored plans, and of the uploaded captures. */
+  plansVersion = 0;
+  capturesVersion = 0;
   connection: Connection = 'connecting';
   /** Why the list of runs is not current; null if it is. */
   error: string | null = null;
   /** Whether the first lists have arrived. */
   isLoaded = false;
 
+  /** Cursor of the older runs; null if the oldest one is in `runs`. */
+  private next: string | null = null;
+  private isReading = false;
   /** What arrived since the list of runs was requested, which may be older. Null: deleted. */
   private newer: Map<string, RunSummary | null> | null = null;
   private readonly listeners = new Set<() => void>();
@@ -54,6 +62,8 @@ export class Store {
       onOpen: () => {
         this.connection = 'open';
         void this.readRuns();
+        this.plansVersion += 1;
+        this.capturesVersion += 1;
         this.changed();
       },
       onLost: () => {
@@ -80,7 +90,17 @@ export class Store {
             this.runs = runs;
             break;
           }
+          case 'plan_stored':
+          case 'plan_deleted':
+            this.plansVersion += 1;
+            break;
+          case 'capture_uploaded':
+          case 'capture_deleted':
+            this.capturesVersion += 1;
+            break;
           case 'missed':
+            this.plansVersion += 1;
+            this.capturesVersion += 1;
             void this.readRuns();
             void this.readPorts();
             break;
@@ -106,7 +126,10 @@ export class Store {
   putRun(run: RunSummary): void {
     this.newer?.set(run.id, run);
     const runs = new Map(this.runs);
-    if (!runs.has(run.id)) this.total += 1;
+    // A run that is older than the newest one may be of a page that was not read yet.
+    const [newest] = runs.values();
+    const isNew = !runs.has(run.id);
+    if (isNew && (!newest || run.created_unix_ns > newest.created_unix_ns)) this.total += 1;
     runs.set(run.id, run);
     this.runs = ordered(runs.values());
     this.changed();
@@ -117,7 +140,7 @@ export class Store {
     this.newer = newer;
     try {
       const list = await this.api.call('GET /runs', {
-        query: { limit: RUNS_MAX },
+        query: { limit: RUNS_PAGE },
         signal: this.stop.signal,
       });
       const runs = new Map(list.runs.map((run) => [run.id, run]));
@@ -127,6 +150,7 @@ export class Store {
       }
       this.runs = ordered(runs.values());
       this.total = list.total;
+      this.next = list.next ?? null;
       this.error = null;
       this.isLoaded = true;
     } catch (error) {
@@ -134,6 +158,36 @@ export class Store {
       this.error = error instanceof ApiError ? error.text : String(error);
     }
     this.changed();
+  }
+
+  /** Whether the history has runs that are older than those in `runs`. */
+  get hasMore(): boolean {
+    return this.next !== null && this.runs.size < RUNS_MAX;
+  }
+
+  /** Reads the next, older runs. Returns whether there were any. */
+  async readMore(): Promise<boolean> {
+    const after = this.next;
+    if (after === null || this.isReading) return false;
+    this.isReading = true;
+    try {
+      const list = await this.api.call('GET /runs', {
+        query: { limit: RUNS_PAGE, after },
+        signal: this.stop.signal,
+      });
+      // Another list may have come meanwhile.
+      if (this.next === after) {
+        const known = [...this.runs.values()];
+        const isKnown = new Set(this.runs.keys());
+        this.runs = ordered([...known, ...list.runs.filter((run) => !isKnown.has(run.id))]);
+        this.total = list.total;
+        this.next = list.next ?? null;
+      }
+      return list.runs.length > 0;
+    } finally {
+      this.isReading = false;
+      this.changed();
+    }
   }
 
   private async readPorts(): Promise<void> {

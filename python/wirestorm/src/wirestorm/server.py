@@ -30,6 +30,8 @@ _BASE = "/api/v1"
 _TIMEOUT_S = 60.0
 # Most rounds of uploads of the files that a plan names.
 _UPLOADS_MAX = 100
+# Most runs of an answer.
+_RUNS_PAGE_MAX = 1_000
 _FINAL = ("finished", "failed", "interrupted", "died")
 
 
@@ -207,7 +209,15 @@ class Server:
 
     def runs(self, limit: int = 100) -> list[dict[str, Any]]:
         """Returns the newest runs of the server and its history, as the API has them."""
-        runs: list[dict[str, Any]] = self._request("GET", f"/runs?limit={limit}")["runs"]
+        runs: list[dict[str, Any]] = []
+        after = ""
+        while len(runs) < limit:
+            size = min(limit - len(runs), _RUNS_PAGE_MAX)
+            page = self._request("GET", f"/runs?limit={size}{after}")
+            runs += page["runs"]
+            if page["next"] is None:
+                break
+            after = f"&after={_quote(page['next'])}"
         return runs
 
     def _upload_once(self, path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import { type Child, element, freshId, rebuild, select } from '../element.ts';
 import { isObject, type Json, type JsonObject, type Slot } from './document.ts';
+import { placeInput } from './input.ts';
 import { defaultOf, parseInput, type PlanSchema, type Schema } from './schema.ts';
 
 type Form =
@@ -93,33 +94,14 @@ export function fieldForm(
     attributes: Record<string, unknown> = {},
     write?: (text: string) => void,
   ): HTMLInputElement => {
-    const value = place.value;
     // Counts and steps are numbers, also those of addresses.
     const isInteger = isNumber || COUNTS.some((key) => place.path.endsWith(`.${key}`));
-    const control = element('input', {
-      type: 'text',
-      spellcheck: 'false',
-      autocomplete: 'off',
-      'aria-label': `${label}: ${name}`,
-      placeholder,
-      title: name,
-      'data-path': place.path,
-      'data-key': `${place.path}:input`,
-      value:
-        value === undefined || value === null
-          ? ''
-          : typeof value === 'object'
-            ? JSON.stringify(value)
-            : String(value),
-      ...attributes,
-      on: {
-        input: () =>
-          write
-            ? write(control.value)
-            : place.set(parseInput(control.value, isInteger ? 'integer' : 'text')),
-      },
-    });
-    return control;
+    const own = { 'aria-label': `${label}: ${name}`, placeholder, title: name, ...attributes };
+    return placeInput(
+      place,
+      own,
+      write ?? ((text) => place.set(parseInput(text, isInteger ? 'integer' : 'text'))),
+    );
   };
 
   function build(): Child[] {

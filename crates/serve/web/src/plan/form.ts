@@ -12,6 +12,7 @@ import {
 } from '../element.ts';
 import { type Json, type Slot } from './document.ts';
 import { fieldForm } from './field.ts';
+import { placeInput } from './input.ts';
 import {
   type Alternative,
   defaultOf,
@@ -62,28 +63,10 @@ export function textInput(
   attributes: Record<string, unknown> = {},
   onInput?: () => void,
 ): HTMLInputElement {
-  const value = slot.value;
-  const input = element('input', {
-    type: 'text',
-    spellcheck: 'false',
-    autocomplete: 'off',
-    'data-path': slot.path,
-    'data-key': `${slot.path}:input`,
-    value:
-      value === undefined || value === null
-        ? ''
-        : typeof value === 'object'
-          ? JSON.stringify(value)
-          : String(value),
-    ...attributes,
-    on: {
-      input: () => {
-        slot.set(parseInput(input.value, isNumber ? 'number' : 'text'));
-        onInput?.();
-      },
-    },
+  return placeInput(slot, attributes, (text) => {
+    slot.set(parseInput(text, isNumber ? 'number' : 'text'));
+    onInput?.();
   });
-  return input;
 }
 
 export interface FormOptions {

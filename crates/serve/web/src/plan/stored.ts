@@ -11,7 +11,7 @@ import { done } from '../notice.ts';
 
 /** Opens the list of stored plans. `onOpen` gets the name and the text of the chosen one. */
 export function storedDialog(context: Context, onOpen: (name: string, text: string) => void): void {
-  const { api, me, signal } = context;
+  const { api, me, signal, store } = context;
   const problem = element('p', { class: 'problem', role: 'alert' });
   const empty = element('p', { class: 'empty', hidden: true }, 'No stored plans yet.');
   const place = element('div', {}, 'Loading…');
@@ -57,7 +57,6 @@ export function storedDialog(context: Context, onOpen: (name: string, text: stri
             attempt(async () => {
               await api.call('DELETE /plans/{name}', { path: { name: plan.name } });
               done(`Deleted plan ${plan.name}.`);
-              await read();
             });
           },
           {
@@ -88,4 +87,12 @@ export function storedDialog(context: Context, onOpen: (name: string, text: stri
   };
   const dialog = openDialog({ title: 'Stored plans', isWide: true }, place, empty, problem);
   attempt(read);
+  const closed = new AbortController();
+  dialog.addEventListener('close', () => closed.abort());
+  let version = store.plansVersion;
+  store.subscribe(() => {
+    if (version === store.plansVersion) return;
+    version = store.plansVersion;
+    attempt(read);
+  }, closed.signal);
 }

@@ -56,6 +56,13 @@ export function planView(context: Context, name: string | null): View {
   return { title: 'Plan', node };
 }
 
+/** Opens a text as a plan without a name, and goes to the editor. */
+export function editPlan(text: string): void {
+  plan ??= Plan.restore();
+  plan.load(text, '');
+  location.hash = '#/plan';
+}
+
 class Editor {
   private flow = 0;
   private isText = false;

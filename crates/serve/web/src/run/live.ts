@@ -5,6 +5,7 @@ import type { FlowProgress, PortProgress, Progress } from '../documents.ts';
 import { element, select } from '../element.ts';
 import { count, duration, percent, withUnit } from '../format.ts';
 import { cell, numberCell, Rows, table } from '../list.ts';
+import { DelayMap } from './delaymap.ts';
 import type { History } from './history.ts';
 
 /** Ports and flows that have their own lines in charts. */
@@ -23,6 +24,7 @@ export class Live {
   private readonly bits: Chart;
   private readonly loss: Chart;
   private readonly delay: Chart;
+  private readonly delays: DelayMap;
   private readonly connections: Chart;
   private readonly layer: HTMLSelectElement;
   private readonly tiles = element('dl', { class: 'tiles' });
@@ -46,6 +48,7 @@ export class Live {
       signal,
     });
     this.delay = new Chart({ title: 'Mean delay', unit: 'ns', signal });
+    this.delays = new DelayMap(signal);
     this.connections = new Chart({ title: 'Connections', unit: '', signal });
     this.layer = select(
       [
@@ -82,6 +85,9 @@ export class Live {
           'Reordered',
           'Duplicates',
           'Mean delay',
+          'Median',
+          '99 %',
+          'Jitter',
         ],
         1,
       ),
@@ -98,6 +104,7 @@ export class Live {
         this.bits.node,
         this.loss.node,
         this.delay.node,
+        this.delays.node,
         this.connections.node,
       ),
       element('h2', {}, 'Ports'),
@@ -131,9 +138,16 @@ export class Live {
     for (const chart of [this.loss, this.delay, this.connections]) chart.node.hidden = true;
   }
 
+  /** Notes counters. */
+  add(progress: Progress): void {
+    this.history.add(progress);
+    this.delays.add(progress);
+  }
+
   update(): void {
     const progress = this.history.last;
     if (!progress) return;
+    this.delays.update();
     this.showTiles(progress);
     this.showCharts();
     this.portRows.update(progress.ports.slice(0, ROWS_MAX));
@@ -365,7 +379,11 @@ export class Live {
         })
       : null;
     return [
-      cell('Flow', box ? element('label', { class: 'check' }, box, flow.name) : flow.name),
+      cell(
+        'Flow',
+        box ? element('label', { class: 'check' }, box, flow.name) : flow.name,
+        flow.is_paused && element('span', { class: 'badge active' }, 'paused'),
+      ),
       numberCell('Sent', count(flow.tx_frames)),
       numberCell('Tx rate', withUnit(rates?.txFrames, 'frames/s')),
       numberCell('Received', received ? count(received.frames) : 'not measured'),
@@ -377,6 +395,9 @@ export class Live {
       numberCell('Reordered', count(received?.reordered)),
       numberCell('Duplicates', count(received?.duplicated)),
       numberCell('Mean delay', withUnit(rates?.delayNs ?? received?.delay_mean_ns, 'ns')),
+      numberCell('Median', withUnit(flow.delays?.p50_ns, 'ns')),
+      numberCell('99 %', withUnit(flow.delays?.p99_ns, 'ns')),
+      numberCell('Jitter', withUnit(received?.jitter_ns, 'ns')),
     ];
   }
 }

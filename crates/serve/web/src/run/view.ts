@@ -5,13 +5,15 @@ import { type Context, disabledBy, type View } from '../context.ts';
 import type { CommandRequest, RunSummary } from '../documents.ts';
 import { confirm } from '../dialog.ts';
 import { openReport, save } from '../download.ts';
-import { button, element, labelled, replace } from '../element.ts';
-import { duration, owner, time } from '../format.ts';
+import { button, element, labelled, rebuild, replace } from '../element.ts';
+import { duration, many, owner, time } from '../format.ts';
 import { attempt, done, failed } from '../notice.ts';
 import { isActive, stateBadge } from '../runs.ts';
 import { follow } from '../stream.ts';
+import { FLOWS_MAX } from './delaymap.ts';
 import { History } from './history.ts';
 import { Live } from './live.ts';
+import { originDialog } from './origin.ts';
 import { resultView } from './result.ts';
 
 const INTERVAL_MS = 1_000;
@@ -60,6 +62,7 @@ class RunPage {
   private readonly scope = element('p', { class: 'hint' });
   private readonly body = element('div');
   private waitingFor: string | null = null;
+  private pausedFlows = 0;
   private shownControls = '';
   private isOver = false;
 
@@ -92,13 +95,18 @@ class RunPage {
   private follow(): void {
     const { api, signal } = this.context;
     replace(this.body, this.live.node);
-    const request = { path: { run: this.run.id }, query: { interval_ms: INTERVAL_MS } };
+    const request = {
+      path: { run: this.run.id },
+      query: { interval_ms: INTERVAL_MS, delays: FLOWS_MAX },
+    };
     void follow(api, 'GET /runs/{run}/events', request, signal, {
       onEvent: (progress) => {
-        this.history.add(progress);
+        this.live.add(progress);
         this.waitingFor = progress.waiting_for ?? null;
-        if (progress.state !== this.run.state && isActive(progress))
-          this.run = { ...this.run, state: progress.state };
+        const { state, is_paused } = progress;
+        const isChanged = state !== this.run.state || is_paused !== this.run.is_paused;
+        if (isChanged && isActive(progress)) this.run = { ...this.run, state, is_paused };
+        this.pausedFlows = progress.flows.filter((flow) => flow.is_paused).length;
         this.showRun();
         this.live.update();
       },
@@ -130,13 +138,15 @@ class RunPage {
   private showRun(): void {
     const { run } = this;
     const { me } = this.context;
-    if (this.head.dataset['state'] !== `${run.state}/${run.outcome ?? ''}`) {
-      this.head.dataset['state'] = `${run.state}/${run.outcome ?? ''}`;
+    const state = `${run.state}/${run.is_paused}/${run.outcome ?? ''}`;
+    if (this.head.dataset['state'] !== state) {
+      this.head.dataset['state'] = state;
       replace(
         this.head,
         element('h1', {}, run.name ?? run.id),
         stateBadge(run),
         !run.is_saved && element('span', { class: 'badge bad' }, 'not saved'),
+        button('Plan and options', () => originDialog(this.context, run), { class: 'small' }),
       );
       const end = run.ended_unix_ns;
       replace(
@@ -155,7 +165,13 @@ class RunPage {
         ),
       );
     }
-    const text = [this.waitingFor && `Waiting for ${this.waitingFor}`, run.message]
+    const isPaused = isActive(run) && run.is_paused;
+    const paused = isPaused
+      ? 'The run is paused'
+      : isActive(run) && this.pausedFlows > 0
+        ? `${many(this.pausedFlows, 'flow is', 'flows are')} paused`
+        : null;
+    const text = [this.waitingFor && `Waiting for ${this.waitingFor}`, paused, run.message]
       .filter(Boolean)
       .join('. ');
     if (this.message.textContent !== text) this.message.textContent = text;
@@ -163,13 +179,13 @@ class RunPage {
     this.message.classList.toggle('problem', run.state === 'failed' || run.state === 'died');
     const refusal = me.refusalOfRun('POST /runs/{run}/commands', run);
     const waits = run.state === 'prepared' || run.state === 'preparing';
-    const signature = `${isActive(run)}/${waits}/${refusal}/${run.kind}`;
+    const signature = `${isActive(run)}/${waits}/${refusal}/${run.kind}/${paused !== null}`;
     if (signature === this.shownControls) return;
     this.shownControls = signature;
-    this.showControls(refusal, waits);
+    this.showControls(refusal, waits, paused !== null);
   }
 
-  private showControls(refusal: string | null, waits: boolean): void {
+  private showControls(refusal: string | null, waits: boolean, isPaused: boolean): void {
     const { run } = this;
     this.controls.hidden = !isActive(run);
     this.scope.hidden = !isActive(run);
@@ -229,11 +245,15 @@ class RunPage {
         labelled(name, input),
         element('button', { type: 'submit', ...disabled }, label),
       );
-    replace(
-      this.controls,
+    rebuild(this.controls, () => [
       waits && simple('Start', () => ({ command: 'start' }), 'The run starts.', 'primary'),
       simple('Pause', () => ({ command: 'pause', ...flows() }), 'Paused.'),
-      simple('Resume', () => ({ command: 'resume', ...flows() }), 'Resumed.'),
+      simple(
+        'Resume',
+        () => ({ command: 'resume', ...flows() }),
+        'Resumed.',
+        isPaused ? 'primary' : '',
+      ),
       button(
         'Stop',
         () =>
@@ -258,7 +278,7 @@ class RunPage {
           factor: value,
           ...flows(),
         })),
-    );
+    ]);
     this.showScope(refusal);
   }
 

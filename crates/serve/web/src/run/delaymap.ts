@@ -1,0 +1,201 @@
+// A heat map of live delays: time from left to right, delays from bottom to top. The color of a cell
+// is the share of the frames of its interval.
+
+import type { Progress } from '../documents.ts';
+import { element, replace, select } from '../element.ts';
+import { count, duration, withUnit } from '../format.ts';
+import { FONT, round, shade } from '../heatmap.ts';
+import { color, onThemeChange } from '../theme.ts';
+
+/** Flows whose histograms the page asks for. */
+export const FLOWS_MAX = 64;
+/** Intervals that the map keeps; older ones are dropped. */
+const COLUMNS_MAX = 300;
+const HEIGHT_PX = 240;
+const LABELS_PX = 64;
+const AXIS_PX = 22;
+const ALL = '';
+
+/** Frames by the lower bound of their range of delays in nanoseconds. */
+type Counts = ReadonlyMap<number, number>;
+
+interface Column {
+  seconds: number;
+  /** By name of the flow. */
+  flows: ReadonlyMap<string, Counts>;
+}
+
+export class DelayMap {
+  readonly node: HTMLElement;
+  private columns: Column[] = [];
+  private totals: ReadonlyMap<string, Counts> = new Map();
+  private names: readonly string[] = [];
+  /** What the map shows: a column for each interval. */
+  private shown: ReadonlyArray<{ seconds: number; counts: Counts; sum: number }> = [];
+  private readonly canvas = element('canvas', { role: 'img' });
+  private readonly box = element('div', { class: 'plot' }, this.canvas);
+  private readonly readout = element('div', { class: 'readout' });
+  private readonly flow = select([[ALL, 'all flows']], {
+    class: 'layer',
+    'aria-label': 'Flow of the delays',
+    on: { change: () => this.update() },
+  });
+
+  constructor(private readonly signal: AbortSignal) {
+    this.node = element(
+      'figure',
+      { class: 'chart heat', hidden: true },
+      element('figcaption', {}, 'Delays over time', this.flow),
+      this.box,
+      this.readout,
+    );
+    this.canvas.addEventListener('mousemove', (event) => this.read(event));
+    this.canvas.addEventListener('mouseleave', () => (this.readout.textContent = ''));
+    const observer = new ResizeObserver(() => this.draw());
+    observer.observe(this.box);
+    onThemeChange(() => this.draw(), signal);
+    signal.addEventListener('abort', () => observer.disconnect());
+  }
+
+  /** Adds the histograms of counters, as the difference to those before. */
+  add(progress: Progress): void {
+    const totals = new Map<string, Counts>();
+    const flows = new Map<string, Counts>();
+    for (const { name, delays } of progress.flows) {
+      if (!delays) continue;
+      const now = new Map(delays.histogram as Array<[number, number]>);
+      totals.set(name, now);
+      const before = this.totals.get(name);
+      const added = new Map<number, number>();
+      for (const [bound, frames] of now) {
+        const more = frames - (before?.get(bound) ?? 0);
+        if (more > 0) added.set(bound, more);
+      }
+      if (added.size) flows.set(name, added);
+    }
+    // After the end the totals stay those of the last interval.
+    if (!totals.size) return;
+    this.totals = totals;
+    this.columns.push({ seconds: progress.elapsed_ns / 1e9, flows });
+    if (this.columns.length > COLUMNS_MAX) this.columns = this.columns.slice(-COLUMNS_MAX);
+    const names = [...totals.keys()];
+    if (names.join('\n') === this.names.join('\n')) return;
+    this.names = names;
+    const measured = progress.flows.filter((it) => it.received).length;
+    const all = measured > names.length ? `first ${names.length} flows` : 'all flows';
+    const chosen = this.flow.value;
+    replace(
+      this.flow,
+      element('option', { value: ALL }, all),
+      names.map((name) => element('option', { value: name }, name)),
+    );
+    this.flow.value = names.includes(chosen) ? chosen : ALL;
+    this.flow.hidden = names.length < 2;
+  }
+
+  update(): void {
+    const chosen = this.flow.value;
+    this.shown = this.columns.map(({ seconds, flows }) => {
+      const counts = new Map<number, number>();
+      for (const [name, own] of flows) {
+        if (chosen !== ALL && name !== chosen) continue;
+        for (const [bound, frames] of own) counts.set(bound, (counts.get(bound) ?? 0) + frames);
+      }
+      return { seconds, counts, sum: [...counts.values()].reduce((sum, it) => sum + it, 0) };
+    });
+    const cells = this.shown.reduce((sum, it) => sum + it.counts.size, 0);
+    this.node.hidden = cells === 0;
+    this.node.dataset['cells'] = String(cells);
+    this.draw();
+  }
+
+  /** Returns the logarithms of the least and of the greatest bound. */
+  private range(): readonly [number, number] | null {
+    let low = Infinity;
+    let high = -Infinity;
+    for (const { counts } of this.shown) {
+      for (const bound of counts.keys()) {
+        low = Math.min(low, Math.max(bound, 1));
+        high = Math.max(high, endOf(bound));
+      }
+    }
+    return low < high ? [Math.log2(low), Math.log2(high)] : null;
+  }
+
+  private draw(): void {
+    const width = this.box.clientWidth;
+    const range = this.range();
+    const context = this.canvas.getContext('2d');
+    if (width === 0 || !range || !context || this.signal.aborted) return;
+    const [low, high] = range;
+    const ratio = devicePixelRatio;
+    this.canvas.width = width * ratio;
+    this.canvas.height = HEIGHT_PX * ratio;
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${HEIGHT_PX}px`;
+    context.scale(ratio, ratio);
+    context.font = FONT;
+    const plot = HEIGHT_PX - AXIS_PX;
+    const place = (ns: number): number =>
+      plot * (1 - (Math.log2(Math.max(ns, 1)) - low) / (high - low));
+    const step = (width - LABELS_PX) / this.shown.length;
+    context.fillStyle = color('--grid');
+    context.fillRect(LABELS_PX, 0, width - LABELS_PX, plot);
+    context.fillStyle = color('--heat');
+    this.shown.forEach(({ counts, sum }, at) => {
+      for (const [bound, frames] of counts) {
+        const top = place(endOf(bound));
+        context.globalAlpha = shade(frames / sum);
+        const cell = Math.max(1, place(bound) - top);
+        context.fillRect(LABELS_PX + at * step, top, Math.max(1, Math.ceil(step)), cell);
+      }
+    });
+    context.globalAlpha = 1;
+    context.fillStyle = color('--muted');
+    context.textAlign = 'right';
+    const labels = 4;
+    for (let tick = 0; tick <= labels; tick += 1) {
+      const ns = 2 ** (low + (tick / labels) * (high - low));
+      context.textBaseline = tick === 0 ? 'bottom' : tick === labels ? 'top' : 'middle';
+      context.fillText(withUnit(round(ns), 'ns'), LABELS_PX - 6, place(ns));
+    }
+    context.textBaseline = 'top';
+    const [first, last] = [this.shown[0]!, this.shown.at(-1)!];
+    context.textAlign = 'left';
+    context.fillText(duration(first.seconds), LABELS_PX, plot + 6);
+    context.textAlign = 'right';
+    context.fillText(duration(last.seconds), width, plot + 6);
+    this.canvas.setAttribute(
+      'aria-label',
+      `Delays over time: ${duration(first.seconds)} to ${duration(last.seconds)}, ` +
+        `${withUnit(round(2 ** low), 'ns')} to ${withUnit(round(2 ** high), 'ns')}`,
+    );
+  }
+
+  private read(event: MouseEvent): void {
+    const range = this.range();
+    const width = this.canvas.clientWidth - LABELS_PX;
+    const at = Math.floor(((event.offsetX - LABELS_PX) / width) * this.shown.length);
+    const column = this.shown[at];
+    if (!range || !column) {
+      this.readout.textContent = '';
+      return;
+    }
+    const [low, high] = range;
+    const part = 1 - event.offsetY / (HEIGHT_PX - AXIS_PX);
+    const ns = 2 ** (low + part * (high - low));
+    const found = [...column.counts].find(([bound]) => ns >= Math.max(bound, 1) && ns < endOf(bound));
+    const when = `At ${duration(column.seconds)}`;
+    this.readout.textContent = found
+      ? `${when}, ${withUnit(found[0], 'ns')} to ${withUnit(endOf(found[0]), 'ns')}: ` +
+        `${count(found[1])} of ${count(column.sum)} frames`
+      : `${when}: ${count(column.sum)} frames`;
+  }
+}
+
+/** Returns the end of a range of delays: a quarter of the power of two below it is its length. */
+function endOf(bound: number): number {
+  // Delays below zero, of clocks that differ, are in the lowest row.
+  if (bound < 4) return Math.max(bound, 0) + 1;
+  return bound + 2 ** (Math.floor(Math.log2(bound)) - 2);
+}
