@@ -35,7 +35,6 @@ pub struct Port {
     /// Active runs on the port.
     pub runs: Vec<String>,
     /// Users who capture frames of the port, one entry for each capture.
-    #[serde(default)]
     pub capturing: Vec<String>,
 }
 

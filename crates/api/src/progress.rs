@@ -19,7 +19,6 @@ pub struct Progress {
     /// State of the run.
     pub state: RunState,
     /// Whether the whole run is paused.
-    #[serde(default)]
     pub is_paused: bool,
     /// During preparation: what the run waits for, or a note; null otherwise.
     pub waiting_for: Option<String>,
@@ -93,7 +92,6 @@ pub struct FlowProgress {
     /// Number of starts.
     pub starts: u32,
     /// Whether the flow is paused on its own. The pause of the whole run does not count.
-    #[serde(default)]
     pub is_paused: bool,
     /// Counters of the receivers; null for a flow that is not measured.
     pub received: Option<FlowReceived>,
@@ -121,7 +119,6 @@ pub struct FlowReceived {
     pub delay_max_ns: Option<i64>,
     /// Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); null without timestamps, and
     /// for flows without sequence numbers.
-    #[serde(default)]
     pub jitter_ns: Option<u64>,
 }
 

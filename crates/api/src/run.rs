@@ -230,7 +230,6 @@ pub struct RunSummary {
     /// State.
     pub state: RunState,
     /// Whether the whole run is paused. Flows that are paused on their own do not count.
-    #[serde(default)]
     pub is_paused: bool,
     /// User who started it; null for a run of another program.
     pub user: Option<String>,
@@ -266,7 +265,6 @@ pub struct Figure {
 
 /// How a run was started.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct RunOrigin {
     /// The plan as it was sent: that of a stored plan is its text at the start. Null if the history
     /// does not have it: replays of the command line, and streams or profiles of TRex above 1 MiB.
@@ -297,7 +295,6 @@ pub struct RunList {
     /// Number of runs in the history, also those that the list leaves out.
     pub total: usize,
     /// Value of `after` for the next, older runs; null if the list has the oldest one.
-    #[serde(default)]
     pub next: Option<String>,
 }
 

@@ -109,6 +109,18 @@ export type Event = {
   event: "missed";
   /** Number of events. */
   events: number;
+} | {
+  plan: StoredPlan;
+  event: "plan_stored";
+} | {
+  name: string;
+  event: "plan_deleted";
+} | {
+  capture: Capture;
+  event: "capture_uploaded";
+} | {
+  name: string;
+  event: "capture_deleted";
 };
 
 /** A key figure of a result. */
@@ -142,6 +154,8 @@ export type FlowProgress = {
   tx_frames: number;
   /** Frames skipped because they were late. */
   tx_unsent: number;
+  is_paused: boolean;
+  delays?: null | FlowDelays;
 };
 
 /** Counters of the receivers of a flow. */
@@ -160,6 +174,7 @@ export type FlowReceived = {
   frames: number;
   /** Frames that arrived after one sent later. */
   reordered: number;
+  jitter_ns?: number | null;
 };
 
 /** A frame. */
@@ -325,6 +340,7 @@ export type Port = {
   runs: Array<string>;
   /** Link speed in bit/s, as the driver reports it. */
   speed_bps?: number | null;
+  capturing: Array<string>;
 };
 
 /** Counters of a port. */
@@ -369,6 +385,7 @@ export type Progress = {
   waiting_for?: string | null;
   /** CPU time of all workers in nanoseconds, without kernel threads. */
   worker_time_ns: number;
+  is_paused: boolean;
 };
 
 /** Captures to replay. */
@@ -409,6 +426,7 @@ export type RunList = {
   runs: Array<RunSummary>;
   /** Number of runs in the history, also those that the list leaves out. */
   total: number;
+  next?: string | null;
 };
 
 /** Options of a run. Times are texts with a unit, such as `30s`. An option that is null has the default of the command line; one that the kind of run does not have is an error. */
@@ -497,6 +515,7 @@ export type RunSummary = {
   state: RunState;
   /** User who started it; null for a run of another program. */
   user?: string | null;
+  is_paused: boolean;
 };
 
 /** The user of a request. */
@@ -573,6 +592,24 @@ export type UserRequest = {
 
 /** What happens to a run when the lease of one of its ports ends. */
 export type WhenLeaseEnds = "continue" | "stop";
+
+export type FlowDelays = {
+  p50_ns?: number | null;
+  p99_ns?: number | null;
+  histogram: Array<[number, number]>;
+};
+
+export type RunOrigin = {
+  plan?: null | PlanSource;
+  plan_name?: string | null;
+  files: Record<string, string>;
+  ports: Record<string, string>;
+  options: RunOptions;
+  start: StartRequest;
+  when_lease_ends: WhenLeaseEnds;
+  shared: boolean;
+  command: Array<string>;
+};
 
 /** Operations by method and path: query, body of the request, and answer. */
 export interface Operations {
@@ -657,7 +694,7 @@ export interface Operations {
     answer: undefined;
   };
   'GET /runs': {
-    query: { limit?: number };
+    query: { limit?: number; after?: string | null };
     body: undefined;
     answer: RunList;
   };
@@ -682,12 +719,12 @@ export interface Operations {
     answer: RunSummary;
   };
   'GET /runs/{run}/events': {
-    query: { interval_ms?: number; flows?: boolean };
+    query: { interval_ms?: number; flows?: boolean; delays?: number | null; delays_from?: number | null };
     body: undefined;
     answer: Progress;
   };
   'GET /runs/{run}/progress': {
-    query: { flows?: boolean };
+    query: { flows?: boolean; delays?: number | null; delays_from?: number | null };
     body: undefined;
     answer: Progress;
   };
@@ -726,6 +763,11 @@ export interface Operations {
     body: undefined;
     answer: undefined;
   };
+  'GET /runs/{run}/plan': {
+    query: Record<string, never>;
+    body: undefined;
+    answer: RunOrigin;
+  };
 }
 
 /** The role that each operation needs. */
@@ -760,4 +802,5 @@ export const ROLES: Readonly<Record<keyof Operations, Role>> = {
   'GET /users': 'administer',
   'PUT /users/{name}': 'administer',
   'DELETE /users/{name}': 'administer',
+  'GET /runs/{run}/plan': 'observe',
 };

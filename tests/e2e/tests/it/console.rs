@@ -91,6 +91,44 @@ fn lines_run_a_plan_and_print_its_result() {
 }
 
 #[test]
+fn update_takes_other_units_than_the_start_and_counters_have_histograms() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let start = format!("start -f {} -p 0 1 -m 900pps --name night", plan(&scratch).display());
+    let lines = [
+        &start,
+        "update -m 0.01%",
+        "update -m 2mbps",
+        "update -m 2",
+        "pause -i voice",
+        "stats -l",
+        "stats --hist",
+        "streams",
+        "resume",
+        "show night --plan",
+        "stop",
+    ];
+    let output = execute(&lab, &scratch, &lines).expect(0).output;
+    for words in ["load 0.01% for", "load 2mbps for", "load 2 for", "paused flows of"] {
+        assert!(output.contains(words), "{words}: {output}");
+    }
+    let line = |beginning: &str, words: &str| {
+        let found = output.lines().any(|it| it.starts_with(beginning) && it.contains(words));
+        assert!(found, "no line {beginning} with {words}: {output}");
+    };
+    line("delay", "p50");
+    line("delay", "jitter");
+    line("voice", "share");
+    line("voice", "paused");
+    assert!(output.contains("us - ") && output.contains('█'), "{output}");
+    assert!(output.contains(PLAN.trim()), "the plan is as it was sent: {output}");
+    let wrong = execute(&lab, &scratch, &[&start, "update -m 5x"]);
+    wrong.expect_error(1, &["load", "\"5x\"", "50%, 10kpps"]);
+}
+
+#[test]
 fn first_wrong_line_ends_the_console() {
     if !can_run(&[]) {
         return;
@@ -264,7 +302,18 @@ fn tables_show_a_plan_that_a_line_starts() {
     });
     assert!(screen.contains("Streams - 2 flows"), "{screen}");
     terminal.text("l");
-    terminal.wait_for("delay", |screen| row(screen, "voice").contains(" us"));
+    let screen = terminal.wait_for("delay", |screen| row(screen, "voice").contains(" us"));
+    assert!(screen.contains("p99") && screen.contains("jitter"), "{screen}");
+    terminal.text("l");
+    let screen = terminal.wait_for("histogram", |screen| {
+        screen.lines().any(|line| line.contains("us - ") && line.contains('█'))
+    });
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    terminal.text("p");
+    terminal.wait_for("hint to resume", |screen| screen.contains("r resume!"));
+    terminal.text("r");
+    terminal
+        .wait_for("no hint", |screen| screen.contains("r resume ") && screen.contains("resumed"));
 
     // Completion of a flow's name, then the history.
     terminal.text(":rate 3kpps -i vo");
