@@ -976,8 +976,7 @@ def test_delays_over_time_have_the_histograms_of_the_server(server, open_page):
     )
     assert figure.evaluate(CANVAS_COLORS) > 3
     canvas = figure.locator("canvas")
-    box = canvas.bounding_box()
-    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] / 2)
+    canvas.hover(position={"x": canvas.bounding_box()["width"] - 5, "y": 100})
     expect(figure.locator(".readout")).to_contain_text("frames")
     figure.get_by_label("Flow of the delays").select_option("two")
     expect(figure).to_be_visible()

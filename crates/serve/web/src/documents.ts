@@ -38,6 +38,12 @@ export type CommandRequest = {
   /** Names of the flows; null for all. Clients take no names. */
   flows?: Array<string> | null;
 } | {
+  command: "load";
+  /** Names of the flows that change; null for all. Clients take no names. */
+  flows?: Array<string> | null;
+  /** Factor of the rates in the plan, such as `2`, or total load of each port, such as `50%` (of the line rate), `10kpps`, `1gbps` (frames with FCS) or `1gbpsl1` (with preamble and gap). Clients take only a factor. */
+  load: string;
+} | {
   command: "start_flows";
   /** Names of the flows; null for all. */
   flows?: Array<string> | null;
@@ -106,21 +112,25 @@ export type Event = {
   /** ID of the run. */
   id: string;
 } | {
-  event: "missed";
-  /** Number of events. */
-  events: number;
-} | {
-  plan: StoredPlan;
   event: "plan_stored";
+  /** The plan. */
+  plan: StoredPlan;
 } | {
-  name: string;
   event: "plan_deleted";
+  /** Name of the plan. */
+  name: string;
 } | {
+  /** The capture. */
   capture: Capture;
   event: "capture_uploaded";
 } | {
-  name: string;
   event: "capture_deleted";
+  /** Name of the capture. */
+  name: string;
+} | {
+  event: "missed";
+  /** Number of events. */
+  events: number;
 };
 
 /** A key figure of a result. */
@@ -133,6 +143,16 @@ export type Figure = {
   value: number;
 };
 
+/** Delays of a measured flow since the start of the run, all receiving ports together. A histogram has at most 4 buckets for each power of two, about 30 for delays of one microsecond to 100 microseconds, and 312 for all delays from -18 minutes to 18 minutes. */
+export type FlowDelays = {
+  /** Frames in each range of delays, in ascending order: the end of the range next to zero in nanoseconds, and the number of frames. The range reaches to a quarter of the next power of two beyond: 1,024 to 1,280, 1,280 to 1,536, and so on. Empty ranges are left out. */
+  histogram: Array<[number, number]>;
+  /** Median in nanoseconds, within 1.6 %; null without arrivals. */
+  p50_ns?: number | null;
+  /** Delay in nanoseconds that 99 % of the frames do not exceed, within 1.6 %; null without arrivals. */
+  p99_ns?: number | null;
+};
+
 /** The first frames of the flows of a plan of streams. */
 export type FlowFrames = {
   /** Name of the flow. */
@@ -143,6 +163,9 @@ export type FlowFrames = {
 
 /** Counters of a flow. */
 export type FlowProgress = {
+  delays?: FlowDelays | null;
+  /** Whether the flow is paused on its own. The pause of the whole run does not count. */
+  is_paused: boolean;
   /** Name in the plan. */
   name: string;
   received?: FlowReceived | null;
@@ -154,8 +177,6 @@ export type FlowProgress = {
   tx_frames: number;
   /** Frames skipped because they were late. */
   tx_unsent: number;
-  is_paused: boolean;
-  delays?: null | FlowDelays;
 };
 
 /** Counters of the receivers of a flow. */
@@ -172,9 +193,10 @@ export type FlowReceived = {
   duplicated: number;
   /** Distinct frames received. */
   frames: number;
+  /** Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); null without timestamps, and for flows without sequence numbers. */
+  jitter_ns?: number | null;
   /** Frames that arrived after one sent later. */
   reordered: number;
-  jitter_ns?: number | null;
 };
 
 /** A frame. */
@@ -319,6 +341,8 @@ export type Port = {
   backend?: string | null;
   /** Reason for the choice, or why the interface cannot be used. */
   backend_reason: string;
+  /** Users who capture frames of the port, one entry for each capture. */
+  capturing: Array<string>;
   /** Whether the interface carries a default route. Sending on it needs `force_interface`. */
   default_route: boolean;
   /** Driver; empty if there is none. */
@@ -340,7 +364,6 @@ export type Port = {
   runs: Array<string>;
   /** Link speed in bit/s, as the driver reports it. */
   speed_bps?: number | null;
-  capturing: Array<string>;
 };
 
 /** Counters of a port. */
@@ -375,6 +398,8 @@ export type Progress = {
   flows: Array<FlowProgress>;
   /** Completed part of the run, 0 to 1; null if its end is unknown. */
   fraction?: number | null;
+  /** Whether the whole run is paused. */
+  is_paused: boolean;
   /** Round-trip times of latency probes. */
   latency: Array<LatencyProgress>;
   /** Ports, in plan order. */
@@ -385,7 +410,6 @@ export type Progress = {
   waiting_for?: string | null;
   /** CPU time of all workers in nanoseconds, without kernel threads. */
   worker_time_ns: number;
-  is_paused: boolean;
 };
 
 /** Captures to replay. */
@@ -422,11 +446,12 @@ export type Role = "observe" | "operate" | "administer";
 
 /** List of runs, the newest first. */
 export type RunList = {
+  /** Value of `after` for the next, older runs; null if the list has the oldest one. */
+  next?: string | null;
   /** Runs. */
   runs: Array<RunSummary>;
   /** Number of runs in the history, also those that the list leaves out. */
   total: number;
-  next?: string | null;
 };
 
 /** Options of a run. Times are texts with a unit, such as `30s`. An option that is null has the default of the command line; one that the kind of run does not have is an error. */
@@ -461,6 +486,27 @@ export type RunOptions = {
   verify_checksums?: boolean | null;
   /** Number of sending threads. */
   workers?: number | null;
+};
+
+/** How a run was started. */
+export type RunOrigin = {
+  /** Command line; empty if there is none. */
+  command: Array<string>;
+  /** Uploaded captures by the file names in the plan, also those with the same name. */
+  files: Record<string, string>;
+  /** Options; those of a run of the command line are in `command` alone. */
+  options: RunOptions;
+  plan?: PlanSource | null;
+  /** Name of the stored plan, or of the plan's file; null without one. */
+  plan_name?: string | null;
+  /** Ports of the server, or interfaces, by the ports of the plan that the request bound. */
+  ports: Record<string, string>;
+  /** Whether other shared runs of the same user may use the same ports. */
+  shared: boolean;
+  /** Start of the run. */
+  start: StartRequest;
+  /** What happens to the run when the lease of one of its ports ends. */
+  when_lease_ends: WhenLeaseEnds;
 };
 
 /** Request for a run. */
@@ -499,6 +545,8 @@ export type RunSummary = {
   id: string;
   /** Interfaces. */
   interfaces: Array<string>;
+  /** Whether the whole run is paused. Flows that are paused on their own do not count. */
+  is_paused: boolean;
   /** Whether the run history holds the result, or will get it. `false` if it could not be written; the server keeps it in memory then and tries again. */
   is_saved: boolean;
   /** Kind: `streams`, `emulation`, `replay` and so on. */
@@ -515,7 +563,6 @@ export type RunSummary = {
   state: RunState;
   /** User who started it; null for a run of another program. */
   user?: string | null;
-  is_paused: boolean;
 };
 
 /** The user of a request. */
@@ -592,24 +639,6 @@ export type UserRequest = {
 
 /** What happens to a run when the lease of one of its ports ends. */
 export type WhenLeaseEnds = "continue" | "stop";
-
-export type FlowDelays = {
-  p50_ns?: number | null;
-  p99_ns?: number | null;
-  histogram: Array<[number, number]>;
-};
-
-export type RunOrigin = {
-  plan?: null | PlanSource;
-  plan_name?: string | null;
-  files: Record<string, string>;
-  ports: Record<string, string>;
-  options: RunOptions;
-  start: StartRequest;
-  when_lease_ends: WhenLeaseEnds;
-  shared: boolean;
-  command: Array<string>;
-};
 
 /** Operations by method and path: query, body of the request, and answer. */
 export interface Operations {
@@ -694,7 +723,7 @@ export interface Operations {
     answer: undefined;
   };
   'GET /runs': {
-    query: { limit?: number; after?: string | null };
+    query: { limit?: number; after?: string };
     body: undefined;
     answer: RunList;
   };
@@ -719,12 +748,17 @@ export interface Operations {
     answer: RunSummary;
   };
   'GET /runs/{run}/events': {
-    query: { interval_ms?: number; flows?: boolean; delays?: number | null; delays_from?: number | null };
+    query: { interval_ms?: number; flows?: boolean; delays?: number; delays_from?: number };
     body: undefined;
     answer: Progress;
   };
+  'GET /runs/{run}/plan': {
+    query: Record<string, never>;
+    body: undefined;
+    answer: RunOrigin;
+  };
   'GET /runs/{run}/progress': {
-    query: { flows?: boolean; delays?: number | null; delays_from?: number | null };
+    query: { flows?: boolean; delays?: number; delays_from?: number };
     body: undefined;
     answer: Progress;
   };
@@ -763,11 +797,6 @@ export interface Operations {
     body: undefined;
     answer: undefined;
   };
-  'GET /runs/{run}/plan': {
-    query: Record<string, never>;
-    body: undefined;
-    answer: RunOrigin;
-  };
 }
 
 /** The role that each operation needs. */
@@ -794,6 +823,7 @@ export const ROLES: Readonly<Record<keyof Operations, Role>> = {
   'DELETE /runs/{run}': 'operate',
   'POST /runs/{run}/commands': 'operate',
   'GET /runs/{run}/events': 'observe',
+  'GET /runs/{run}/plan': 'observe',
   'GET /runs/{run}/progress': 'observe',
   'GET /runs/{run}/report': 'observe',
   'GET /runs/{run}/result': 'observe',
@@ -802,5 +832,4 @@ export const ROLES: Readonly<Record<keyof Operations, Role>> = {
   'GET /users': 'administer',
   'PUT /users/{name}': 'administer',
   'DELETE /users/{name}': 'administer',
-  'GET /runs/{run}/plan': 'observe',
 };

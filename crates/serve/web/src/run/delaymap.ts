@@ -143,11 +143,13 @@ export class DelayMap {
     context.fillRect(LABELS_PX, 0, width - LABELS_PX, plot);
     context.fillStyle = color('--heat');
     this.shown.forEach(({ counts, sum }, at) => {
+      // Whole pixels: cells that overlap would have darker edges.
+      const left = LABELS_PX + Math.round(at * step);
+      const right = LABELS_PX + Math.round((at + 1) * step);
       for (const [bound, frames] of counts) {
-        const top = place(endOf(bound));
+        const [top, bottom] = [Math.round(place(endOf(bound))), Math.round(place(bound))];
         context.globalAlpha = shade(frames / sum);
-        const cell = Math.max(1, place(bound) - top);
-        context.fillRect(LABELS_PX + at * step, top, Math.max(1, Math.ceil(step)), cell);
+        context.fillRect(left, top, Math.max(1, right - left), Math.max(1, bottom - top));
       }
     });
     context.globalAlpha = 1;

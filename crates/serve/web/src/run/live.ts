@@ -153,10 +153,13 @@ export class Live {
     this.portRows.update(progress.ports.slice(0, ROWS_MAX));
     this.flowRows.update(progress.flows.slice(0, ROWS_MAX));
     (this.flowTable.parentElement as HTMLElement).hidden = progress.flows.length === 0;
-    this.flowNote.textContent =
-      progress.flows.length > ROWS_MAX
-        ? `The first ${count(ROWS_MAX)} of ${count(progress.flows.length)} flows`
-        : '';
+    const notes = [
+      progress.flows.length > ROWS_MAX &&
+        `The first ${count(ROWS_MAX)} of ${count(progress.flows.length)} flows.`,
+      progress.flows.some((flow) => flow.received) &&
+        'Rates and the mean delay are those of the last interval; the other values since the start.',
+    ].filter(Boolean);
+    this.flowNote.textContent = notes.join(' ');
   }
 
   private showTiles(progress: Progress): void {
@@ -382,7 +385,7 @@ export class Live {
       cell(
         'Flow',
         box ? element('label', { class: 'check' }, box, flow.name) : flow.name,
-        flow.is_paused && element('span', { class: 'badge active' }, 'paused'),
+        flow.is_paused && [' ', element('span', { class: 'badge active' }, 'paused')],
       ),
       numberCell('Sent', count(flow.tx_frames)),
       numberCell('Tx rate', withUnit(rates?.txFrames, 'frames/s')),

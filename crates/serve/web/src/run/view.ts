@@ -62,7 +62,7 @@ class RunPage {
   private readonly scope = element('p', { class: 'hint' });
   private readonly body = element('div');
   private waitingFor: string | null = null;
-  private pausedFlows = 0;
+  private pausedFlows: readonly string[] = [];
   private shownControls = '';
   private isOver = false;
 
@@ -106,7 +106,7 @@ class RunPage {
         const { state, is_paused } = progress;
         const isChanged = state !== this.run.state || is_paused !== this.run.is_paused;
         if (isChanged && isActive(progress)) this.run = { ...this.run, state, is_paused };
-        this.pausedFlows = progress.flows.filter((flow) => flow.is_paused).length;
+        this.pausedFlows = progress.flows.filter((it) => it.is_paused).map((it) => it.name);
         this.showRun();
         this.live.update();
       },
@@ -168,8 +168,8 @@ class RunPage {
     const isPaused = isActive(run) && run.is_paused;
     const paused = isPaused
       ? 'The run is paused'
-      : isActive(run) && this.pausedFlows > 0
-        ? `${many(this.pausedFlows, 'flow is', 'flows are')} paused`
+      : isActive(run) && this.pausedFlows.length > 0
+        ? `${many(this.pausedFlows.length, 'flow is', 'flows are')} paused`
         : null;
     const text = [this.waitingFor && `Waiting for ${this.waitingFor}`, paused, run.message]
       .filter(Boolean)
@@ -250,7 +250,7 @@ class RunPage {
       simple('Pause', () => ({ command: 'pause', ...flows() }), 'Paused.'),
       simple(
         'Resume',
-        () => ({ command: 'resume', ...flows() }),
+        () => this.resume(flows()),
         'Resumed.',
         isPaused ? 'primary' : '',
       ),
@@ -282,6 +282,12 @@ class RunPage {
     this.showScope(refusal);
   }
 
+  /** Returns the command that resumes the run or the chosen flows, else all that are paused. */
+  private resume(chosen: { flows?: string[] }): CommandRequest {
+    const isOfFlows = !chosen.flows && !this.run.is_paused && this.pausedFlows.length > 0;
+    return { command: 'resume', ...(isOfFlows ? { flows: [...this.pausedFlows] } : chosen) };
+  }
+
   private showScope(refusal: string | null = null): void {
     if (refusal) {
       this.scope.textContent = refusal;
@@ -290,7 +296,7 @@ class RunPage {
       this.scope.textContent = size
         ? `Pause, resume, rate and factor apply to the ${size} chosen flows; stop to the run.`
         : 'Pause, resume, rate and factor apply to all flows, or to those that you choose in the ' +
-          'table. A factor refers to the rates in the plan.';
+          'table. A factor refers to the rates of the start.';
     } else {
       this.scope.textContent = '';
     }
