@@ -91,7 +91,8 @@ fn speeds(
     line_rate: impl Fn(usize) -> Option<Rate>,
 ) -> Result<Vec<Command>, ErrorDocument> {
     let mut groups: Vec<(Speed, Vec<usize>)> = Vec::new();
-    for port in 0..plan.ports.len() {
+    let sends = |port: &usize| plan.flows.iter().any(|flow| flow.tx_port == *port);
+    for port in (0..plan.ports.len()).filter(sends) {
         let streams = plan.streams(port, line_rate(port), multiplier).map_err(|it| of_load(&it))?;
         for (flow, stream) in streams {
             let speed = stream.transmission.speed;
@@ -121,5 +122,78 @@ fn of_load(errors: &PlanErrors) -> ErrorDocument {
         code: ErrorCode::Invalid,
         message: "the load does not fit the run".to_owned(),
         errors,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestorm_control::files::HostFiles;
+
+    use super::super::request::streams_of;
+    use super::*;
+
+    const PLAN: &str = "
+ports: [{name: a}, {name: b}]
+flows:
+  - {name: one, tx: a, rx: b, size: 128, rate: 1kpps, packet: [ethernet: {}]}
+  - {name: two, tx: a, rx: b, size: 128, rate: 1kpps, packet: [ethernet: {}]}
+  - {name: three, tx: a, rx: b, size: 128, rate: max, packet: [ethernet: {}]}
+";
+
+    fn source() -> LoadSource {
+        LoadSource::Plan(Arc::new(streams_of(PLAN, &HostFiles).unwrap()))
+    }
+
+    /// Returns the flows and the frames a second of each command.
+    fn rates(
+        load: &str,
+        flows: Option<&[usize]>,
+        line_rate: Option<u64>,
+    ) -> Vec<(Vec<usize>, f64)> {
+        let interfaces = ["eth1".to_owned(), "eth2".to_owned()];
+        let commands = source().commands(load, flows, &interfaces, |_| line_rate).unwrap();
+        let of = |command| match command {
+            Command::Flows { flows, command: FlowCommand::SetSpeed(Speed::Frames(rate)) } => {
+                (flows, rate.per_second())
+            }
+            other => panic!("{other:?}"),
+        };
+        commands.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn load_is_that_of_a_start_with_it_and_leaves_full_speed_alone() {
+        assert_eq!(rates("2", None, None), [(vec![0, 1], 2_000.0)]);
+        assert_eq!(rates("500pps", Some(&[1]), None), [(vec![1], 250.0)]);
+        // 148 bytes with preamble, FCS and gap: 1,184 bits.
+        let [(flows, rate)] = &rates("0.1184%", None, Some(10_000_000_000))[..] else { panic!() };
+        assert_eq!((&flows[..], rate.round()), (&[0, 1][..], 5_000.0));
+    }
+
+    #[test]
+    fn percentage_of_an_unknown_line_rate_is_refused_with_the_remedy() {
+        let error = source().commands("10%", None, &[], |_| None).unwrap_err().to_string();
+        assert!(error.contains("port a") && error.contains("set `speed` on the port"), "{error}");
+    }
+
+    #[test]
+    fn flows_without_a_rate_and_wrong_loads_are_refused() {
+        let refused = |source: LoadSource, load: &str, flows: Option<&[usize]>| {
+            source.commands(load, flows, &[], |_| None).unwrap_err().to_string()
+        };
+        assert!(refused(source(), "2", Some(&[2])).contains("no rate to multiply"));
+        assert!(refused(source(), "fast", None).contains("load: found \"fast\""));
+        assert!(refused(LoadSource::Fixed, "2", None).contains("no load"));
+        let clients = LoadSource::Clients(Decimal::parse("2").unwrap());
+        assert!(refused(clients.clone(), "10kpps", None).contains("a factor such as 2"));
+        assert!(refused(clients, "2", Some(&[0])).contains("no flows with names"));
+    }
+
+    #[test]
+    fn factor_of_clients_refers_to_the_plan_as_at_the_start() {
+        let clients = LoadSource::Clients(Decimal::parse("2").unwrap());
+        let commands = clients.commands("1", None, &[], |_| None).unwrap();
+        let half = LoadFactor::new(Decimal::parse("0.5").unwrap()).unwrap();
+        assert_eq!(commands, [Command::ScaleLoad(half)]);
     }
 }
