@@ -116,7 +116,7 @@ fn delays_connections_and_cpu_are_shown() {
     let mut model = busy();
     model.view = View::Latency;
     let text = screen(&model, 120, 40).join("\n");
-    for words in ["voice", "1.0 us", "2.0 us", "9.0 us", "5,940", "██"] {
+    for words in ["voice", "1.00 us", "2.00 us", "9.00 us", "5,940", "██"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     model.view = View::Connections;

@@ -77,7 +77,8 @@ fn clients(
     };
     let value = |it: Decimal| it.digits as f64 / it.denominator as f64;
     let relative = format!("{:.9}", value(factor) / value(before));
-    let factor = Decimal::parse(&relative).ok().and_then(LoadFactor::new).ok_or_else(|| {
+    let relative = relative.trim_end_matches('0').trim_end_matches('.');
+    let factor = Decimal::parse(relative).ok().and_then(LoadFactor::new).ok_or_else(|| {
         invalid("load", format!("found {load:?}, a factor of {relative} of the load of the start"))
     })?;
     Ok(vec![Command::ScaleLoad(factor)])

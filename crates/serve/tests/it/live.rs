@@ -134,7 +134,8 @@ fn delays_are_sent_on_request_alone_and_stay_after_the_end() {
     assert!(received.jitter_ns.is_some(), "{received:?}");
     let delays = flow.delays.as_ref().unwrap();
     let frames: u64 = delays.histogram.iter().map(|(_, count)| count).sum();
-    assert!(frames > 0 && frames <= flow.tx_frames, "{frames} of {}", flow.tx_frames);
+    // The receiver counts on while the other counters are a tenth of a second old.
+    assert!((1..=1_000).contains(&frames), "{frames} of 1,000 frames");
     assert!(delays.p50_ns <= delays.p99_ns && delays.p50_ns > Some(0), "{delays:?}");
     assert!(delays.histogram.is_sorted(), "{delays:?}");
     assert_eq!(client.progress(&id).unwrap().flows[0].delays, None, "nobody asked for them");
