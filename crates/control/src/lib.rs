@@ -36,6 +36,7 @@ pub use lifecycle::{
     RunId, RunOutcome, RunState, Snapshot, StartAt, Subscription, TunnelChangeError,
 };
 pub use wirestorm_base as base;
+pub use wirestorm_engine::tunnel;
 pub use wirestorm_io::{af_packet, clock, link, namespace};
 pub use wirestorm_method as method;
 pub use wirestorm_model as model;

@@ -53,7 +53,7 @@ macro_rules! commands {
 const COMMANDS: &[Command] = commands! {
     "acquire"                           Stl  Api     ownership::acquire;
     "acquire"                           Astf Api     astf::acquire;
-    "activate_tunnel_mode"              Astf Api     astf::no_tunnels;
+    "activate_tunnel_mode"              Astf Api     astf::activate_tunnel_mode;
     "add_stream"                        Both Api     streams::add_stream;
     "api_sync"                          Both Nothing general::api_sync;
     "api_sync_v2"                       Both Nothing general::api_sync_v2;
@@ -100,7 +100,7 @@ const COMMANDS: &[Command] = commands! {
     "get_tg_id_stats"                   Astf Api     astf::get_tg_id_stats;
     "get_tg_names"                      Astf Api     astf::get_tg_names;
     "get_total_counter_values"          Astf Api     astf::get_total_counter_values;
-    "get_total_dynamic_counter_values"  Astf Api     astf::get_dynamic_counter_values;
+    "get_total_dynamic_counter_values"  Astf Api     astf::get_total_dynamic_counter_values;
     "get_tpg_state"                     Both Api     unsupported::get_tpg_state;
     "get_tpg_stats"                     Both Api     unsupported::tagged_groups;
     "get_tpg_status"                    Both Api     unsupported::get_tpg_status;
@@ -151,15 +151,15 @@ const COMMANDS: &[Command] = commands! {
     "topo_clear"                        Astf Api     astf::topo_clear;
     "topo_fragment"                     Astf Api     astf::topo_fragment;
     "topo_get"                          Astf Api     astf::topo_get;
-    "tunnel_topo_clear"                 Astf Api     astf::no_tunnels;
-    "tunnel_topo_fragment"              Astf Api     astf::no_tunnels;
-    "tunnel_topo_get"                   Astf Api     astf::no_tunnels;
+    "tunnel_topo_clear"                 Astf Api     astf::tunnel_topo_clear;
+    "tunnel_topo_fragment"              Astf Api     astf::tunnel_topo_fragment;
+    "tunnel_topo_get"                   Astf Api     astf::tunnel_topo_get;
     "update"                            Astf Api     astf::update;
     "update_latency"                    Astf Api     astf::update_latency;
     "update_streams"                    Both Api     traffic::update_streams;
     "update_tpg_tags"                   Both Api     unsupported::tagged_groups;
     "update_traffic"                    Both Api     traffic::update_traffic;
-    "update_tunnel_client"              Astf Api     astf::no_tunnels;
+    "update_tunnel_client"              Astf Api     astf::update_tunnel_client;
     "validate"                          Both Api     streams::validate;
 };
 

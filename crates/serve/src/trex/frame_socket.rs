@@ -13,6 +13,7 @@ use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::capture::compile_filter;
 use wirestorm_control::clock;
 use wirestorm_control::namespace::InterfaceName;
+use wirestorm_control::tunnel::DecapsulatingPort;
 
 /// Size of the receive ring in bytes.
 const RING_BYTES: usize = 4 << 20;
@@ -49,16 +50,35 @@ impl FrameSocket {
         direction: Direction,
         filter: Vec<FilterInstruction>,
         is_promiscuous: bool,
+        handle: impl FnMut(Frame<'_>) + Send + 'static,
+    ) -> Result<Self, String> {
+        let socket = receive(interface, direction, filter, is_promiscuous)?;
+        Self::start(socket, |socket, time| socket.wait(time), handle)
+    }
+
+    /// As [`Self::open`], for the packets in GTP-U tunnels without their outer headers. The filter
+    /// concerns the frames in front of that.
+    ///
+    /// # Errors
+    /// The interface cannot be used.
+    pub(super) fn open_tunnelled(
+        interface: &InterfaceName,
+        direction: Direction,
+        filter: Vec<FilterInstruction>,
+        is_promiscuous: bool,
+        handle: impl FnMut(Frame<'_>) + Send + 'static,
+    ) -> Result<Self, String> {
+        let socket = receive(interface, direction, filter, is_promiscuous)?;
+        let socket = DecapsulatingPort::new(socket, true, true);
+        Self::start(socket, |socket, time| socket.port_mut().wait(time), handle)
+    }
+
+    /// Starts the thread. `wait` waits for frames for at most a time.
+    fn start<Socket: Receive + Send + 'static>(
+        mut socket: Socket,
+        wait: impl Fn(&mut Socket, Duration) + Send + 'static,
         mut handle: impl FnMut(Frame<'_>) + Send + 'static,
     ) -> Result<Self, String> {
-        let options = AfPacketOptions {
-            receive_ring_bytes: RING_BYTES,
-            promiscuous: is_promiscuous,
-            filter,
-            direction,
-            ..AfPacketOptions::new(interface.clone())
-        };
-        let mut socket = AfPacketReceive::open(&options).map_err(|error| error.to_string())?;
         let is_ending = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_ending);
         let run = move || {
@@ -86,13 +106,13 @@ impl FrameSocket {
                     Some((_, last)) if is_late || StdInstant::now() >= last => return,
                     Some(_) if count == 0 => {
                         let waited = StdInstant::now();
-                        socket.wait(LAST_WAIT);
+                        wait(&mut socket, LAST_WAIT);
                         // The kernel signals frames that wait in a block before the time is over.
                         if waited.elapsed() >= StdDuration::from_millis(9) {
                             return;
                         }
                     }
-                    None if count == 0 => socket.wait(WAIT),
+                    None if count == 0 => wait(&mut socket, WAIT),
                     _ => {}
                 }
             }
@@ -109,6 +129,23 @@ impl Drop for FrameSocket {
         // A panic has been printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
+}
+
+/// Opens the socket.
+fn receive(
+    interface: &InterfaceName,
+    direction: Direction,
+    filter: Vec<FilterInstruction>,
+    is_promiscuous: bool,
+) -> Result<AfPacketReceive, String> {
+    let options = AfPacketOptions {
+        receive_ring_bytes: RING_BYTES,
+        promiscuous: is_promiscuous,
+        filter,
+        direction,
+        ..AfPacketOptions::new(interface.clone())
+    };
+    AfPacketReceive::open(&options).map_err(|error| error.to_string())
 }
 
 /// Compiles a filter in tcpdump syntax; empty for all frames.

@@ -73,6 +73,10 @@ impl<'a> Parameters<'a> {
         self.optional(name, default, u32_of)
     }
 
+    pub(super) fn u16(&self, name: &str) -> Checked<u16> {
+        self.required(name, u16_of)
+    }
+
     pub(super) fn u16_or(&self, name: &str, default: u16) -> Checked<u16> {
         self.optional(name, default, u16_of)
     }

@@ -182,6 +182,165 @@ fn profile_with_latency_samples_single_flows_and_ends_without_established_ones()
     assert!(fixture.service.stop().is_empty());
 }
 
+/// Tunnels of the clients 16.0.0.1 to 16.0.0.4, and of latency traffic.
+fn tunnel_topology(is_active: bool) -> String {
+    let tunnel = json!({
+        "src_start": "16.0.0.1", "src_end": "16.0.0.4", "initial_teid": 100, "teid_jump": 10,
+        "sport": 5000, "version": 4, "tunnel_type": 1, "src_ip": "1.1.1.11", "dst_ip": "12.2.2.2",
+        "activate": is_active,
+    });
+    let latency = json!({"client_port_id": 0, "client_ip": "16.0.0.3", "server_ip": "48.0.0.3"});
+    json!({"tunnels": [tunnel], "latency": [latency]}).to_string()
+}
+
+impl Owner {
+    /// Starts counting frames; returns nothing but the numbers that [`Self::matched`] uses.
+    fn count_frames(&mut self, sending: &[usize], filter: &str) -> u64 {
+        let start = json!({
+            "command": "start", "limit": 10, "mode": "fixed", "tx": sending, "rx": [],
+            "filter": filter,
+        });
+        self.client.call("capture", start)["capture_id"].as_u64().unwrap()
+    }
+
+    fn matched(&mut self, capture: u64) -> u64 {
+        let status = self.client.call("capture", json!({"command": "status"}));
+        let captures = status.as_array().unwrap();
+        let found = captures.iter().find(|it| it["id"] == capture).expect("the capture");
+        found["matched"].as_u64().unwrap()
+    }
+
+    fn activate_tunnels(&mut self, activate: bool, loopback: bool) {
+        let mode = json!({"tunnel_type": 1, "activate": activate, "loopback": loopback});
+        self.call("activate_tunnel_mode", mode);
+    }
+}
+
+#[test]
+fn clients_in_tunnel_mode_use_the_tunnels_of_the_topology_and_of_updates() {
+    if !require_root() {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let fixture = start(&lab, TrexMode::Astf);
+    let mut owner = Owner::new(fixture.client("ASTF"));
+    let supported = owner.call("is_tunnel_supported", json!({"tunnel_type": 1}));
+    assert_eq!(supported, json!({"is_tunnel_supported": true}));
+    let inactive = owner.error("tunnel_topo_get", json!({}));
+    assert!(inactive.starts_with("Tunnel mode has to be activated"), "{inactive}");
+    owner.activate_tunnels(true, true);
+    let empty = owner.call("tunnel_topo_get", json!({}));
+    assert_eq!(empty["tunnel_topo_data"], r#"{"tunnels": [], "latency": []}"#);
+    owner.load("tunnel_topo_fragment", &tunnel_topology(true));
+    let loaded = owner.call("tunnel_topo_get", json!({}));
+    assert_eq!(loaded["tunnel_topo_data"], tunnel_topology(true));
+    owner.load("profile_fragment", &profile());
+    let busy = json!({"tunnel_type": 1, "activate": false, "loopback": false});
+    assert_eq!(owner.error("activate_tunnel_mode", busy), "The server state should be IDLE");
+    let service = json!({"enabled": true});
+    owner.call("service", service);
+    // The inner source address begins at byte 48 of the outer packet, the TEID at byte 32.
+    let begin = "udp src port 5000 and udp dst port 2152";
+    let from_client = format!(
+        "{begin} and src host 1.1.1.11 and ip[32:4] = 110 and ip[48:4] = 0x10000002"
+    );
+    let to_client = format!(
+        "{begin} and src host 12.2.2.2 and ip[32:4] = 110 and ip[52:4] = 0x10000002"
+    );
+    let changed = "udp src port 80 or (udp dst port 2152 and not udp src port 5000 and \
+                   src host 2.2.2.2 and ip[32:4] = 77 and ip[48:4] = 0x10000005)";
+    let filters = [(0, from_client), (1, to_client), (0, changed.to_owned())];
+    let captures = filters.map(|(port, filter)| owner.count_frames(&[port], &filter));
+    let latency = owner.count_frames(&[0], &format!("{begin} and ip[32:4] = 120 and ip[45] = 1"));
+    let plain = owner.count_frames(&[0, 1], "tcp or icmp");
+    owner.start(&json!({"duration": 60.0, "latency_pps": 200}));
+    owner.wait("no packet is in the tunnel of its client", |owner| {
+        owner.matched(captures[0]) > 5 && owner.matched(captures[1]) > 5
+    });
+    owner.wait("no latency is measured", |owner| {
+        [0, 1].into_iter().all(|port| owner.latency(port)["hist"]["cnt"].as_u64() > Some(20))
+    });
+    assert!(owner.matched(latency) > 10);
+    assert_eq!(owner.matched(captures[2]), 0);
+    // The first four of the nine clients have tunnels.
+    let info = |owner: &mut Owner| {
+        let clients = json!({"is_range": true, "attr": [
+            {"client_start_ip": 0x1000_0004_u32, "client_end_ip": 0x1000_0005_u32},
+        ]});
+        owner.call("get_clients_info_start", clients);
+        let info = owner.call("get_clients_info_pull", json!({}));
+        let kind = |client: u32| info[client.to_string()]["tunnel_type"].clone();
+        [kind(0x1000_0004), kind(0x1000_0005)]
+    };
+    assert_eq!(info(&mut owner), [json!("GTP"), Value::Null]);
+    let mut update = json!({"tunnel_type": 1, "attr": [{
+        "client_ip": 0x1000_0005_u32, "sip": "2.2.2.2", "dip": "3.3.3.3", "sport": 0, "teid": 77,
+        "version": 4,
+    }]});
+    owner.call("update_tunnel_client", update.clone());
+    owner.wait("no packet is in the changed tunnel", |owner| owner.matched(captures[2]) > 5);
+    assert_eq!(info(&mut owner), [json!("GTP"), json!("GTP")]);
+    update["attr"][0]["version"] = 6.into();
+    (update["attr"][0]["sip"], update["attr"][0]["dip"]) = ("2001:db8::1".into(), "::2".into());
+    let error = owner.error("update_tunnel_client", update);
+    assert!(error.contains("need 20 bytes more"), "{error}");
+    assert_eq!(owner.matched(plain), 0);
+    let described = owner.call("get_dynamic_counter_desc", json!({"profile_id": "_"}));
+    assert_eq!(described["data"][3]["name"], "m_err_tunnel_no_context");
+    let epoch = described["epoch"].clone();
+    let old = owner.call("get_dynamic_counter_values", json!({"profile_id": "_", "epoch": 0}));
+    assert_eq!(old["epoch_err"], 1);
+    owner.call("stop", json!({"profile_id": "_"}));
+    owner.wait_loaded();
+    let values = owner.call("get_dynamic_counter_values", json!({"profile_id": "_", "epoch": epoch}));
+    for side in ["client", "server"] {
+        assert!(values[side]["0"].as_u64() > Some(10) && values[side]["1"].as_u64() > Some(10));
+    }
+    // Clients without a tunnel send nothing.
+    assert!(values["client"]["3"].as_u64() > Some(0), "{values}");
+    assert!(fixture.service.stop().is_empty());
+}
+
+#[test]
+fn inactive_tunnel_contexts_keep_their_clients_off_and_servers_send_plain_packets() {
+    if !require_root() {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let fixture = start(&lab, TrexMode::Astf);
+    let mut owner = Owner::new(fixture.client("ASTF"));
+    owner.activate_tunnels(true, false);
+    let mut wrong: Value = serde_json::from_str(&tunnel_topology(true)).unwrap();
+    wrong["latency"][0]["client_ip"] = "16.0.0.9".into();
+    let fragment = json!({"fragment": wrong.to_string(), "frag_first": true, "frag_last": true});
+    let error = owner.error("tunnel_topo_fragment", fragment);
+    let expected = "Tunnel Topology parsing error: no tunnel context for the client_ip: 16.0.0.9";
+    assert_eq!(error, expected);
+    owner.load("profile_fragment", &profile());
+    owner.start(&json!({"latency_pps": 10, "duration": 60.0}));
+    // Latency traffic needs a client in a tunnel.
+    owner.wait_loaded();
+    owner.load("tunnel_topo_fragment", &tunnel_topology(false));
+    owner.call("service", json!({"enabled": true}));
+    let tunnelled = owner.count_frames(&[0], "udp dst port 2152");
+    owner.start(&json!({"duration": 60.0}));
+    let clients = |on: bool| {
+        let range = json!({"client_start_ip": 0x1000_0001_u32, "client_end_ip": 0x1000_0004_u32});
+        json!({"is_enable": on, "is_range": true, "attr": [range]})
+    };
+    let epoch = owner.call("get_dynamic_counter_desc", json!({"is_sum": true}))["epoch"].clone();
+    owner.wait("no other client tries to connect", |owner| {
+        let values = owner.call("get_total_dynamic_counter_values", json!({"epoch": epoch}));
+        values["client"]["3"].as_u64() > Some(20)
+    });
+    assert_eq!(owner.matched(tunnelled), 0);
+    owner.call("enable_disable_client", clients(true));
+    owner.wait("no client works", |owner| owner.matched(tunnelled) > 5);
+    owner.call("stop", json!({"profile_id": "_"}));
+    owner.wait_loaded();
+    assert!(fixture.service.stop().is_empty());
+}
+
 #[test]
 fn clients_of_a_topology_use_its_gateways() {
     if !require_root() {

@@ -30,7 +30,8 @@ fn ranges(parameters: &Parameters<'_>) -> Result<Vec<(u32, u32)>, RpcError> {
     items.map(range).collect()
 }
 
-fn runs(trex: &Trex) -> Vec<Arc<StatefulRun>> {
+/// Returns the active runs.
+pub(super) fn runs(trex: &Trex) -> Vec<Arc<StatefulRun>> {
     let state = trex.state();
     state.astf.profiles.values().filter_map(|profile| profile.run.clone()).collect()
 }
@@ -84,7 +85,11 @@ pub(in super::super) fn get_clients_info_pull(trex: &Trex, _: &Parameters<'_>) -
         let Some(run) = runs.iter().find(is_of) else { return json!({"Found": 0}) };
         let address = IpAddr::V4(Ipv4Addr::from_bits(client));
         let is_off = run.run.handle.clients_off().contains(address);
-        json!({"Found": 1, "state": if is_off { "Inactive" } else { "Active" }})
+        let mut found = json!({"Found": 1, "state": if is_off { "Inactive" } else { "Active" }});
+        if run.tunnels.as_ref().is_some_and(|tunnels| tunnels.has(Ipv4Addr::from_bits(client))) {
+            found["tunnel_type"] = "GTP".into();
+        }
+        found
     };
     let all: Map<String, Value> =
         clients.into_iter().map(|client| (client.to_string(), document(client))).collect();

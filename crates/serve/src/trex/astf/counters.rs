@@ -12,7 +12,7 @@ use super::super::counters::Counted;
 use super::super::parameters::Parameters;
 use super::super::rpc::{Answer, RpcError};
 use super::super::{State, Trex};
-use super::table::COUNTERS;
+use super::table::{COUNTERS, description};
 use super::{StatefulRun, profile_name};
 
 /// Maximum number of template groups in a request.
@@ -250,19 +250,7 @@ impl Trex {
 
 pub(in super::super) fn get_counter_desc(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     trex.state().astf.profile(profile_name(parameters)?)?;
-    let describe = |(number, it): (usize, &super::table::Described)| {
-        json!({
-            "id": number,
-            "name": it.name,
-            "help": it.help,
-            "units": it.units,
-            "zero": it.shows_zero,
-            "info": it.info,
-            "real": it.is_real,
-            "abs": it.is_absolute,
-        })
-    };
-    let data: Vec<Value> = COUNTERS.iter().enumerate().map(describe).collect();
+    let data: Vec<Value> = COUNTERS.iter().enumerate().map(|(number, it)| description(number, it)).collect();
     Ok(json!({"name": "counter desc", "data": data}))
 }
 
@@ -303,18 +291,6 @@ pub(in super::super) fn get_total_counter_values(trex: &Trex, _: &Parameters<'_>
         }
     }
     Ok(values(epoch, &counts, rates))
-}
-
-pub(in super::super) fn get_dynamic_counter_desc(_: &Trex, _: &Parameters<'_>) -> Answer {
-    Ok(json!({"name": "counter desc", "data": [], "epoch": 0}))
-}
-
-pub(in super::super) fn get_dynamic_counter_values(
-    _: &Trex,
-    parameters: &Parameters<'_>,
-) -> Answer {
-    parameters.u64("epoch")?;
-    Ok(json!({"name": "counter vals", "epoch": 0, "client": {}, "server": {}}))
 }
 
 pub(in super::super) fn get_tg_names(trex: &Trex, parameters: &Parameters<'_>) -> Answer {

@@ -5,6 +5,8 @@
 //!                       └─ port 1, echo replies  ──> port 0          - time in the packet
 //! ```
 //!
+//! In tunnel mode, the packets are in the tunnels of the topology's latency clients.
+//!
 //! Packets of other sessions, and answers of hosts to echo requests, are not measured.
 
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use wirestorm_control::affinity;
 use wirestorm_control::base::port::Transmit;
 use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::clock;
+use wirestorm_control::tunnel::{EncapsulatingPort, TunnelTable};
 use wirestorm_control::wire::checksum::checksum;
 use wirestorm_control::wire::packet::MacAddress;
 
@@ -30,6 +33,7 @@ use super::super::packets::Pushed;
 use super::super::parameters::Parameters;
 use super::super::port::Layers;
 use super::super::rpc::{Answer, RpcError};
+use super::LatencyTunnels;
 
 /// Range of rates in packets per second of each port. Other values are replaced by the nearest one.
 const RATES: (f64, f64) = (1.0, 100_000.0);
@@ -43,6 +47,10 @@ const LATE_MAX: Duration = Duration::from_millis(100);
 const WINDOW_NS: u64 = 500_000_000;
 /// Echo requests and replies, also in VLANs.
 const FILTER: &str = "icmp or (vlan and icmp)";
+/// ICMP in GTP-U over IPv4 and IPv6, also in VLANs: the protocol of the inner packet is 45 and 65
+/// bytes behind the begin of the outer one.
+const TUNNEL_FILTER: &str = "(udp dst port 2152 and (ip[45] = 1 or ip6[65] = 1)) or \
+     (vlan and udp dst port 2152 and (ip[45] = 1 or ip6[65] = 1))";
 
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
@@ -264,7 +272,7 @@ impl LatencyPlan {
 /// A port that sends.
 struct Sender {
     port: u16,
-    socket: AfPacketTransmit,
+    socket: EncapsulatingPort<AfPacketTransmit>,
     /// Ethernet header.
     ethernet: Vec<u8>,
     route: [Ipv4Addr; 2],
@@ -280,6 +288,7 @@ impl Sender {
         layers: &Layers,
         route: [Ipv4Addr; 2],
         record: SharedRecord,
+        tunnels: Option<Arc<TunnelTable>>,
     ) -> Result<Self, String> {
         let options = AfPacketOptions {
             frames: FRAMES,
@@ -289,6 +298,7 @@ impl Sender {
             ..AfPacketOptions::new(interface.name.clone())
         };
         let socket = AfPacketTransmit::open(&options).map_err(|error| error.to_string())?;
+        let socket = EncapsulatingPort::new(socket, tunnels);
         let destination = layers.destination.unwrap_or(MacAddress::BROADCAST);
         let mut ethernet = [destination.0, interface.facts().mac.0].concat();
         for vlan in &layers.vlans {
@@ -367,6 +377,7 @@ struct Traffic {
 impl Traffic {
     fn start(
         plan: &LatencyPlan,
+        tunnels: Option<&LatencyTunnels>,
         session: u32,
         ports: &[(&Interface, Layers)],
         records: &BTreeMap<usize, SharedRecord>,
@@ -375,7 +386,10 @@ impl Traffic {
         let mut senders = Vec::new();
         for (number, record) in records {
             let Some((interface, layers)) = ports.get(*number) else { continue };
-            let filter = compiled(&interface.name, FILTER)?;
+            let own = tunnels.and_then(|tunnels| tunnels.of(*number));
+            let is_tunnelled = own.is_some();
+            let filter = if is_tunnelled { TUNNEL_FILTER } else { FILTER };
+            let filter = compiled(&interface.name, filter)?;
             let peer = number ^ 1;
             let shared = Arc::clone(record);
             let handle = move |frame: Frame<'_>| {
@@ -389,11 +403,16 @@ impl Traffic {
                 }
             };
             let name = &interface.name;
-            sockets.push(FrameSocket::open(name, Direction::Arriving, filter, true, handle)?);
+            let open = if is_tunnelled { FrameSocket::open_tunnelled } else { FrameSocket::open };
+            sockets.push(open(name, Direction::Arriving, filter, true, handle)?);
             if plan.sends(*number) {
-                let route = plan.route(*number);
+                let route = match tunnels.and_then(|it| it.routes.get(&(number & !1))) {
+                    Some([client, server]) if number.is_multiple_of(2) => [*client, *server],
+                    Some([client, server]) => [*server, *client],
+                    None => plan.route(*number),
+                };
                 let record = Arc::clone(record);
-                senders.push(Sender::open(*number, interface, layers, route, record)?);
+                senders.push(Sender::open(*number, interface, layers, route, record, own)?);
             }
         }
         let is_ending = Arc::new(AtomicBool::new(false));
@@ -470,8 +489,9 @@ impl Trex {
         plan: &LatencyPlan,
         profile: Option<&str>,
     ) -> Result<(), String> {
-        let (layers, session) = {
+        let (layers, session, tunnels) = {
             let mut state = self.state();
+            let tunnels = state.astf.tunnels.of_latency()?;
             let latency = &mut state.astf.latency;
             if latency.traffic.is_some() || latency.is_starting {
                 return Err("Latency state is not idle, should stop latency first".to_owned());
@@ -480,7 +500,7 @@ impl Trex {
             latency.epoch += 1;
             let session = latency.epoch ^ (clock::now().as_nanos() as u32).rotate_left(16);
             let layers: Vec<Layers> = state.ports.iter().map(|port| port.layers.clone()).collect();
-            (layers, session)
+            (layers, session, tunnels)
         };
         let ports: Vec<(&Interface, Layers)> = self.interfaces.iter().zip(layers).collect();
         let paired = (0..ports.len()).filter(|port| port ^ 1 < ports.len());
@@ -488,7 +508,7 @@ impl Trex {
             paired.map(|port| (port, SharedRecord::default())).collect();
         let started = match records.is_empty() {
             true => Err("latency traffic needs a pair of ports, such as 0 and 1".to_owned()),
-            false => Traffic::start(plan, session, &ports, &records),
+            false => Traffic::start(plan, tunnels.as_ref(), session, &ports, &records),
         };
         let mut state = self.state();
         let latency = &mut state.astf.latency;

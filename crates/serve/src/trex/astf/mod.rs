@@ -14,6 +14,7 @@ mod profiles;
 mod table;
 mod topology;
 mod traffic;
+mod tunnels;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ pub(super) use latency::*;
 pub(super) use profiles::*;
 pub(super) use topology::*;
 pub(super) use traffic::*;
+pub(super) use tunnels::*;
 
 use super::events::Event;
 use super::parameters::{Parameters, done};
@@ -77,6 +79,7 @@ pub(super) struct Astf {
     asked_clients: Option<Vec<u32>>,
     pub(super) latency: Latency,
     topology: Topology,
+    tunnels: Tunnels,
     /// State that was published last.
     published: u8,
 }
@@ -94,6 +97,7 @@ impl Default for Astf {
             asked_clients: None,
             latency: Latency::default(),
             topology: Topology::default(),
+            tunnels: Tunnels::default(),
             published: 0,
         }
     }
@@ -264,13 +268,4 @@ pub(super) fn service(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
         trex.set_service(port, is_enabled, is_filtered)?;
     }
     done()
-}
-
-pub(super) fn no_tunnels(_: &Trex, _: &Parameters<'_>) -> Answer {
-    Err(RpcError::execution("The tunnel mode needs to be activated"))
-}
-
-pub(super) fn is_tunnel_supported(_: &Trex, _: &Parameters<'_>) -> Answer {
-    let text = "Tunnel is not supported: use a plan of Wirestorm with tunnels";
-    Ok(json!({"is_tunnel_supported": false, "error_msg": text}))
 }

@@ -1,5 +1,7 @@
 //! The counters of TRex's stateful mode: names, meanings and units, in the order of their numbers.
 
+use serde_json::{Value, json};
+
 /// A counter, or a line between counters.
 pub(super) struct Described {
     pub(super) name: &'static str,
@@ -32,12 +34,26 @@ const fn gauge(name: &'static str, help: &'static str, units: &'static str) -> D
     Described { help, units, shows_zero: true, is_real: true, ..line(name) }
 }
 
-const fn counter(name: &'static str, help: &'static str) -> Described {
+pub(super) const fn counter(name: &'static str, help: &'static str) -> Described {
     Described { help, is_real: true, is_absolute: false, ..line(name) }
 }
 
-const fn error(name: &'static str, help: &'static str) -> Described {
+pub(super) const fn error(name: &'static str, help: &'static str) -> Described {
     Described { info: "error", ..counter(name, help) }
+}
+
+/// Describes a counter to clients.
+pub(super) fn description(number: usize, it: &Described) -> Value {
+    json!({
+        "id": number,
+        "name": it.name,
+        "help": it.help,
+        "units": it.units,
+        "zero": it.shows_zero,
+        "info": it.info,
+        "real": it.is_real,
+        "abs": it.is_absolute,
+    })
 }
 
 /// All counters.

@@ -25,7 +25,7 @@ use super::super::port::{DEFAULT_PROFILE, Layers, Owner, Sent};
 use super::super::rpc::{Answer, RpcError};
 use super::super::{State, Trex};
 use super::profiles::check_state;
-use super::{LatencyPlan, ProfileState, counts_of, profile_name};
+use super::{LatencyPlan, ProfileState, RunTunnels, counts_of, profile_name};
 use crate::server::{HostRequest, HostedRun, LoadSource, Resolved};
 
 /// Maximum number of flows of a port.
@@ -51,6 +51,8 @@ pub(in super::super) struct StatefulRun {
     /// First and last IPv4 address of each range of clients.
     pub(super) clients: Vec<(u32, u32)>,
     is_stopped: AtomicBool,
+    /// Tunnels of the clients; `None` if it started without tunnel mode.
+    pub(super) tunnels: Option<RunTunnels>,
     /// Interval of the samples of single connections in seconds; `None` without samples.
     pub(super) dump_interval_s: Option<f64>,
 }
@@ -267,6 +269,12 @@ impl Trex {
         let factor = Decimal::parse(&format!("{:.9}", start.multiplier))
             .map_err(|error| format!("multiplier: {error}"))?;
         plan.multiply(factor).map_err(|error| error.to_string())?;
+        let (tunnels, inactive) = {
+            let state = self.state();
+            let tunnels = state.astf.tunnels.apply(&mut plan);
+            let inactive = tunnels.as_ref().map(|tunnels| state.astf.tunnels.inactive(tunnels));
+            (tunnels, inactive.unwrap_or_default())
+        };
         // A run that shares its ports answers no packet of other hosts, as with ignored addresses.
         let is_shared = name != DEFAULT_PROFILE || ignores || self.shares_ports();
         let backend = if is_shared { "af_packet" } else { "auto" };
@@ -314,6 +322,11 @@ impl Trex {
         let user = identity(&owner.user, owner.session);
         let run = self.server.host_run(&user, request, Arc::new(AttachedFiles::default()));
         let run = run.map_err(|error| error.message)?;
+        if !inactive.is_empty() {
+            // A run that is over already has an error of its own.
+            let command = Command::Clients { ranges: inactive, on: false };
+            let _ = run.handle.command(command);
+        }
         run.handle.wait_running(None);
         if let Some(Err(error)) = run.handle.outcome() {
             return Err(error.to_string());
@@ -324,6 +337,7 @@ impl Trex {
             multiplier: start.multiplier,
             clients,
             is_stopped: AtomicBool::new(false),
+            tunnels,
             dump_interval_s: start.dump_interval.map(Duration::as_secs_f64),
         })
     }
