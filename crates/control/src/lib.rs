@@ -37,7 +37,7 @@ pub use lifecycle::{
 };
 pub use wirestorm_base as base;
 pub use wirestorm_engine::tunnel;
-pub use wirestorm_io::{af_packet, clock, link, namespace};
+pub use wirestorm_io::{af_packet, clock, link, namespace, tap};
 pub use wirestorm_method as method;
 pub use wirestorm_model as model;
 pub use wirestorm_plan as plan;

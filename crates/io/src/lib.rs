@@ -11,5 +11,6 @@ pub mod namespace;
 pub mod pcap;
 pub mod privilege;
 mod system;
+pub mod tap;
 pub mod udp;
 pub mod xdp;

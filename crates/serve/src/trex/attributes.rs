@@ -209,12 +209,6 @@ pub(super) fn set_vlan(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     done()
 }
 
-pub(super) fn conf_ns_batch(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    trex.port_id(parameters)?;
-    // The client then names the configuration that namespaces need.
-    Ok(Value::Null)
-}
-
 pub(super) fn service(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     let port = trex.owned(parameters)?;
     let is_enabled = parameters.flag("enabled")?;

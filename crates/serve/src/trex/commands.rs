@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::parameters::Parameters;
 use super::rpc::{Answer, RpcError};
 use super::{
-    Trex, TrexMode, astf, attributes, capture_port, captures, counters, general, groups, ownership,
-    packets, replay, streams, traffic, unsupported,
+    Trex, TrexMode, astf, attributes, capture_port, captures, counters, general, groups, nodes,
+    ownership, packets, replay, streams, traffic, unsupported,
 };
 
 /// What a command needs before it is executed.
@@ -57,21 +57,21 @@ const COMMANDS: &[Command] = commands! {
     "add_stream"                        Both Api     streams::add_stream;
     "api_sync"                          Both Nothing general::api_sync;
     "api_sync_v2"                       Both Nothing general::api_sync_v2;
-    "cancel_async_task"                 Both Api     general::cancel_async_task;
+    "cancel_async_task"                 Both Api     nodes::cancel_async_task;
     "capture"                           Both Api     captures::capture;
     "clear_tpg_stats"                   Both Api     unsupported::tagged_groups;
     "clear_tpg_tx_stats"                Both Api     unsupported::tagged_groups;
     "clear_tpg_unknown_tags"            Both Api     unsupported::tagged_groups;
     "clear_updated"                     Both Api     unsupported::tagged_groups;
     "conf_ipv6"                         Both Api     attributes::conf_ipv6;
-    "conf_ns_batch"                     Both Api     attributes::conf_ns_batch;
+    "conf_ns_batch"                     Both Api     nodes::conf_ns_batch;
     "disable_tpg"                       Both Api     unsupported::tagged_groups;
     "enable_disable_client"             Astf Api     astf::enable_disable_client;
     "enable_tpg"                        Both Api     unsupported::enable_tpg;
     "get_active_pgids"                  Both Api     groups::get_active_pgids;
     "get_all_streams"                   Both Api     streams::get_all_streams;
     "get_async_events"                  Both Api     general::get_async_events;
-    "get_async_results"                 Both Api     general::get_async_results;
+    "get_async_results"                 Both Api     nodes::get_async_results;
     "get_clients_info_pull"             Astf Api     astf::get_clients_info_pull;
     "get_clients_info_start"            Astf Api     astf::get_clients_info_start;
     "get_counter_desc"                  Astf Api     astf::get_counter_desc;

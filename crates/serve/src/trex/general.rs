@@ -97,16 +97,6 @@ pub(super) fn get_async_events(trex: &Trex, parameters: &Parameters<'_>) -> Answ
     Ok(json!({"data": trex.state().sessions.take(session)}))
 }
 
-pub(super) fn get_async_results(_: &Trex, parameters: &Parameters<'_>) -> Answer {
-    parameters.u64("ticket_id")?;
-    Err(RpcError::no_results())
-}
-
-pub(super) fn cancel_async_task(_: &Trex, parameters: &Parameters<'_>) -> Answer {
-    parameters.u64("ticket_id")?;
-    Ok(Value::Null)
-}
-
 pub(super) fn get_global_cfg(_: &Trex, _: &Parameters<'_>) -> Answer {
     Ok(json!({"sched_max_stretch": 0.0, "process_at_cp": false, "do_mbuf_cache": false}))
 }

@@ -162,6 +162,7 @@ impl Drop for TrexThread {
         // A panic of the thread has been printed, and has no consequence for runs.
         let _ = self.thread.take().map(JoinHandle::join);
         self.trex.captures.clear();
+        self.trex.nodes.clear();
         self.trex.stop_latency();
         self.trex.stop_capture_ports();
     }

@@ -7,6 +7,7 @@
 //!   Trex ── interfaces   facts and counters of the ports' interfaces   handlers: ownership,
 //!        ├─ state        ports, profiles, streams, sessions, groups    streams, traffic, ...
 //!        ├─ captures     packet sockets with their frames                │
+//!        ├─ nodes        namespaces behind the ports
 //!        └─ threads      latency traffic, capture ports, ports as hosts  │
 //!                                                       Server: leases and runs
 //! ```
@@ -30,6 +31,7 @@ mod hdr_histogram;
 mod interface;
 mod listen;
 mod networks;
+mod nodes;
 mod ownership;
 mod packets;
 mod parameters;
@@ -57,6 +59,7 @@ use counters::Rates;
 use events::{Event, Sessions};
 use groups::Groups;
 use interface::Interface;
+use nodes::Nodes;
 use port::Port;
 use rpc::{Answer, Execute};
 
@@ -98,6 +101,7 @@ pub(crate) struct Trex {
     interfaces: Vec<Interface>,
     state: Mutex<State>,
     captures: Captures,
+    nodes: Nodes,
     /// Changes with each event.
     wake: watch::Sender<u64>,
 }
@@ -123,6 +127,7 @@ impl Trex {
             let other = interfaces.get(number ^ 1);
             Port::new(other.map(|other| other.facts().mac))
         });
+        nodes::remove_orphans();
         let state = State {
             sessions: Sessions::default(),
             ports: ports.collect(),
@@ -131,6 +136,7 @@ impl Trex {
             astf: Astf::default(),
         };
         Ok(Arc::new(Self {
+            nodes: Nodes::new(&interfaces),
             server,
             mode,
             api_handler: token().ok_or(TrexError::NoRandom)?,

@@ -72,7 +72,6 @@ impl RpcError {
     }
 
     /// Returns the text of the error.
-    #[cfg(test)]
     pub(super) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
     }

@@ -187,7 +187,7 @@ impl Trex {
         (is_usable && interface.facts().is_up).then_some(other)
     }
 
-    /// Returns whether captures, or the port as a host, need the frames that the run sends or
+    /// Returns whether captures, nodes, or the port as a host need the frames that the run sends or
     /// receives.
     fn is_watched(&self, port: usize, receiver: Option<usize>) -> bool {
         let state = self.state();
@@ -195,7 +195,9 @@ impl Trex {
         is_service(port)
             || receiver.is_some_and(is_service)
             || self.captures.watch_leaving(port)
-            || receiver.is_some_and(|number| self.captures.watch_arriving(number))
+            || receiver.is_some_and(|number| {
+                self.captures.watch_arriving(number) || self.nodes.has_any(number)
+            })
     }
 
     fn plan(

@@ -8,4 +8,5 @@ mod runs;
 mod service;
 mod trex;
 mod trex_capture_port;
+mod trex_nodes;
 mod trex_stateful;

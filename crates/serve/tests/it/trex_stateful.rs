@@ -241,12 +241,10 @@ fn clients_in_tunnel_mode_use_the_tunnels_of_the_topology_and_of_updates() {
     owner.call("service", service);
     // The inner source address begins at byte 48 of the outer packet, the TEID at byte 32.
     let begin = "udp src port 5000 and udp dst port 2152";
-    let from_client = format!(
-        "{begin} and src host 1.1.1.11 and ip[32:4] = 110 and ip[48:4] = 0x10000002"
-    );
-    let to_client = format!(
-        "{begin} and src host 12.2.2.2 and ip[32:4] = 110 and ip[52:4] = 0x10000002"
-    );
+    let from_client =
+        format!("{begin} and src host 1.1.1.11 and ip[32:4] = 110 and ip[48:4] = 0x10000002");
+    let to_client =
+        format!("{begin} and src host 12.2.2.2 and ip[32:4] = 110 and ip[52:4] = 0x10000002");
     let changed = "udp src port 80 or (udp dst port 2152 and not udp src port 5000 and \
                    src host 2.2.2.2 and ip[32:4] = 77 and ip[48:4] = 0x10000005)";
     let filters = [(0, from_client), (1, to_client), (0, changed.to_owned())];
@@ -292,7 +290,8 @@ fn clients_in_tunnel_mode_use_the_tunnels_of_the_topology_and_of_updates() {
     assert_eq!(old["epoch_err"], 1);
     owner.call("stop", json!({"profile_id": "_"}));
     owner.wait_loaded();
-    let values = owner.call("get_dynamic_counter_values", json!({"profile_id": "_", "epoch": epoch}));
+    let values =
+        owner.call("get_dynamic_counter_values", json!({"profile_id": "_", "epoch": epoch}));
     for side in ["client", "server"] {
         assert!(values[side]["0"].as_u64() > Some(10) && values[side]["1"].as_u64() > Some(10));
     }

@@ -250,7 +250,8 @@ impl Trex {
 
 pub(in super::super) fn get_counter_desc(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     trex.state().astf.profile(profile_name(parameters)?)?;
-    let data: Vec<Value> = COUNTERS.iter().enumerate().map(|(number, it)| description(number, it)).collect();
+    let data: Vec<Value> =
+        COUNTERS.iter().enumerate().map(|(number, it)| description(number, it)).collect();
     Ok(json!({"name": "counter desc", "data": data}))
 }
 

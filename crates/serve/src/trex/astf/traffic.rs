@@ -342,15 +342,18 @@ impl Trex {
         })
     }
 
-    /// Returns whether several runs use the ports, or captures need their frames. Profiles with names
+    /// Returns whether several runs use the ports, or captures or nodes need their frames. Profiles with names
     /// of their own always share the ports: who names one has others.
     fn shares_ports(&self) -> bool {
         let state = self.state();
         let loaded = state.astf.profiles.values();
         loaded.filter(|profile| profile.state != ProfileState::Idle).count() > 1
             || state.ports.iter().any(|port| port.is_service || port.runs().next().is_some())
-            || (0..state.ports.len())
-                .any(|port| self.captures.watch_leaving(port) || self.captures.watch_arriving(port))
+            || (0..state.ports.len()).any(|port| {
+                self.captures.watch_leaving(port)
+                    || self.captures.watch_arriving(port)
+                    || self.nodes.has_any(port)
+            })
     }
 
     /// Stops all profiles and waits for their ends.

@@ -153,8 +153,7 @@ impl Topology {
                     "client_port_id: found {port}, expected an even number below {ports}"
                 )));
             }
-            let route: [Ipv4Addr; 2] =
-                [address(&item, "client_ip")?, address(&item, "server_ip")?];
+            let route: [Ipv4Addr; 2] = [address(&item, "client_ip")?, address(&item, "server_ip")?];
             if table.of(route[0].into()).is_none() {
                 let client = route[0];
                 return Err(wrong(format!("no tunnel context for the client_ip: {client}")));
@@ -536,10 +535,8 @@ mod tests {
         let mut six = tunnel("16.0.0.10", "16.0.0.10");
         six["version"] = 6.into();
         (six["src_ip"], six["dst_ip"]) = ("2001:db8::1".into(), "2001:db8::2".into());
-        let topology = loaded(
-            &json!([six, tunnel("16.0.0.1", "16.0.0.9")]),
-            &json!([latency(0, "16.0.0.9")]),
-        );
+        let topology =
+            loaded(&json!([six, tunnel("16.0.0.1", "16.0.0.9")]), &json!([latency(0, "16.0.0.9")]));
         let topology = topology.unwrap();
         let [four, six] = [topology.contexts[0].tunnels, topology.contexts[1].tunnels];
         assert_eq!((four.teid, four.teid_step, four.source_port), (7, 2, None));
