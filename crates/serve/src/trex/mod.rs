@@ -7,7 +7,7 @@
 //!   Trex ── interfaces   facts and counters of the ports' interfaces   handlers: ownership,
 //!        ├─ state        ports, profiles, streams, sessions, groups    streams, traffic, ...
 //!        ├─ captures     packet sockets with their frames                │
-//!        ├─ nodes        namespaces behind the ports
+//!        ├─ nodes        network namespaces behind the ports           │
 //!        └─ threads      latency traffic, capture ports, ports as hosts  │
 //!                                                       Server: leases and runs
 //! ```

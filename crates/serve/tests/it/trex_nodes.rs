@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use wirestorm_control::namespace::Namespace;
 use wirestorm_serve::TrexMode;
-use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::net::{Lab, LabOptions};
 use wirestorm_testkit::require::require_root;
 
 use crate::trex::{Client, PATIENCE, start};
@@ -71,7 +71,7 @@ fn nodes_ping_hosts_and_each_other_with_vlan_tags() {
     if !require_root() {
         return;
     }
-    let lab = Lab::new().unwrap();
+    let lab = Lab::with(&LabOptions { addresses: true, ..LabOptions::default() }).unwrap();
     let fixture = start(&lab, TrexMode::Stl);
     let mut session = Session::new(fixture.client("STL"));
     // A node in a shared namespace reaches the host at the other end.
@@ -147,27 +147,29 @@ fn nodes_ping_hosts_and_each_other_with_vlan_tags() {
 }
 
 #[test]
-fn bird_nodes_exchange_tcp_segments_which_other_nodes_do_not_get() {
+fn nodes_exchange_tcp_segments_if_their_filter_allows_it() {
     if !require_root() {
         return;
     }
     let lab = Lab::new().unwrap();
     let fixture = start(&lab, TrexMode::Stl);
     let mut session = Session::new(fixture.client("STL"));
+    let mut namespaces = Vec::new();
     for (port, mac, address) in [(0, NODE, "192.0.2.1"), (1, OTHER, "192.0.2.2")] {
+        let shared = session.batch(port, &[("add_shared_ns", json!({}))])[0]["result"].clone();
         let address = json!({"mac": mac, "ipv4": address, "subnet": 24, "shared_ns": true});
         let results = session.batch(
             port,
-            &[("add_node", json!({"mac": mac, "is_bird": true})), ("set_ipv4", address)],
+            &[
+                ("add_node", json!({"mac": mac, "is_bird": false, "shared_ns": shared})),
+                ("set_ipv4", address),
+                ("set_vlan_filter", json!({"mac": mac, "filter_mask": 3})),
+            ],
         );
-        assert_eq!(results, [Value::Null, Value::Null]);
+        assert_eq!(results, [Value::Null, Value::Null, Value::Null]);
+        namespaces.push(Namespace::Named(shared.as_str().unwrap().to_owned()));
     }
-    let mut namespace = |port: usize, mac: &str| {
-        let info = session.info(port, mac);
-        assert_eq!((&info["is_bird"], &info["vlan_filter"]), (&json!(true), &json!("all")));
-        Namespace::Named(info["linux-ns"].as_str().unwrap().to_owned())
-    };
-    let (one, other) = (namespace(0, NODE), namespace(1, OTHER));
+    let [one, other] = [&namespaces[0], &namespaces[1]];
     let listener = other.enter(|| TcpListener::bind("192.0.2.2:179").unwrap()).unwrap();
     let mut stream = one.enter(|| TcpStream::connect("192.0.2.2:179").unwrap()).unwrap();
     let mut accepted = listener.accept().unwrap().0;
@@ -187,6 +189,41 @@ fn bird_nodes_exchange_tcp_segments_which_other_nodes_do_not_get() {
     let kind = refused.unwrap().unwrap_err().kind();
     assert_eq!(kind, std::io::ErrorKind::TimedOut);
     assert!(fixture.service.stop().is_empty());
+}
+
+#[test]
+fn bird_nodes_of_all_ports_are_in_one_namespace() {
+    if !require_root() {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let fixture = start(&lab, TrexMode::Stl);
+    let mut session = Session::new(fixture.client("STL"));
+    let mut namespace = |port: usize, mac: &str| {
+        let address = json!({
+            "mac": mac, "enable": true, "src_ipv6": "2001:db8::1", "subnet": 64, "shared_ns": true,
+        });
+        let results = session.batch(
+            port,
+            &[("add_node", json!({"mac": mac, "is_bird": true})), ("set_ipv6", address)],
+        );
+        assert_eq!(results, [Value::Null, Value::Null]);
+        let info = session.info(port, mac);
+        assert_eq!((&info["is_bird"], &info["vlan_filter"]), (&json!(true), &json!("all")));
+        let ipv6 = json!({"enabled": true, "src": "2001:db8::1", "subnet": 64});
+        assert_eq!(info["ipv6"], ipv6);
+        info["linux-ns"].as_str().unwrap().to_owned()
+    };
+    let bird = namespace(0, NODE);
+    assert_eq!(namespace(1, OTHER), bird);
+    // A daemon in the namespace outlives the nodes.
+    for port in [0, 1] {
+        session.batch(port, &[("remove_all", Value::Null)]);
+    }
+    let path = Path::new("/run/netns").join(bird);
+    assert!(path.exists());
+    assert!(fixture.service.stop().is_empty());
+    assert!(!path.exists());
 }
 
 #[test]

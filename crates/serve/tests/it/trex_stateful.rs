@@ -301,6 +301,37 @@ fn clients_in_tunnel_mode_use_the_tunnels_of_the_topology_and_of_updates() {
 }
 
 #[test]
+fn latency_traffic_passes_the_tunnels_of_a_run_that_nothing_else_shares() {
+    if !require_root() {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let fixture = start(&lab, TrexMode::Astf);
+    let mut owner = Owner::new(fixture.client("ASTF"));
+    owner.activate_tunnels(true, true);
+    let mut topology: Value = serde_json::from_str(&tunnel_topology(true)).unwrap();
+    topology["tunnels"][0]["version"] = 6.into();
+    topology["tunnels"][0]["src_ip"] = "2001:db8::1".into();
+    topology["tunnels"][0]["dst_ip"] = "2001:db8::2".into();
+    owner.load("tunnel_topo_fragment", &topology.to_string());
+    owner.load("profile_fragment", &profile());
+    owner.start(&json!({"duration": 60.0, "latency_pps": 200}));
+    owner.wait("no latency is measured", |owner| {
+        [0, 1].into_iter().all(|port| owner.latency(port)["hist"]["cnt"].as_u64() > Some(50))
+    });
+    owner.call("stop", json!({"profile_id": "_"}));
+    owner.wait_loaded();
+    for port in [0, 1] {
+        owner.wait("latency packets are lost", |owner| {
+            let (own, other) = (owner.latency(port), owner.latency(port ^ 1));
+            own["stats"]["m_pkt_ok"] == other["stats"]["m_tx_pkt_ok"]
+        });
+        assert_eq!(owner.latency(port)["stats"]["m_seq_error"], 0);
+    }
+    assert!(fixture.service.stop().is_empty());
+}
+
+#[test]
 fn inactive_tunnel_contexts_keep_their_clients_off_and_servers_send_plain_packets() {
     if !require_root() {
         return;

@@ -221,11 +221,13 @@ impl Trex {
     ) -> Result<StatefulRun, String> {
         let interfaces: Vec<String> =
             self.interfaces.iter().map(|interface| interface.name.to_string()).collect();
-        let (layers, gateways, ignores) = {
+        let (layers, gateways, ignores, is_measured) = {
             let state = self.state();
             let layers: Vec<Layers> = state.ports.iter().map(|port| port.layers.clone()).collect();
             let ignores = state.astf.ignored.iter().any(|list| !list.is_empty());
-            (layers, state.astf.topology.gateways(), ignores)
+            // The packets of latency traffic are in the tunnels of the run.
+            let is_measured = state.astf.tunnels.has_latency_clients();
+            (layers, state.astf.topology.gateways(), ignores, is_measured)
         };
         let count = interfaces.len();
         for (port, interface) in plan.ports.iter_mut().zip(&interfaces) {
@@ -276,7 +278,7 @@ impl Trex {
             (tunnels, inactive.unwrap_or_default())
         };
         // A run that shares its ports answers no packet of other hosts, as with ignored addresses.
-        let is_shared = name != DEFAULT_PROFILE || ignores || self.shares_ports();
+        let is_shared = name != DEFAULT_PROFILE || ignores || is_measured || self.shares_ports();
         let backend = if is_shared { "af_packet" } else { "auto" };
         let options = EmulationOptions {
             interfaces: vec![None; plan.ports.len()],

@@ -261,6 +261,11 @@ impl Tunnels {
         inactive.map(|tunnels| (tunnels.first, tunnels.last)).collect()
     }
 
+    /// Returns whether the topology has clients for latency traffic.
+    pub(super) fn has_latency_clients(&self) -> bool {
+        !self.topology.latency.is_empty()
+    }
+
     /// Returns the tunnels of latency traffic; `None` without tunnel mode.
     ///
     /// # Errors

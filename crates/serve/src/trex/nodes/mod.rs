@@ -27,7 +27,7 @@ use super::interface::Interface;
 use super::parameters::Parameters;
 use super::rpc::{Answer, RpcError};
 use batch::run_command;
-use node::PortNodes;
+use node::{BirdNamespace, PortNodes};
 use relay::Members;
 pub(super) use system::remove_orphans;
 
@@ -44,6 +44,7 @@ pub(super) struct Nodes {
     ports: Vec<Mutex<PortNodes>>,
     /// What the relays of the ports know, also while a batch runs.
     members: Vec<Arc<Members>>,
+    bird: BirdNamespace,
     batches: Mutex<Batches>,
 }
 
@@ -66,12 +67,15 @@ struct Batch {
 
 impl Nodes {
     pub(super) fn new(interfaces: &[Interface]) -> Self {
+        let bird = BirdNamespace::default();
         let ports = interfaces.iter().enumerate();
-        let ports: Vec<PortNodes> =
-            ports.map(|(number, interface)| PortNodes::new(number, interface)).collect();
+        let ports: Vec<PortNodes> = ports
+            .map(|(number, interface)| PortNodes::new(number, interface, Arc::clone(&bird)))
+            .collect();
         Self {
             members: ports.iter().map(PortNodes::members).collect(),
             ports: ports.into_iter().map(Mutex::new).collect(),
+            bird,
             batches: Mutex::default(),
         }
     }
@@ -92,6 +96,7 @@ impl Nodes {
                 let _ = nodes.remove_all();
             }
         }
+        self.bird.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     fn of(&self, port: usize) -> Option<MutexGuard<'_, PortNodes>> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use wirestorm_control::namespace::InterfaceName;
@@ -30,7 +30,7 @@ pub(super) enum Home {
     Own,
     /// One of this name, with other nodes.
     Shared(String),
-    /// The one for BIRD, with all such nodes of the port.
+    /// The one for BIRD, with all such nodes of all ports.
     Bird,
 }
 
@@ -67,6 +67,10 @@ struct Node {
     ipv6: Option<Ipv6>,
 }
 
+/// The namespace for BIRD, once there is a node for it. It lasts until the end of the server, so that
+/// a daemon in it goes on when nodes change.
+pub(super) type BirdNamespace = Arc<Mutex<Option<OwnNamespace>>>;
+
 /// The nodes of a port.
 pub(super) struct PortNodes {
     number: usize,
@@ -77,7 +81,7 @@ pub(super) struct PortNodes {
     nodes: BTreeMap<MacAddress, Node>,
     /// Shared namespaces by their names.
     shared: BTreeMap<String, OwnNamespace>,
-    bird: Option<OwnNamespace>,
+    bird: BirdNamespace,
     /// Number of the next interface.
     next: u32,
     members: Arc<Members>,
@@ -85,7 +89,7 @@ pub(super) struct PortNodes {
 }
 
 impl PortNodes {
-    pub(super) fn new(number: usize, interface: &Interface) -> Self {
+    pub(super) fn new(number: usize, interface: &Interface, bird: BirdNamespace) -> Self {
         Self {
             number,
             port: interface.name.clone(),
@@ -93,7 +97,7 @@ impl PortNodes {
             mtu: interface.facts().mtu,
             nodes: BTreeMap::new(),
             shared: BTreeMap::new(),
-            bird: None,
+            bird,
             next: 0,
             members: Arc::default(),
             relay: None,
@@ -124,11 +128,12 @@ impl PortNodes {
             Home::Own => own.insert(OwnNamespace::create()?).name().to_owned(),
             Home::Shared(name) => self.shared_namespace(name)?.name().to_owned(),
             Home::Bird => {
-                let namespace = match self.bird.take() {
+                let mut bird = self.bird.lock().unwrap_or_else(PoisonError::into_inner);
+                let namespace = match bird.take() {
                     Some(namespace) => namespace,
                     None => OwnNamespace::create()?,
                 };
-                self.bird.insert(namespace).name().to_owned()
+                bird.insert(namespace).name().to_owned()
             }
         };
         let name = format!("trex-{:x}-{:x}", self.number, self.next);
@@ -172,7 +177,6 @@ impl PortNodes {
         self.members.lock().clear();
         self.nodes.clear();
         self.shared.clear();
-        self.bird = None;
         self.update_relay()
     }
 

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -47,12 +46,19 @@ pub(in super::super) fn remove_orphans() {
     for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
         let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
         let process = process.and_then(|(process, _)| process.parse::<u32>().ok());
-        let is_gone = |process: u32| !Path::new("/proc").join(process.to_string()).exists();
-        if process.is_some_and(is_gone) {
+        if process.is_some_and(|process| !is_alive(process)) {
             // One that cannot be removed stays, which harms nobody.
             let _ = run(&["netns", "del", &name], "");
         }
     }
+}
+
+/// Returns whether a process runs. One that has ended may still wait for its parent.
+fn is_alive(process: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{process}/stat"));
+    // The state is behind the name, which is in parentheses and may contain any character.
+    let state = state.as_deref().ok().and_then(|stat| stat.rsplit_once(')'));
+    state.is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
 /// Runs commands of `ip` in a namespace, for one IP version or for all.
