@@ -8,18 +8,14 @@
 //! As in TRex, frames that the client does not take at once are lost, and so are frames without a
 //! client. A connection that ends is opened again.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
 use wirestorm_control::af_packet::Direction;
 use wirestorm_control::namespace::InterfaceName;
 
@@ -27,45 +23,18 @@ use super::Trex;
 use super::frame_socket::{Frame, FrameSocket, compiled};
 use super::interface::Interface;
 use super::packets::{PADDED, PacketSender, Pushed};
+use super::pair_socket::{Endpoint, Outgoing, stay_connected};
 use super::parameters::{Parameters, done};
 use super::rpc::{Answer, RpcError};
-use super::zmtp::{self, Event};
 
 /// Maximum number of frames that wait in each direction.
 const QUEUE: usize = 1_024;
 /// Maximum number of frames of the client that are sent together.
 const BATCH: usize = 32;
-/// Maximum length of a message of the client in bytes.
-const MESSAGE_BYTES_MAX: u64 = 9_238;
 /// Least length of a frame in bytes.
 const FRAME_BYTES_MIN: usize = 14;
-/// Time for connecting with the handshake, and for writing a frame.
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause before a new connection, as in ZeroMQ.
-const PAUSE: Duration = Duration::from_millis(100);
 /// Least length of the text of an endpoint, as in TRex.
 const ENDPOINT_LENGTH_MIN: usize = 5;
-
-/// Address of a client's socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Endpoint {
-    /// Host name and port.
-    Tcp(String),
-    /// Path of a Unix socket.
-    Ipc(String),
-}
-
-impl Endpoint {
-    fn parse(text: &str) -> Option<Self> {
-        if let Some(path) = text.strip_prefix("ipc://") {
-            return (!path.is_empty()).then(|| Self::Ipc(path.to_owned()));
-        }
-        let address = text.strip_prefix("tcp://")?;
-        let (host, port) = address.rsplit_once(':')?;
-        (!host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
-            .then(|| Self::Tcp(address.to_owned()))
-    }
-}
 
 /// A port connected to a client's socket. Dropping it closes the connection.
 pub(super) struct CapturePort {
@@ -95,8 +64,8 @@ impl CapturePort {
         let name = interface.name.clone();
         let socket = receive(&name, filter, received.clone(), &is_connected)?;
         send_on_thread(&name, frames, Arc::clone(&interface.pushed))?;
-        let connected = Arc::clone(&is_connected);
-        let connection = stay_connected(parsed, to_client, from_client, connected);
+        let outgoing = Frames { received: to_client, is_connected: Arc::clone(&is_connected) };
+        let connection = stay_connected(parsed, outgoing, Some(from_client));
         let connection =
             Handle::try_current().map_err(|error| error.to_string())?.spawn(connection);
         Ok(Self {
@@ -163,82 +132,24 @@ fn send_on_thread(
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Forwards frames, and connects again after each end of a connection.
-async fn stay_connected(
-    endpoint: Endpoint,
-    mut to_client: Receiver<Vec<u8>>,
-    from_client: Sender<Vec<u8>>,
+/// Frames to the client.
+struct Frames {
+    received: Receiver<Vec<u8>>,
     is_connected: Arc<AtomicBool>,
-) {
-    loop {
-        // An error ends this connection alone.
-        let _ = match &endpoint {
-            Endpoint::Tcp(address) => match timeout(TIMEOUT, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => {
-                    let _ = stream.set_nodelay(true);
-                    forward(stream, &mut to_client, &from_client, &is_connected).await
-                }
-                Ok(Err(error)) => Err(error),
-                Err(late) => Err(late.into()),
-            },
-            Endpoint::Ipc(path) => match UnixStream::connect(path).await {
-                Ok(stream) => forward(stream, &mut to_client, &from_client, &is_connected).await,
-                Err(error) => Err(error),
-            },
-        };
-        is_connected.store(false, Ordering::Relaxed);
-        while to_client.try_recv().is_ok() {}
-        sleep(PAUSE).await;
-    }
 }
 
-/// Forwards frames until the connection ends.
-async fn forward<S: AsyncRead + AsyncWrite + Unpin>(
-    mut stream: S,
-    to_client: &mut Receiver<Vec<u8>>,
-    from_client: &Sender<Vec<u8>>,
-    is_connected: &AtomicBool,
-) -> io::Result<()> {
-    timeout(TIMEOUT, zmtp::shake_hands(&mut stream, "PAIR")).await??;
-    is_connected.store(true, Ordering::Relaxed);
-    let (reader, mut writer) = tokio::io::split(stream);
-    let (pings, mut pinged) = channel(1);
-    let read = async move {
-        let mut reader = tokio::io::BufReader::new(reader);
-        loop {
-            match zmtp::read(&mut reader, MESSAGE_BYTES_MAX).await? {
-                Event::Message(frames) => {
-                    if from_client.send(frames.concat()).await.is_err() {
-                        return Ok(());
-                    }
-                }
-                Event::Ping(context) => {
-                    if pings.send(context).await.is_err() {
-                        return Ok(());
-                    }
-                }
-                Event::Command => {}
-            }
-        }
-    };
-    let write = async {
-        loop {
-            let bytes = tokio::select! {
-                frame = to_client.recv() => match frame {
-                    Some(frame) => zmtp::message(&[frame]),
-                    None => return Ok(()),
-                },
-                context = pinged.recv() => match context {
-                    Some(context) => zmtp::pong(&context),
-                    None => return Ok(()),
-                },
-            };
-            timeout(TIMEOUT, writer.write_all(&bytes)).await??;
-        }
-    };
-    tokio::select! {
-        ended = read => ended,
-        ended = write => ended,
+impl Outgoing for Frames {
+    fn begin(&mut self) {
+        self.is_connected.store(true, Ordering::Relaxed);
+    }
+
+    fn end(&mut self) {
+        self.is_connected.store(false, Ordering::Relaxed);
+        while self.received.try_recv().is_ok() {}
+    }
+
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        self.received.recv().await
     }
 }
 
@@ -326,22 +237,5 @@ impl Trex {
 
     fn capture_port(&self, number: usize) -> Option<SharedCapturePort> {
         self.state().ports[number].capture_port.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endpoint_is_a_tcp_address_or_the_path_of_a_socket() {
-        let tcp = Endpoint::Tcp("localhost:5555".to_owned());
-        assert_eq!(Endpoint::parse("tcp://localhost:5555"), Some(tcp));
-        assert_eq!(Endpoint::parse("ipc:///run/x"), Some(Endpoint::Ipc("/run/x".to_owned())));
-        for wrong in
-            ["tcp://localhost", "tcp://:5", "tcp://a:0", "tcp://a:x", "udp://a:5", "ipc://"]
-        {
-            assert_eq!(Endpoint::parse(wrong), None, "{wrong}");
-        }
     }
 }

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use wirestorm_control::af_packet::Direction;
 
+use super::capture_endpoint::CaptureEndpoint;
 use super::frame_socket::{Frame, FrameSocket, compiled};
 use super::parameters::{Parameters, done};
 use super::port::Port;
@@ -116,7 +117,9 @@ struct Capture {
     filter: String,
     sent_ports: Vec<usize>,
     received_ports: Vec<usize>,
+    /// Frames that wait for requests; none with an endpoint.
     frames: Arc<Frames>,
+    endpoint: Option<CaptureEndpoint>,
     is_active: AtomicBool,
     sockets: Mutex<Vec<FrameSocket>>,
 }
@@ -127,6 +130,9 @@ impl Capture {
         let sockets =
             std::mem::take(&mut *self.sockets.lock().unwrap_or_else(PoisonError::into_inner));
         drop(sockets);
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.finish();
+        }
     }
 
     fn is_active(&self) -> bool {
@@ -182,8 +188,10 @@ pub(super) fn capture(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
         "stop" => {
             let capture = trex.captures.get(parameters)?;
             capture.stop();
-            let count = capture.frames.lock().frames.len();
-            Ok(json!({"pkt_count": count, "endpoint": ""}))
+            Ok(match &capture.endpoint {
+                Some(it) => json!({"pkt_count": it.pending(), "endpoint": it.name()}),
+                None => json!({"pkt_count": capture.frames.lock().frames.len(), "endpoint": ""}),
+            })
         }
         "fetch" => {
             let capture = trex.captures.get(parameters)?;
@@ -192,7 +200,10 @@ pub(super) fn capture(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
                 0 => usize::MAX,
                 length => length.into(),
             };
-            let (packets, pending) = capture.frames.take(count as usize, snap_length);
+            let (packets, mut pending) = capture.frames.take(count as usize, snap_length);
+            if let Some(endpoint) = &capture.endpoint {
+                pending = usize::try_from(endpoint.pending()).unwrap_or(usize::MAX);
+            }
             Ok(json!({"pending": pending, "start_ts": capture.start_s, "pkts": packets}))
         }
         "status" => Ok(status(&trex.captures)),
@@ -214,14 +225,22 @@ fn start(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     };
     let (sent_ports, received_ports) = (ports("tx")?, ports("rx")?);
     let filter = parameters.text_or("filter", "")?;
-    if !parameters.text_or("endpoint", "")?.is_empty() {
-        return Err(RpcError::execution("specified endpoint is unavailable"));
-    }
+    let endpoint = parameters.text_or("endpoint", "")?;
     let snap_length = parameters.u16_or("snaplen", 0)?;
     if trex.captures.lock().captures.len() >= CAPTURES_MAX {
         return Err(RpcError::execution("capture limit has reached"));
     }
     let frames = Arc::new(Frames::new(limit, is_fixed, snap_length));
+    let endpoint = match endpoint {
+        "" => None,
+        endpoint => {
+            let ports = [&sent_ports[..], &received_ports].concat();
+            let opened = CaptureEndpoint::open(endpoint, limit, snap_length, &ports);
+            Some(opened.map_err(|error| {
+                RpcError::execution(format!("specified endpoint is unavailable: {error}"))
+            })?)
+        }
+    };
     let mut sockets = Vec::new();
     let both = received_ports.iter().map(|port| (*port, false));
     for (port, is_sent) in both.chain(sent_ports.iter().map(|port| (*port, true))) {
@@ -229,9 +248,14 @@ fn start(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
         let program = compiled(interface, filter).map_err(|_| {
             RpcError::parameters(format!("BPF filter: '{filter}' is not a valid pattern"))
         })?;
-        let stored = Arc::clone(&frames);
         let direction = if is_sent { Direction::Leaving } else { Direction::Arriving };
-        let handle = move |frame: Frame<'_>| stored.record(port, is_sent, &frame);
+        let handle: Box<dyn FnMut(Frame<'_>) + Send> = match &endpoint {
+            Some(endpoint) => Box::new(endpoint.recorder(port, is_sent)),
+            None => {
+                let stored = Arc::clone(&frames);
+                Box::new(move |frame: Frame<'_>| stored.record(port, is_sent, &frame))
+            }
+        };
         let socket = FrameSocket::open(interface, direction, program, !is_sent, handle);
         sockets.push(socket.map_err(RpcError::execution)?);
     }
@@ -242,6 +266,7 @@ fn start(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
         sent_ports,
         received_ports,
         frames,
+        endpoint,
         is_active: AtomicBool::new(true),
         sockets: Mutex::new(sockets),
     });
@@ -263,7 +288,7 @@ fn status(captures: &Captures) -> Value {
     let list = captures.lock();
     let document = |(number, capture): (&u32, &Arc<Capture>)| {
         let content = capture.frames.lock();
-        json!({
+        let mut found = json!({
             "id": number,
             "matched": content.matched,
             "fetched": content.fetched,
@@ -277,7 +302,12 @@ fn status(captures: &Captures) -> Value {
             "bytes": content.bytes,
             "limit": capture.frames.limit,
             "mode": if capture.frames.is_fixed { "fixed" } else { "cyclic" },
-        })
+        });
+        if let (Some(endpoint), Some(fields)) = (&capture.endpoint, found.as_object_mut()) {
+            fields.remove("mode");
+            fields.extend(endpoint.status());
+        }
+        found
     };
     list.captures.iter().map(document).collect()
 }

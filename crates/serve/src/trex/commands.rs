@@ -8,7 +8,7 @@ use super::parameters::Parameters;
 use super::rpc::{Answer, RpcError};
 use super::{
     Trex, TrexMode, astf, attributes, capture_port, captures, counters, general, groups, nodes,
-    ownership, packets, replay, streams, traffic, unsupported,
+    ownership, packets, replay, streams, tagged, traffic,
 };
 
 /// What a command needs before it is executed.
@@ -59,15 +59,15 @@ const COMMANDS: &[Command] = commands! {
     "api_sync_v2"                       Both Nothing general::api_sync_v2;
     "cancel_async_task"                 Both Api     nodes::cancel_async_task;
     "capture"                           Both Api     captures::capture;
-    "clear_tpg_stats"                   Both Api     unsupported::tagged_groups;
-    "clear_tpg_tx_stats"                Both Api     unsupported::tagged_groups;
-    "clear_tpg_unknown_tags"            Both Api     unsupported::tagged_groups;
-    "clear_updated"                     Both Api     unsupported::tagged_groups;
+    "clear_tpg_stats"                   Both Api     tagged::clear_tpg_stats;
+    "clear_tpg_tx_stats"                Both Api     tagged::clear_tpg_tx_stats;
+    "clear_tpg_unknown_tags"            Both Api     tagged::clear_tpg_unknown_tags;
+    "clear_updated"                     Both Api     tagged::clear_updated;
     "conf_ipv6"                         Both Api     attributes::conf_ipv6;
     "conf_ns_batch"                     Both Api     nodes::conf_ns_batch;
-    "disable_tpg"                       Both Api     unsupported::tagged_groups;
+    "disable_tpg"                       Both Api     tagged::disable_tpg;
     "enable_disable_client"             Astf Api     astf::enable_disable_client;
-    "enable_tpg"                        Both Api     unsupported::enable_tpg;
+    "enable_tpg"                        Both Api     tagged::enable_tpg;
     "get_active_pgids"                  Both Api     groups::get_active_pgids;
     "get_all_streams"                   Both Api     streams::get_all_streams;
     "get_async_events"                  Both Api     general::get_async_events;
@@ -101,12 +101,12 @@ const COMMANDS: &[Command] = commands! {
     "get_tg_names"                      Astf Api     astf::get_tg_names;
     "get_total_counter_values"          Astf Api     astf::get_total_counter_values;
     "get_total_dynamic_counter_values"  Astf Api     astf::get_total_dynamic_counter_values;
-    "get_tpg_state"                     Both Api     unsupported::get_tpg_state;
-    "get_tpg_stats"                     Both Api     unsupported::tagged_groups;
-    "get_tpg_status"                    Both Api     unsupported::get_tpg_status;
-    "get_tpg_tags"                      Both Api     unsupported::tagged_groups;
-    "get_tpg_tx_stats"                  Both Api     unsupported::tagged_groups;
-    "get_tpg_unknown_tags"              Both Api     unsupported::tagged_groups;
+    "get_tpg_state"                     Both Api     tagged::get_tpg_state;
+    "get_tpg_stats"                     Both Api     tagged::get_tpg_stats;
+    "get_tpg_status"                    Both Api     tagged::get_tpg_status;
+    "get_tpg_tags"                      Both Api     tagged::get_tpg_tags;
+    "get_tpg_tx_stats"                  Both Api     tagged::get_tpg_tx_stats;
+    "get_tpg_unknown_tags"              Both Api     tagged::get_tpg_unknown_tags;
     "get_traffic_dist"                  Astf Api     astf::get_traffic_dist;
     "get_utilization"                   Both Api     counters::get_utilization;
     "get_version"                       Both Nothing general::get_version;
@@ -157,7 +157,7 @@ const COMMANDS: &[Command] = commands! {
     "update"                            Astf Api     astf::update;
     "update_latency"                    Astf Api     astf::update_latency;
     "update_streams"                    Both Api     traffic::update_streams;
-    "update_tpg_tags"                   Both Api     unsupported::tagged_groups;
+    "update_tpg_tags"                   Both Api     tagged::update_tpg_tags;
     "update_traffic"                    Both Api     traffic::update_traffic;
     "update_tunnel_client"              Astf Api     astf::update_tunnel_client;
     "validate"                          Both Api     streams::validate;

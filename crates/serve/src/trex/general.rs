@@ -107,6 +107,10 @@ pub(super) fn set_global_cfg(_: &Trex, _: &Parameters<'_>) -> Answer {
 
 pub(super) fn get_system_info(trex: &Trex, _: &Parameters<'_>) -> Answer {
     let hostname = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let mut caps = vec!["flow_stats", "latency", "rx_bytes"];
+    if trex.mode == TrexMode::Stl {
+        caps.push("tpg");
+    }
     let ports: Vec<Value> = trex
         .interfaces
         .iter()
@@ -122,7 +126,7 @@ pub(super) fn get_system_info(trex: &Trex, _: &Parameters<'_>) -> Answer {
                 "numa": -1,
                 "hw_mac": facts.mac.to_string(),
                 "stack": "legacy",
-                "rx": {"caps": ["flow_stats", "latency", "rx_bytes"], "counters": GROUPS_MAX},
+                "rx": {"caps": caps, "counters": GROUPS_MAX},
                 "is_fc_supported": false,
                 "is_led_supported": false,
                 "is_link_supported": false,

@@ -17,6 +17,7 @@
 
 mod astf;
 mod attributes;
+mod capture_endpoint;
 mod capture_port;
 mod captures;
 mod commands;
@@ -34,15 +35,16 @@ mod networks;
 mod nodes;
 mod ownership;
 mod packets;
+mod pair_socket;
 mod parameters;
 mod port;
 mod replay;
 mod responder;
 mod rpc;
 mod streams;
+mod tagged;
 mod traffic;
 mod transmission;
-mod unsupported;
 mod zmtp;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,6 +64,7 @@ use interface::Interface;
 use nodes::Nodes;
 use port::Port;
 use rpc::{Answer, Execute};
+use tagged::Tagged;
 
 #[doc(hidden)]
 pub use fuzz::check_trex_message;
@@ -111,6 +114,7 @@ struct State {
     sessions: Sessions,
     ports: Vec<Port>,
     groups: Groups,
+    tagged: Tagged,
     rates: Rates,
     astf: Astf,
 }
@@ -132,6 +136,7 @@ impl Trex {
             sessions: Sessions::default(),
             ports: ports.collect(),
             groups: Groups::default(),
+            tagged: Tagged::default(),
             rates: Rates::default(),
             astf: Astf::default(),
         };

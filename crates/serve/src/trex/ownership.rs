@@ -121,7 +121,9 @@ impl Trex {
         )?;
         let handler = token().ok_or_else(|| RpcError::execution("no random numbers"))?;
         let owner = Owner { user: user.to_owned(), session, handler: handler.clone() };
-        self.state().ports[number].owner = Some(owner);
+        let mut state = self.state();
+        state.tagged.end_of_others(number, Some(user));
+        state.ports[number].owner = Some(owner);
         Ok((handler, force && taken))
     }
 
@@ -150,6 +152,7 @@ impl Trex {
                 continue;
             }
             state.ports[number].owner = None;
+            state.tagged.end_of_others(number, None);
             // A session number that no client has: all of them see the change.
             let event = match lessee {
                 Some(user) => Event::PortAcquired { port: number, user, session: 0, force: true },
@@ -175,6 +178,10 @@ pub(super) fn acquire(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
 
 pub(super) fn release(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     let port = trex.owned(parameters)?;
+    if trex.state().tagged.has_port(port) {
+        let text = format!("Please disable TPG in port {port} before releasing.");
+        return Err(RpcError::execution(text));
+    }
     if let Some(Owner { user, session, .. }) = trex.give_port(port) {
         let mut state = trex.state();
         let of_session =

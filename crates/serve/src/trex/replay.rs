@@ -181,6 +181,7 @@ fn host(
             streams: BTreeMap::new(),
             flows: BTreeMap::new(),
             members: Vec::new(),
+            tagged: Vec::new(),
             options: trex.lower_options(*port),
             bits_l1: 0.0,
             has_end: true,

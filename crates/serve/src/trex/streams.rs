@@ -10,6 +10,7 @@ use super::groups::group_of;
 use super::parameters::{Parameters, done};
 use super::port::{DEFAULT_PROFILE, PortState, Profile, wrong_state};
 use super::rpc::{Answer, RpcError};
+use super::tagged::tagged_group_of;
 
 /// Maximum number of streams of a port.
 const STREAMS_MAX: usize = 20_000;
@@ -29,7 +30,7 @@ pub(super) fn profile_id<'a>(parameters: &Parameters<'a>) -> Result<&'a str, Rpc
 }
 
 pub(super) fn add_stream(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
-    let port = trex.owned(parameters)?;
+    let number = trex.owned(parameters)?;
     let name = profile_id(parameters)?;
     let id = parameters.u32("stream_id")?;
     let stream = parameters.object("stream")?;
@@ -40,7 +41,11 @@ pub(super) fn add_stream(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     if let Some((group, is_latency)) = group_of(&stored) {
         state.groups.check(group, is_latency)?;
     }
-    let port = &mut state.ports[port];
+    let tagged_group = tagged_group_of(&stored);
+    if let Some(group) = tagged_group {
+        state.tagged.check(number, group)?;
+    }
+    let port = &mut state.ports[number];
     let count: usize = port.profiles.values().map(|profile| profile.streams.len()).sum();
     if count >= STREAMS_MAX {
         let text = format!("Reached limit of {STREAMS_MAX} streams at the port.");
@@ -63,6 +68,9 @@ pub(super) fn add_stream(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
     }
     if let Some((group, is_latency)) = group_of(&stored) {
         state.groups.add(group, is_latency);
+    }
+    if let Some(group) = tagged_group {
+        state.tagged.add(number, group);
     }
     profile.streams.insert(id, stored);
     done()
@@ -188,6 +196,7 @@ pub(super) fn remove_stream(trex: &Trex, parameters: &Parameters<'_>) -> Answer 
         return Err(RpcError::execution(text));
     };
     state.groups.remove(group_of(&stream));
+    state.tagged.remove(port, &stream);
     done()
 }
 
@@ -203,6 +212,7 @@ pub(super) fn remove_all_streams(trex: &Trex, parameters: &Parameters<'_>) -> An
         }
         for stream in std::mem::take(&mut profile.streams).into_values() {
             state.groups.remove(group_of(&stream));
+            state.tagged.remove(port, &stream);
         }
     }
     done()

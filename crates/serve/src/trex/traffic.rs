@@ -30,6 +30,7 @@ use super::parameters::{Parameters, done};
 use super::port::{Owner, PortState, wrong_state};
 use super::rpc::{Answer, RpcError};
 use super::streams::{document, of_lowering, profile_id};
+use super::tagged::tagged_flows;
 use super::transmission::{Begun, Member, Transmission};
 use super::{Trex, now_s};
 use crate::server::{HostRequest, LoadSource, Resolved};
@@ -91,7 +92,9 @@ impl Trex {
             self.check_start(port, &streams, load.bits_l1)?;
         }
         let (flows, members) = index(&lowered, &streams);
-        let receiver = self.receiver(port, owner).filter(|_| !members.is_empty());
+        let tagged = tagged_flows(&lowered, &streams);
+        let is_measured = !members.is_empty() || !tagged.is_empty();
+        let receiver = self.receiver(port, owner).filter(|_| is_measured);
         let (plan, interfaces) = self.plan(port, receiver, lowered);
         let names = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
         let policy = parse_catch_up("bounded:100")
@@ -106,7 +109,7 @@ impl Trex {
             // Who names an interface as a port of the server has allowed it.
             force_interface: true,
             is_visible: self.is_watched(port, receiver),
-            per_vlan: false,
+            per_vlan: !tagged.is_empty(),
             tolerance_ppm: 1e4,
             series: SeriesOptions::default(),
         };
@@ -144,6 +147,7 @@ impl Trex {
             streams,
             flows,
             members,
+            tagged,
             options,
             bits_l1: load.bits_l1,
             has_end,
@@ -248,6 +252,7 @@ impl Trex {
             for (name, run) in ended {
                 state.ports[number].sent.add(run.sent());
                 state.groups.record(number, &run);
+                state.tagged.record(number, &run);
                 if matches!(run.run.handle.outcome(), Some(Err(_))) {
                     events.push(Event::PortError(number));
                 }

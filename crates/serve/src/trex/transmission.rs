@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::trex::LowerOptions;
-use wirestorm_control::result::{MeasuredReport, RunResult};
+use wirestorm_control::result::{MeasuredReport, RunResult, TagReport};
 use wirestorm_control::{RunState, Snapshot};
 
 use super::port::Sent;
+use super::tagged::TaggedFlow;
 use crate::server::HostedRun;
 
 /// A stream of a packet group.
@@ -43,6 +44,8 @@ pub(super) struct Transmission {
     /// Index of the flow of each stream.
     pub(super) flows: BTreeMap<u32, usize>,
     pub(super) members: Vec<Member>,
+    /// Flows in tagged packet groups.
+    pub(super) tagged: Mutex<Vec<TaggedFlow>>,
     /// Options with the multiplier at the start.
     pub(super) options: LowerOptions,
     /// Current multiplier, and bits per second at layer 1 with it.
@@ -61,6 +64,7 @@ pub(super) struct Begun {
     pub(super) streams: BTreeMap<u32, Arc<Value>>,
     pub(super) flows: BTreeMap<u32, usize>,
     pub(super) members: Vec<Member>,
+    pub(super) tagged: Vec<TaggedFlow>,
     pub(super) options: LowerOptions,
     pub(super) bits_l1: f64,
     pub(super) has_end: bool,
@@ -68,8 +72,8 @@ pub(super) struct Begun {
 
 impl Transmission {
     pub(super) fn new(interface: String, begun: Begun) -> Self {
-        let Begun { run, owner, receiver, streams, flows, members, options, bits_l1, has_end } =
-            begun;
+        let Begun { run, owner, receiver, streams, flows, members, .. } = begun;
+        let Begun { tagged, options, bits_l1, has_end, .. } = begun;
         Self {
             run,
             owner,
@@ -78,6 +82,7 @@ impl Transmission {
             streams,
             flows,
             members,
+            tagged: Mutex::new(tagged),
             options,
             rate: Mutex::new((options.multiplier, bits_l1)),
             has_end,
@@ -136,6 +141,11 @@ impl Transmission {
 
     /// Returns the counters of each member, in their order.
     pub(super) fn counts(&self) -> Vec<FlowCounts> {
+        self.flow_counts(self.members.iter().map(|member| member.flow))
+    }
+
+    /// Returns the counters of flows, in their order.
+    pub(super) fn flow_counts(&self, flows: impl Iterator<Item = usize>) -> Vec<FlowCounts> {
         let result = self.result();
         let snapshot = self.snapshot();
         let live = |flow: usize| {
@@ -158,11 +168,17 @@ impl Transmission {
                 received.map_or([0; 2], |it| [it.received + it.duplicated, it.received_bytes]);
             Some(FlowCounts { sent: [frames, bytes], received })
         };
-        let counts = self
-            .members
-            .iter()
-            .map(|member| last(member.flow).or_else(|| live(member.flow)).unwrap_or_default());
-        counts.collect()
+        flows.map(|flow| last(flow).or_else(|| live(flow)).unwrap_or_default()).collect()
+    }
+
+    /// Returns the counters of a flow by VLAN tag. Asks the receiver while the run continues.
+    pub(super) fn tags(&self, flow: usize) -> Vec<TagReport> {
+        if let Some(result) = self.result() {
+            let measured = result.flows.get(flow).and_then(|flow| flow.measured.first());
+            return measured.map_or_else(Vec::new, |measured| measured.tags.clone());
+        }
+        let measured = self.run.handle.measured(flow).and_then(|ports| ports.into_iter().next());
+        measured.map_or_else(Vec::new, |measured| measured.tags)
     }
 
     /// Returns the measurement of a flow, with the frames that are lost. Asks the receiver while the

@@ -7,6 +7,8 @@ mod metrics;
 mod runs;
 mod service;
 mod trex;
+mod trex_capture_endpoint;
 mod trex_capture_port;
 mod trex_nodes;
 mod trex_stateful;
+mod trex_tagged;

@@ -108,7 +108,7 @@ impl Client {
     }
 
     /// Returns the types of the events until one of `last`.
-    fn events_until(&mut self, session: u32, last: u64) -> Vec<u64> {
+    pub(crate) fn events_until(&mut self, session: u32, last: u64) -> Vec<u64> {
         let deadline = Instant::now() + PATIENCE;
         let mut found = Vec::new();
         while !found.contains(&last) {

@@ -29,7 +29,7 @@ pub use magic::Magic;
 pub use pcap::Resolution;
 pub use pcap_writer::PcapWriter;
 pub use pcapng::Interface;
-pub use pcapng_writer::PcapngWriter;
+pub use pcapng_writer::{PacketDirection, PcapngWriter};
 pub use record::{RecordHeader, Step};
 pub use records::Records;
 

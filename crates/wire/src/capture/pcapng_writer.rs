@@ -13,6 +13,28 @@ const NANOSECONDS: u8 = 9;
 const STATISTICS_RECEIVED: u16 = 4;
 const STATISTICS_DROPPED: u16 = 5;
 
+/// Option of a packet block with the direction of the packet.
+const PACKET_FLAGS: u16 = 2;
+
+/// Direction of a packet at its interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketDirection {
+    /// Received.
+    Inbound,
+    /// Sent.
+    Outbound,
+}
+
+impl PacketDirection {
+    /// Returns the flags of a packet block (section 4.3.1).
+    const fn flags(self) -> u32 {
+        match self {
+            Self::Inbound => 1,
+            Self::Outbound => 2,
+        }
+    }
+}
+
 /// Encodes a pcapng file piece by piece: a section, its interfaces, then packets and statistics.
 /// Timestamps are in nanoseconds. The writer holds only settings; the caller holds the buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +101,41 @@ impl PcapngWriter {
         original_length: u32,
         data: &[u8],
     ) -> Result<(), EncodeError> {
+        let start = self.begin_packet(file, interface, timestamp, original_length, data)?;
+        self.end(file, start);
+        Ok(())
+    }
+
+    /// Appends a packet like [`Self::push_record`], with its direction.
+    ///
+    /// # Errors
+    /// As [`Self::push_record`].
+    pub fn push_directed_record(
+        &self,
+        file: &mut Vec<u8>,
+        interface: u32,
+        timestamp: Instant,
+        original_length: u32,
+        data: &[u8],
+        direction: PacketDirection,
+    ) -> Result<(), EncodeError> {
+        let start = self.begin_packet(file, interface, timestamp, original_length, data)?;
+        self.push_option(file, PACKET_FLAGS, &self.order.u32_bytes(direction.flags()));
+        self.push_option(file, option::END, &[]);
+        self.end(file, start);
+        Ok(())
+    }
+
+    /// Appends the block of a packet without options and end; returns the block's offset.
+    #[inline]
+    fn begin_packet(
+        &self,
+        file: &mut Vec<u8>,
+        interface: u32,
+        timestamp: Instant,
+        original_length: u32,
+        data: &[u8],
+    ) -> Result<usize, EncodeError> {
         let length = data.len();
         if length > RECORD_LENGTH_MAX as usize {
             return Err(EncodeError::RecordTooLong { length });
@@ -98,8 +155,7 @@ impl PcapngWriter {
         }
         file.extend_from_slice(data);
         pad(file, length);
-        self.end(file, start);
-        Ok(())
+        Ok(start)
     }
 
     /// Appends the counters of the section's `interface` at `timestamp`.
