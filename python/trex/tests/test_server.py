@@ -34,12 +34,14 @@ from trex.remote.stl import RemoteSTLClient
 from trex.stl.api import (
     IP,
     UDP,
+    Dot1Q,
     Ether,
     STLClient,
     STLError,
     STLFlowLatencyStats,
     STLPktBuilder,
     STLStream,
+    STLTaggedPktGroup,
     STLTXCont,
     STLTXSingleBurst,
 )
@@ -247,6 +249,77 @@ def test_second_client_takes_ports_by_force_and_reads_their_streams(stateless):
     assert stateless.get_acquired_ports() == []
     with_other.release()
     with_other.disconnect()
+
+
+def dot1q(vlan):
+    return {"type": "Dot1Q", "value": {"vlan": vlan}}
+
+
+def tagged(group, vlan, mode):
+    """Returns a stream with packets of 72 bytes."""
+    frame = Ether() / Dot1Q(vlan=vlan) / IP(src="16.0.0.1", dst="48.0.0.1") / UDP() / (b"x" * 26)
+    return STLStream(
+        packet=STLPktBuilder(pkt=frame), flow_stats=STLTaggedPktGroup(tpgid=group), mode=mode
+    )
+
+
+@needs_binary
+def test_tagged_packet_groups_count_on_the_server(stateless):
+    assert stateless.tpg_status == stateless.get_tpg_status()
+    assert not stateless.tpg_status["enabled"]
+    with pytest.raises(STLError, match="not enabled"):
+        stateless.disable_tpg()
+    tags = [dot1q(vlan) for vlan in range(1, 1201)]
+    stateless.enable_tpg(3, tags, rx_ports=[1])
+    assert stateless.get_tpg_status(port=0)["data"] == {
+        "acquired_ports": [0, 1],
+        "rx_ports": [1],
+        "username": "ada",
+        "num_tpgids": 3,
+        "num_tags": 1200,
+    }
+    assert stateless.get_tpg_tags() == tags and stateless.get_tpg_tags(7, 9) == tags[7:9]
+    burst = STLTXSingleBurst(total_pkts=100, pps=2000)
+    streams = [tagged(0, 1, burst), tagged(1, 600, burst), tagged(2, 1201, burst)]
+    stateless.add_streams(streams, 0)
+    stateless.start([0])
+    stateless.wait_on_traffic([0], timeout=_WAIT_S)
+    zero = dict.fromkeys(
+        ("pkts", "bytes", "seq_err", "seq_err_too_big", "seq_err_too_small", "dup", "ooo"), 0
+    )
+    counted = {**zero, "pkts": 100, "bytes": 7600}
+    found, next_tag = stateless.get_tpg_stats(1, 1, 0, 1200)
+    assert found == {"1": {"1": {"0-598": zero, "599": counted, "600-1199": zero}}}
+    assert next_tag == 1200
+    found, next_tag = stateless.get_tpg_stats(1, 1, 0, 1200, max_sections=2)
+    assert list(found["1"]["1"]) == ["0-598", "599"] and next_tag == 600
+    of_unknown = {"pkts": 100, "bytes": 7600}
+    found = stateless.get_tpg_stats(1, 2, 0, 0, unknown_tag=True, untagged=True)
+    assert found == ({"1": {"2": {"untagged": zero, "unknown_tag": of_unknown}}}, None)
+    assert stateless.get_tpg_unknown_tags(1) == {"1": [{"tag": dot1q(1201), "tpgid": 2}]}
+    stateless.clear_tpg_unknown_tags(1)
+    assert stateless.get_tpg_unknown_tags(1) == {"1": []}
+    assert stateless.get_tpg_tx_stats(0, 1) == {"0": {"1": of_unknown}}
+    stateless.clear_tpg_tx_stats(0, 1)
+    assert stateless.get_tpg_tx_stats(0, 1)["0"]["1"]["pkts"] == 0
+    stateless.clear_tpg_stats(1, 1, tag_list=[599])
+    assert stateless.get_tpg_stats(1, 1, 0, 1200)[0] == {"1": {"1": {"0-1199": zero}}}
+    changes = [{"type": None, "tag_id": 0}, {**dot1q(1), "tag_id": 1}]
+    stateless.update_tpg_tags(changes, clear=True)
+    assert stateless.get_tpg_tags(0, 2) == [None, dot1q(1)]
+    assert stateless.get_tpg_stats(1, 0, 0, 1200)[0] == {"1": {"0": {"0-1199": zero}}}
+    with pytest.raises(STLError, match="Vlan 1 already exists"):
+        stateless.update_tpg_tags([{**dot1q(1), "tag_id": 5}])
+    # A client that takes the ports by force ends the groups, and so does a release.
+    address = stateless.get_connection_info()["server"]
+    other = STLClient(server=address, username="bob", verbose_level="none")
+    other.connect()
+    other.reset()
+    assert not stateless.get_tpg_status()["enabled"]
+    other.enable_tpg(1, [])
+    other.release()
+    assert not other.get_tpg_status()["enabled"]
+    other.disconnect()
 
 
 @needs_binary

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::{
     ByteOrder, CaptureError, Decoder, EncodeError, Format, LinkType, Magic, PcapWriter,
-    PcapngWriter, RECORD_LENGTH_MAX, RecordHeader, Resolution, Step,
+    PacketDirection, PcapngWriter, RECORD_LENGTH_MAX, RecordHeader, Resolution, Step,
 };
 
 use crate::common::{decode, decode_in_pieces};
@@ -146,6 +146,22 @@ fn records_that_readers_reject_are_not_written() {
     let writer = PcapngWriter::new();
     assert_eq!(writer.push_record(&mut file, 0, Instant::ZERO, 1, &[0; 2]), Err(shorter));
     assert_eq!(file, []);
+}
+
+#[test]
+fn direction_is_an_option_of_a_packet_block() {
+    for (direction, flags) in [(PacketDirection::Inbound, 1), (PacketDirection::Outbound, 2)] {
+        let mut file = pcapng(&[]);
+        let (start, length) = (file.len(), 5);
+        let writer = PcapngWriter::new();
+        let time = Instant::from_nanos(7);
+        writer.push_directed_record(&mut file, 0, time, length, b"abcde", direction).unwrap();
+        // 28 bytes of header, the padded packet, the flags, and the end of the options.
+        let options = [2, 0, 4, 0, flags, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(file[start + 36..start + 48], options);
+        assert_eq!(file.len() - start, 28 + 8 + 12 + 4);
+        assert_eq!(decode(&file).records[0].1, b"abcde");
+    }
 }
 
 #[test]

@@ -107,3 +107,27 @@ client.disconnect()
 "#;
     run(&tree, &server, script);
 }
+
+#[test]
+fn examples_of_tagged_packet_groups_pass() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let Some(tree) = tree() else { return };
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let server = serve(&lab, &scratch, "stl");
+    // The examples connect to the default ports.
+    let script = r#"
+import contextlib, functools, io, os, runpy, sys
+from trex.stl.api import STLClient
+ports = {"sync_port": int(os.environ["REQUESTS"]), "async_port": int(os.environ["EVENTS"])}
+STLClient.__init__ = functools.partialmethod(STLClient.__init__, **ports)
+tagged = ["--qinq", "--vlans", "20", "--pps", "100", "--burst-size", "50", "--verbose"]
+for name, arguments in (("stl_tpg_stats", tagged), ("tpg_tag_update_example", [])):
+    sys.argv = [name, *arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as found:
+        runpy.run_module(f"trex.examples.stl.{name}", run_name="__main__")
+    assert "Test passed" in found.getvalue(), found.getvalue()
+"#;
+    run(&tree, &server, script);
+}

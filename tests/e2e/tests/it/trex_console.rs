@@ -163,3 +163,47 @@ fn console_runs_a_whole_session() {
         std::thread::sleep(POLL);
     }
 }
+
+#[test]
+fn console_counts_tagged_packet_groups() {
+    if !can_run(&["python3", "tmux"]) {
+        return;
+    }
+    let Some(tree) = tree() else { return };
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let server = serve(&lab, &scratch, "stl");
+    let console = Console::start(&tree, &server, &scratch);
+    console.wait_for("Connecting", &["[SUCCESS]", "Server mode:      Stateless", "trex>"]);
+    console.run("tpg_status", &["Tagged Packet Group is disabled"]);
+    // Tags 0 to 8 are VLANs 1 to 9.
+    let enable = "tpg_enable -p 1 --num-tpgids 10 --tags stl/tpg_tags_conf.py -t --max-vlan 9";
+    console.run(enable, &["Enabling Tagged Packet Group", "[SUCCESS]"]);
+    console.run("tpg_status", &["Tagged Packet Group is enabled", "[0, 1]", "[1]"]);
+    console.run("tpg_tags", &["Dot1Q(1)", "Dot1Q(9)"]);
+    let start = "start -f stl/tpg_1tag_stream.py -p 0 -t --pps 100 --burst-size 25 --vlans 10";
+    console.run(start, &["Attaching 10 streams", "[SUCCESS]", "Starting traffic", "[SUCCESS]"]);
+    let deadline = Instant::now() + PATIENCE;
+    // Group 3 is VLAN 4: packets of 69 bytes, counted with FCS.
+    while !console.run("tpg_tx_stats -p 0 --tpgid 3", &["tpgid 3"]).contains("1825") {
+        assert!(Instant::now() < deadline, "the burst does not end:\n{}", console.screen());
+    }
+    let counters = ["0-2", "0", "3", "25", "1825", "4-8"];
+    console.run("tpg_stats -p 1 --tpgid 3 --max-tag 9", &counters);
+    // Group 9 is VLAN 10, which has no number.
+    let unknown = "tpg_stats -p 1 --tpgid 9 --max-tag 9 --unknown --untagged";
+    console.run(unknown, &["0-8", "untagged", "unknown", "25"]);
+    console.run("tpg_show_unknown_tags -p 1", &["Port 1 unknown tags", "Dot1Q(10)"]);
+    console.run("tpg_clear_unknown_tags -p 1", &["Clearing TPG unknown tags", "[SUCCESS]"]);
+    console.run("tpg_show_unknown_tags -p 1", &["No unknown tags found in port 1."]);
+    let update = "tpg_update --type QinQ --value 5 6 --tag_id 3 --clear";
+    console.run(update, &["Updating Tagged Packet Group Tags", "[SUCCESS]"]);
+    console.run("tpg_tags --min-tag 3 --max-tag 4", &["QinQ(5, 6)"]);
+    console.run("tpg_stats -p 1 --tpgid 3 --max-tag 9", &["0-8"]);
+    let clear = "tpg_clear_stats -p 1 --tpgid 2 --tag-list 2";
+    console.run(clear, &["Clearing TPG stats", "[SUCCESS]"]);
+    console.run("tpg_clear_tx_stats -p 0 --tpgid 3", &["Clearing TPG Tx stats", "[SUCCESS]"]);
+    console.run("tpg_disable", &["Disabling Tagged Packet Group", "[SUCCESS]"]);
+    console.run("tpg_status", &["Tagged Packet Group is disabled"]);
+    console.keys(&["-l", "quit"]);
+    console.keys(&["Enter"]);
+}

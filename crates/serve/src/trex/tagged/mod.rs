@@ -41,8 +41,12 @@ pub(super) fn enable_tpg(trex: &Trex, parameters: &Parameters<'_>) -> Answer {
         return failed("Tagged Packet Group can be enabled only in the stateless mode");
     }
     let user = parameters.text("username")?;
-    if trex.begin_tagged(user) {
-        return done();
+    if parameters.find("num_tpgids").is_none() {
+        // The second step.
+        return match trex.begin_tagged(user) {
+            true => done(),
+            false => failed("Tagged Packet Group in Dp can be enabled only after Cp and Rx!"),
+        };
     }
     let stage = trex.state().tagged.of_users.get(user).map(|groups| groups.stage);
     if stage == Some(Stage::Enabled) {

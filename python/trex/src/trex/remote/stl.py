@@ -6,15 +6,29 @@ from typing import Any
 
 from trex.remote.client import unsupported
 from trex.remote.streams import RemoteStreamCommands
+from trex.remote.tagged_groups import RemoteTaggedGroupCommands
 from trex.stl.client import STLClient
 
 
-class RemoteSTLClient(RemoteStreamCommands, STLClient):
+class RemoteSTLClient(RemoteTaggedGroupCommands, RemoteStreamCommands, STLClient):
     """TRex's stateless client, with the ports of a server."""
 
     def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
-        """Acquires ports; with `force` also those of other clients of the server."""
+        """Acquires ports; with `force` also those of other clients of the server, whose tagged
+        packet groups end.
+        """
+        self._require_session()
+        if force:
+            self._end_groups(self._numbers(ports, of_all=True))
         self._acquire_stl(ports, force, sync_streams)
+
+    def _acquire_ports(self, ports: Any, force: bool) -> None:
+        self.acquire(ports, force)
+
+    def _release_ports(self, ports: Any) -> None:
+        # The server releases no port with groups.
+        self._end_groups()
+        super()._release_ports(ports)
 
     def get_stats(self, ports: Any = None, sync_now: bool = True) -> dict[Any, Any]:
         """Returns counters of ports, their sum, totals, and those of packet groups."""
@@ -39,10 +53,7 @@ class RemoteSTLClient(RemoteStreamCommands, STLClient):
 #: Methods that work on interfaces of this machine.
 LOCAL = (
     *("map_ports", "set_namespace", "set_namespace_start", "namespace_remove_all"),
-    *("set_bird_node", "wait_for_async_results", "is_async_results_ready", "enable_tpg"),
-    *("disable_tpg", "update_tpg_tags", "get_tpg_tags", "get_tpg_status", "get_tpg_stats"),
-    *("clear_tpg_stats", "get_tpg_tx_stats", "clear_tpg_tx_stats", "get_tpg_unknown_tags"),
-    *("clear_tpg_unknown_tags",),
+    *("set_bird_node", "wait_for_async_results", "is_async_results_ready"),
 )
 for _name in LOCAL:
     setattr(RemoteSTLClient, _name, unsupported(_name))
