@@ -13,7 +13,7 @@ use super::load_control::Detail;
 use super::run_state::RunState;
 use super::snapshot::{Delivery, Snapshot, Subscription};
 use super::state::{RunOutcome, StartAt, Supervised};
-use crate::result::{Kind, MeasuredReport, PortReport};
+use crate::result::{Kind, MeasuredReport, PortReport, TagReport};
 
 /// Handle to a run. Clones refer to the same run; dropping them does not end it.
 #[derive(Clone)]
@@ -141,6 +141,15 @@ impl RunHandle {
     /// Returns whether the whole run is paused. Flows that are paused on their own do not count.
     pub fn is_paused(&self) -> bool {
         self.0.controls.is_paused() && !self.state().is_over()
+    }
+
+    /// Returns the counters of flows by VLAN tag so far, of all receiving ports, by indices in the
+    /// plan; empty for a flow whose frames do not count by tag. `None` before the start and after
+    /// the end. Asks each receiver once.
+    pub fn tags(&self, flows: &[usize]) -> Option<Vec<Vec<TagReport>>> {
+        let live = self.0.controls.live()?;
+        let is_over = self.state().is_over();
+        (!is_over).then(|| live.tags(flows))
     }
 
     /// Returns the disabled clients.

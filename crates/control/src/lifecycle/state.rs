@@ -15,7 +15,7 @@ use super::id::RunId;
 use super::load_control::LoadControl;
 use super::run_state::RunState;
 use super::snapshot::{Delivery, Snapshot, Subscribers, Subscription};
-use crate::result::{Kind, MeasuredReport, Outcome, RunResult};
+use crate::result::{Kind, MeasuredReport, Outcome, RunResult, TagReport};
 
 /// Start time of a prepared run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,9 @@ pub(crate) trait LiveQuery: Send + Sync {
     /// Returns the delays of the measured ones among some flows, all receiving ports together, by
     /// index in the plan.
     fn delays(&self, flows: &[usize]) -> BTreeMap<usize, Distribution>;
+
+    /// Returns the counters of flows by VLAN tag, of all receiving ports.
+    fn tags(&self, flows: &[usize]) -> Vec<Vec<TagReport>>;
 }
 
 /// State that the supervisor thread and the handles of a run share.

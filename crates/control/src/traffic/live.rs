@@ -8,7 +8,7 @@ use wirestorm_engine::measure::Distribution;
 use super::measured::ExpectedFlows;
 use crate::lifecycle::{LiveQuery, MeasuredSnapshot};
 use crate::receive::MeasurementQuery;
-use crate::result::MeasuredReport;
+use crate::result::{MeasuredReport, TagReport};
 
 /// Queries the measurement of flows during a run.
 #[derive(Clone, Debug, Default)]
@@ -69,5 +69,24 @@ impl LiveQuery for LiveMeasurement {
             }
         }
         sums
+    }
+
+    fn tags(&self, flows: &[usize]) -> Vec<Vec<TagReport>> {
+        let mut tags = vec![Vec::new(); flows.len()];
+        for end in &*self.ends {
+            let streams = Arc::clone(&end.streams);
+            let places: Vec<_> = flows.iter().map(|flow| streams.place_of(*flow)).collect();
+            let answer = end.measuring.ask(move |receiver| {
+                let tags = |place| streams.tags(place, receiver);
+                places
+                    .into_iter()
+                    .map(|place| place.map_or_else(Vec::new, tags))
+                    .collect::<Vec<_>>()
+            });
+            for (all, found) in tags.iter_mut().zip(answer.into_iter().flatten()) {
+                all.extend(found);
+            }
+        }
+        tags
     }
 }

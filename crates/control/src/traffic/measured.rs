@@ -138,12 +138,6 @@ impl ExpectedFlows {
     /// Returns the report of the flow at index `place`.
     pub(super) fn report(&self, place: usize, receiver: &Receiver) -> MeasuredReport {
         let records = self.records(place);
-        let mut tags: BTreeMap<VlanTags, (Tally, SequenceCounters)> = BTreeMap::new();
-        for (key, record) in records.clone().flat_map(|record| receiver.tags(record)) {
-            let (arrived, counters) = tags.entry(key).or_default();
-            arrived.merge(record.arrived());
-            counters.add(record.counters());
-        }
         let mut values: BTreeMap<&[u128], ValueRecord> = BTreeMap::new();
         for (key, record) in records.clone().flat_map(|record| receiver.values(record)) {
             match values.get_mut(key) {
@@ -153,9 +147,20 @@ impl ExpectedFlows {
         }
         let summary = StreamSummary::new(&receiver.records()[records]);
         let mut report = measured_report(&self.name, &summary, self.flows[place].compares);
-        report.tags = tags.iter().map(tag_report).collect();
+        report.tags = self.tags(place, receiver);
         report.values = values.iter().map(values_report).collect();
         report
+    }
+
+    /// Returns the counters by VLAN tag of the flow at index `place`.
+    pub(super) fn tags(&self, place: usize, receiver: &Receiver) -> Vec<TagReport> {
+        let mut tags: BTreeMap<VlanTags, (Tally, SequenceCounters)> = BTreeMap::new();
+        for (key, record) in self.records(place).flat_map(|record| receiver.tags(record)) {
+            let (arrived, counters) = tags.entry(key).or_default();
+            arrived.merge(record.arrived());
+            counters.add(record.counters());
+        }
+        tags.iter().map(tag_report).collect()
     }
 
     /// Returns the progress of each flow, with its index in the plan.

@@ -101,8 +101,7 @@ pub(crate) fn run(
         }
     }
     let live = LiveMeasurement::new(measuring);
-    let measurement = live.clone();
-    controls.set_live(Arc::new(measurement));
+    controls.set_live(Arc::new(live.clone()));
     let cpus = context.host.cpus().reserve(options.backend(), workloads.len() * workers);
     cpus.apply();
     let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();

@@ -171,14 +171,17 @@ impl Transmission {
         flows.map(|flow| last(flow).or_else(|| live(flow)).unwrap_or_default()).collect()
     }
 
-    /// Returns the counters of a flow by VLAN tag. Asks the receiver while the run continues.
-    pub(super) fn tags(&self, flow: usize) -> Vec<TagReport> {
-        if let Some(result) = self.result() {
-            let measured = result.flows.get(flow).and_then(|flow| flow.measured.first());
-            return measured.map_or_else(Vec::new, |measured| measured.tags.clone());
-        }
-        let measured = self.run.handle.measured(flow).and_then(|ports| ports.into_iter().next());
-        measured.map_or_else(Vec::new, |measured| measured.tags)
+    /// Returns the counters of flows by VLAN tag, in their order. Asks the receiver once while the
+    /// run continues.
+    pub(super) fn tags(&self, flows: &[usize]) -> Vec<Vec<TagReport>> {
+        let Some(result) = self.result() else {
+            return self.run.handle.tags(flows).unwrap_or_else(|| vec![Vec::new(); flows.len()]);
+        };
+        let tags = |flow: &usize| {
+            let measured = result.flows.get(*flow).and_then(|flow| flow.measured.first());
+            measured.map_or_else(Vec::new, |measured| measured.tags.clone())
+        };
+        flows.iter().map(tags).collect()
     }
 
     /// Returns the measurement of a flow, with the frames that are lost. Asks the receiver while the

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::{
-    ByteOrder, CaptureError, Decoder, EncodeError, Format, LinkType, Magic, PcapWriter,
-    PacketDirection, PcapngWriter, RECORD_LENGTH_MAX, RecordHeader, Resolution, Step,
+    ByteOrder, CaptureError, Decoder, EncodeError, Format, LinkType, Magic, PacketDirection,
+    PcapWriter, PcapngWriter, RECORD_LENGTH_MAX, RecordHeader, Resolution, Step,
 };
 
 use crate::common::{decode, decode_in_pieces};

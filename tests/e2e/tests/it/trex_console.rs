@@ -183,16 +183,16 @@ fn console_counts_tagged_packet_groups() {
     let start = "start -f stl/tpg_1tag_stream.py -p 0 -t --pps 100 --burst-size 25 --vlans 10";
     console.run(start, &["Attaching 10 streams", "[SUCCESS]", "Starting traffic", "[SUCCESS]"]);
     let deadline = Instant::now() + PATIENCE;
-    // Group 3 is VLAN 4: packets of 69 bytes, counted with FCS.
-    while !console.run("tpg_tx_stats -p 0 --tpgid 3", &["tpgid 3"]).contains("1825") {
+    // Group 3 is VLAN 4: packets of 74 bytes, counted with FCS.
+    while !console.run("tpg_tx_stats -p 0 --tpgid 3", &["Tpgid 3"]).contains("1950") {
         assert!(Instant::now() < deadline, "the burst does not end:\n{}", console.screen());
     }
-    let counters = ["0-2", "0", "3", "25", "1825", "4-8"];
+    let counters = ["0-2", "0", "3", "25", "1950", "4-8"];
     console.run("tpg_stats -p 1 --tpgid 3 --max-tag 9", &counters);
     // Group 9 is VLAN 10, which has no number.
     let unknown = "tpg_stats -p 1 --tpgid 9 --max-tag 9 --unknown --untagged";
-    console.run(unknown, &["0-8", "untagged", "unknown", "25"]);
-    console.run("tpg_show_unknown_tags -p 1", &["Port 1 unknown tags", "Dot1Q(10)"]);
+    console.run(unknown, &["0-8", "unknown", "25", "untagged"]);
+    console.run("tpg_show_unknown_tags -p 1", &["Port 1 Unknown Tags", "Dot1Q(10)"]);
     console.run("tpg_clear_unknown_tags -p 1", &["Clearing TPG unknown tags", "[SUCCESS]"]);
     console.run("tpg_show_unknown_tags -p 1", &["No unknown tags found in port 1."]);
     let update = "tpg_update --type QinQ --value 5 6 --tag_id 3 --clear";

@@ -256,16 +256,19 @@ impl Tagged {
 
 /// Reads the counters of flows. Asks the receiver while the run continues.
 fn readings(run: &Transmission, groups: &RangeInclusive<u32>) -> Vec<Reading> {
-    let flows: Vec<(usize, usize)> = {
+    let (places, flows): (Vec<usize>, Vec<usize>) = {
         let flows = run.tagged.lock().unwrap_or_else(PoisonError::into_inner);
         let chosen = flows.iter().enumerate().filter(|(_, flow)| groups.contains(&flow.group));
-        chosen.map(|(place, flow)| (place, flow.flow)).collect()
+        chosen.map(|(place, flow)| (place, flow.flow)).unzip()
     };
+    if flows.is_empty() {
+        return Vec::new();
+    }
     // What was received before what was sent: a group receives no more than it sends.
-    let tags: Vec<Vec<TagReport>> = flows.iter().map(|(_, flow)| run.tags(*flow)).collect();
-    let counts = run.flow_counts(flows.iter().map(|(_, flow)| *flow));
-    let both = flows.into_iter().zip(counts).zip(tags);
-    both.map(|(((place, _), counts), tags)| Reading { place, sent: counts.sent, tags }).collect()
+    let tags = run.tags(&flows);
+    let counts = run.flow_counts(flows.into_iter());
+    let both = places.into_iter().zip(counts).zip(tags);
+    both.map(|((place, counts), tags)| Reading { place, sent: counts.sent, tags }).collect()
 }
 
 impl Trex {

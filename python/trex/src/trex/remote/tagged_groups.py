@@ -217,7 +217,9 @@ class RemoteTaggedGroupCommands:
 
     def _end_groups(self, ports: list[int] | None = None) -> None:
         """Ends the own groups; with ports, those of any user at them."""
-        whose = [{"username": self._username}] if ports is None else [{"port_id": it} for it in ports]
+        whose = (
+            [{"username": self._username}] if ports is None else [{"port_id": it} for it in ports]
+        )
         for one in whose:
             status = self._call("get_tpg_status", **one)
             if status["enabled"]:
