@@ -86,6 +86,7 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
         packets: flags.packets,
         duration,
         snap_length: flags.snaplen,
+        survives_outages: false,
     };
     let bar = ProgressBar::new_spinner();
     let is_piped = flags.write == Path::new("-");

@@ -25,6 +25,8 @@ pub struct CaptureOptions {
     pub duration: Duration,
     /// Maximum bytes stored of each frame.
     pub snap_length: usize,
+    /// Whether the capture continues after the interface was down.
+    pub survives_outages: bool,
 }
 
 /// Result of a capture.
@@ -108,7 +110,10 @@ pub fn capture(
         // fetched.
         let is_last = stop.load(Ordering::Relaxed) || clock::now() >= end;
         let offset = RealtimeOffset::read();
-        let fetched = port.receive(ROOM, &mut batch)?;
+        let fetched = match port.receive(ROOM, &mut batch) {
+            Err(PortError::Down { .. }) if options.survives_outages => 0,
+            outcome => outcome?,
+        };
         for received in batch.drain(..) {
             if packets < options.packets {
                 let frame = port.frame(&received);

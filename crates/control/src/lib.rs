@@ -2,6 +2,7 @@
 //! counters and builds the result.
 
 pub mod affinity;
+pub mod arrivals;
 pub mod backend;
 pub mod bench;
 pub mod capture;

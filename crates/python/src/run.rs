@@ -73,6 +73,7 @@ impl SendOptions {
             force_interface: self.force_interface,
             is_visible: self.is_visible,
             per_vlan: self.per_vlan,
+            survives_outages: false,
             tolerance_ppm: tolerance * 1e4,
             series: SeriesOptions::default(),
         })

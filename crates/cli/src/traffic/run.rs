@@ -391,6 +391,7 @@ fn options(
         force_interface: how.force_interface,
         is_visible: false,
         per_vlan: how.per_vlan,
+        survives_outages: false,
         tolerance_ppm: how.tolerance * 1e4,
         series: SeriesOptions::default(),
     })

@@ -110,6 +110,7 @@ impl<O: Observer> LocalTrial<O> {
             force_interface: self.bed.force_interface,
             is_visible: false,
             per_vlan: false,
+            survives_outages: false,
             // The method judges the load.
             tolerance_ppm: f64::MAX,
             series,

@@ -28,6 +28,8 @@ pub enum FlowCommand {
         /// Denominator of the factor; not 0.
         denominator: u64,
     },
+    /// Change the members of the link aggregation group that may send: bit `n` stands for member `n`.
+    SetMembers(u64),
 }
 
 /// Commands given to the flows of a run.

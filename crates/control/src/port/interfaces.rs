@@ -163,6 +163,19 @@ impl Watch {
         self.interface.down_error()
     }
 
+    /// Returns whether the interface is up with carrier, as far as the kernel reports it.
+    ///
+    /// # Errors
+    /// Fails if the interface was removed.
+    pub(crate) fn is_running(&mut self) -> Result<bool, PortError> {
+        let Some(watch) = &mut self.watch else { return Ok(true) };
+        match watch.state() {
+            Ok(LinkState::NoCarrier | LinkState::Down) => Ok(false),
+            Ok(LinkState::Gone) => Err(self.interface.removed_error()),
+            Ok(LinkState::Running) | Err(_) => Ok(true),
+        }
+    }
+
     /// # Errors
     /// Fails if the interface is down or was removed.
     pub(crate) fn check(&mut self) -> Result<(), PortError> {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::port::{Receive, ReceiveCounters, Received, StampPoint};
+use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Received, StampPoint};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::measure::{self, Verifier, VerifyCounters, frame_hash};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
@@ -122,6 +122,8 @@ pub(super) struct FetchOutcome {
     /// Measurement of each run.
     pub(super) measured: Vec<measure::Receiver>,
     pub(super) error: Option<String>,
+    /// Whether receiving continues after the interface was down.
+    pub(super) survives_outages: bool,
 }
 
 impl FetchOutcome {
@@ -171,13 +173,16 @@ impl Fetcher {
     }
 
     /// Starts a measuring thread. `counted`: counters from before the measurement.
+    /// `survives_outages`: whether it continues after the interface was down.
     pub(super) fn measure(
         ports: Vec<ReceivePort>,
         receiver: measure::Receiver,
         counted: Vec<Queue>,
+        survives_outages: bool,
     ) -> std::io::Result<Self> {
         let outcome =
             FetchOutcome { queues: counted, measured: vec![receiver], ..FetchOutcome::default() };
+        let outcome = FetchOutcome { survives_outages, ..outcome };
         Self::start(ports, Task::Measure, None, outcome)
     }
 
@@ -255,6 +260,8 @@ fn fetch(
     const PAUSES_MAX: u32 = 4;
     /// Maximum time to block, so that a query, a stop or a failure takes effect soon.
     const PATIENCE: Duration = Duration::from_millis(2);
+    /// Pause between attempts while the interface is down.
+    const OUTAGE_PAUSE: StdDuration = StdDuration::from_millis(2);
     let mut unsent = Vec::new();
     let mut batch = Vec::with_capacity(ROOM);
     let mut pauses = 0;
@@ -266,6 +273,9 @@ fn fetch(
         for port in &mut ports {
             match port.receive(ROOM, &mut batch) {
                 Ok(count) => fetched += count,
+                Err(PortError::Down { .. }) if outcome.survives_outages => {
+                    std::thread::sleep(OUTAGE_PAUSE);
+                }
                 Err(error) => {
                     outcome.error = Some(error.to_string());
                     break;

@@ -249,7 +249,7 @@ impl RunReceiver {
         match &mut opened.source {
             Source::Opened(ports, counted) => {
                 let (ports, counted) = (std::mem::take(ports), std::mem::take(counted));
-                let fetcher = Fetcher::measure(ports, receiver, counted);
+                let fetcher = Fetcher::measure(ports, receiver, counted, self.end.is_shared);
                 let fetcher = fetcher.map_err(|error| no_thread(&self.end.interface, &error))?;
                 opened.source = Source::Fetcher(fetcher);
             }
@@ -349,6 +349,7 @@ impl RunReceiver {
                 verified: outcome.verified.take(),
                 measured: place.map(|place| outcome.measured.remove(place)).into_iter().collect(),
                 error: outcome.error.clone(),
+                ..FetchOutcome::default()
             }
         };
         match &mut opened.source {

@@ -72,6 +72,7 @@ fn carry_out(generator: &mut Generator, stream: usize, command: FlowCommand, at:
         FlowCommand::Resume => generator.resume(stream, at),
         FlowCommand::Start => generator.start(stream, at),
         FlowCommand::Stop => generator.stop(stream),
+        FlowCommand::SetMembers(active) => generator.set_members(stream, active),
         FlowCommand::SetSpeed(speed) => generator.set_speed(stream, speed, at),
         FlowCommand::Scale { numerator, denominator } => {
             // If the product is out of range, the speed keeps its value.

@@ -14,6 +14,7 @@ mod live;
 mod measured;
 mod next_hop;
 mod options;
+mod outages;
 mod preview;
 mod report;
 mod run;

@@ -28,6 +28,9 @@ pub struct StreamOptions {
     pub is_visible: bool,
     /// Whether to count arrivals of measured flows also by VLAN tags.
     pub per_vlan: bool,
+    /// Whether sending continues after the interface of a port was down. Frames that are due in the
+    /// meantime are not sent.
+    pub survives_outages: bool,
     /// Maximum relative rate error in parts per million.
     pub tolerance_ppm: f64,
     /// Time series of measured flows.

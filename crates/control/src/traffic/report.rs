@@ -116,7 +116,9 @@ impl TrafficOutcome<'_> {
             let flow = &plan.flows[index];
             let name = |port: &usize| plan.ports[*port].name.clone();
             let transmission = &flow.stream.transmission;
+            // A member of a link aggregation group sends a part of the rate.
             let is_judged = transmission.mode == Mode::Continuous
+                && flow.stream.member.is_none()
                 && transmission.self_start
                 && !transmission.start_paused;
             // The gap from the last frame to the end of the run also belongs to the flow's time.

@@ -19,13 +19,14 @@ use super::live::LiveMeasurement;
 use super::measured::{self, ExpectedFlows, is_recognised};
 use super::next_hop::ResolvedAddresses;
 use super::options::StreamOptions;
+use super::outages::Outages;
 use super::report::TrafficOutcome;
 use super::workload::{PortOutcome, PortWorkload, WorkerOutcome, number, workloads};
 use crate::backend::Choice;
 use crate::backend::{self, PortVisitor, TransmitPort};
 use crate::host::CpuPlan;
 use crate::lifecycle::{Context, Controls, FlowSnapshot, PortSnapshot, Snapshot};
-use crate::port::{Interfaces, OpenError, PortOptions, Watch};
+use crate::port::{Interfaces, OpenError, PortOptions};
 use crate::receive::{ArrivalCounters, RunReceiver};
 use crate::result::RunResult;
 use crate::work::{
@@ -375,7 +376,8 @@ impl WorkerContext<'_> {
     ) -> Result<Duration, PortError> {
         let mut follower = FlowFollower::new(&self.controls.flows, start);
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
-        let mut watches = self.interfaces.watch();
+        let mut outages =
+            Outages::new(workloads, self.interfaces.watch(), self.options.survives_outages);
         let mut published = Instant::ZERO;
         let is_virtual =
             |port: &TransmitPort| port.capabilities().departure_stamp == StampPoint::Virtual;
@@ -399,8 +401,19 @@ impl WorkerContext<'_> {
             }
             follower.follow(now, generators, |index| &workloads[index].flows);
             let mut state = WorkerState::Done;
-            for (generator, port) in generators.iter_mut().zip(&mut *ports) {
-                state = more_urgent(state, port.visit(Breathe { generator, now })?.state);
+            for index in 0..ports.len() {
+                let generator = &mut generators[index];
+                let of_port = match outages.is_down(index) {
+                    true => generator.pass_over(now),
+                    false => match ports[index].visit(Breathe { generator, now }) {
+                        Ok(breath) => breath.state,
+                        Err(error) => {
+                            outages.begin(index, error, ports, generators)?;
+                            WorkerState::Active
+                        }
+                    },
+                };
+                state = more_urgent(state, of_port);
             }
             if let Some(due) = follower.due() {
                 state = more_urgent(state, WorkerState::Waiting(due));
@@ -412,7 +425,7 @@ impl WorkerContext<'_> {
             if now.saturating_since(published) >= PUBLISH_INTERVAL {
                 published = now;
                 self.publish(generators, ports);
-                watches.iter_mut().try_for_each(Watch::check)?;
+                outages.update(ports, generators)?;
             }
             if self.controls.is_paused() {
                 let span = wait_while_paused(self.controls);

@@ -116,6 +116,7 @@ fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
         force_interface: false,
         is_visible: false,
         per_vlan: false,
+        survives_outages: false,
         tolerance_ppm: 200_000.0,
         series: SeriesOptions::default(),
     };

@@ -44,5 +44,5 @@ pub use stream::{
 pub use summary::StreamSummary;
 pub use tags::{TAG_RECORDS_MAX, TagRecord, VlanTags};
 pub use tally::Tally;
-pub use values::ValueRecord;
+pub use values::{ValueCounter, ValueRecord};
 pub use verify::{Verifier, VerifyCounters, frame_hash};

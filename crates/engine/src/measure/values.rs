@@ -59,6 +59,40 @@ impl ValueRecord {
     }
 }
 
+/// Counters of all frames of a port by values, whatever stream they belong to.
+#[derive(Clone, Debug)]
+pub struct ValueCounter {
+    bits: Arc<[FrameBits]>,
+    records: ValueRecords,
+}
+
+impl ValueCounter {
+    /// Counts frames by the values of these bits.
+    pub fn new(bits: Vec<FrameBits>) -> Self {
+        let bits: Arc<[FrameBits]> = bits.into();
+        let mut records = ValueRecords::default();
+        records.add(0, Arc::clone(&bits));
+        Self { bits, records }
+    }
+
+    /// Records a frame that was `original_length` bytes long on the wire, without FCS. Frames that
+    /// are too short for the bits, and new values beyond
+    /// [`TAG_RECORDS_MAX`](super::TAG_RECORDS_MAX), are not counted.
+    pub fn note(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
+        self.records.note(0, frame, original_length, 0, arrival);
+    }
+
+    /// Returns the counters in the order of the values. Their delays are 0.
+    pub fn records(&self) -> impl Iterator<Item = (&[u128], &ValueRecord)> {
+        self.records.of(0)
+    }
+
+    /// Sets all counters to zero.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.bits.to_vec());
+    }
+}
+
 /// Records of the streams of a receiver by values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueRecords {

@@ -15,6 +15,7 @@ use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 use super::program::{BLOCK, FrameBuilder, OperationCache};
 use super::queue::{Entry, Queue, Turn};
 use super::schedule::{After, StreamSchedule};
+use super::selection::{Selected, Selection};
 use super::share::Share;
 use crate::replay::{Breath, WorkerState};
 
@@ -99,6 +100,8 @@ struct StreamState {
     bytes: u64,
     /// Whether its frames have no due time.
     is_top_speed: bool,
+    /// Whether other ports send some of its frames.
+    is_part: bool,
     life: Box<ColdState>,
     maker: FrameBuilder,
 }
@@ -124,6 +127,8 @@ struct ColdState {
     transmission: Transmission,
     speed_planned: Speed,
     share: Share,
+    /// Frames to send; `None` for all.
+    selection: Option<Selection>,
 }
 
 /// Maximum number of frames in a breath, so that the worker notices stop requests soon.
@@ -154,7 +159,8 @@ impl Generator {
         let running = streams.iter().enumerate().map(|(index, stream)| {
             let number = share.number(options.first_number, index as u32);
             let maker = FrameBuilder::new(stream, number, share, &mut recipes);
-            StreamState::new(stream.transmission, maker, share)
+            let selection = stream.member.as_ref().map(|it| Selection::new(it, &maker));
+            StreamState::new(stream.transmission, maker, share, selection)
         });
         let streams: Vec<StreamState> = running.collect();
         let rate: f64 = streams.iter().map(|stream| stream.rate()).sum();
@@ -328,6 +334,61 @@ impl Generator {
             self.scale_speed(stream, numerator, denominator, now)?;
         }
         Ok(())
+    }
+
+    /// Changes the members of the link aggregation group that may send a stream, from now on; see
+    /// [`Member::active`](wirestorm_model::stream::Member::active). Has no effect on other streams.
+    pub fn set_members(&mut self, stream: usize, active: u64) {
+        if let Some(selection) = &mut self.streams[stream].life.selection {
+            selection.set_active(active);
+        }
+    }
+
+    /// Changes the members of the stream's link aggregation group whose interface is down. The other
+    /// members send their frames from now on.
+    pub fn set_members_down(&mut self, stream: usize, down: u64) {
+        if let Some(selection) = &mut self.streams[stream].life.selection {
+            selection.set_down(down);
+        }
+    }
+
+    /// Passes over the frames that are due at `now`, because the interface is down; counts them as
+    /// unsent. Streams without due times wait.
+    pub fn pass_over(&mut self, now: Instant) -> WorkerState {
+        let end = self.start.saturating_add(self.options.duration_max);
+        for _ in 0..BREATH_FRAMES {
+            let Some(turn) = self.queue.first() else {
+                if self.queue.is_day_over() {
+                    self.begin_day();
+                    continue;
+                }
+                return match self.top_speed.is_empty() {
+                    true => self.finished(now, end),
+                    false => WorkerState::Waiting(end),
+                };
+            };
+            let Entry { due, stream } = turn.entry;
+            if due >= end {
+                return self.finished(now, end);
+            }
+            if due > now {
+                return WorkerState::Waiting(due);
+            }
+            let running = &mut self.streams[stream as usize];
+            if running.is_top_speed {
+                self.queue.pop();
+                self.top_speed.push_back(stream);
+                continue;
+            }
+            match running.pass_over() {
+                NextStep::Due(due) | NextStep::Stop(due, _) => self.queue.next_turn(turn, due),
+                NextStep::End(last) => {
+                    self.queue.pop();
+                    self.ended(stream as usize, last);
+                }
+            }
+        }
+        WorkerState::Active
     }
 
     /// Stops a stream at once, without starting its next stream.
@@ -672,14 +733,31 @@ enum NextStep {
     End(Instant),
 }
 
+impl ColdState {
+    /// Returns whether this port does not send the current frame of `maker`, because another one
+    /// does, or none does.
+    #[inline(never)]
+    fn leaves_to_others(&mut self, maker: &FrameBuilder) -> bool {
+        let selected = self.selection.as_ref().map(|it| it.select(maker));
+        self.unsent += u64::from(selected == Some(Selected::Nowhere));
+        selected.is_some_and(|selected| selected != Selected::Here)
+    }
+}
+
 impl StreamState {
-    fn new(transmission: Transmission, maker: FrameBuilder, share: Share) -> Self {
+    fn new(
+        transmission: Transmission,
+        maker: FrameBuilder,
+        share: Share,
+        selection: Option<Selection>,
+    ) -> Self {
         Self {
             emission: None,
             frames: 0,
             bytes: 0,
             stored: None,
             is_top_speed: transmission.speed == Speed::Max,
+            is_part: selection.is_some(),
             life: Box::new(ColdState {
                 unsent: 0,
                 starts: 0,
@@ -689,6 +767,7 @@ impl StreamState {
                 transmission,
                 speed_planned: transmission.speed,
                 share,
+                selection,
             }),
             maker,
         }
@@ -743,6 +822,19 @@ impl StreamState {
         self.life.transmission.next
     }
 
+    /// Passes over the next frame, which is counted as not sent if it is one of this port.
+    fn pass_over(&mut self) -> NextStep {
+        let Some(emission) = &mut self.emission else { return NextStep::End(Instant::ZERO) };
+        if !self.is_part || !self.life.leaves_to_others(&self.maker) {
+            self.life.unsent += 1;
+        }
+        let length = self.maker.skip();
+        match emission.advance(length, &self.maker) {
+            After::Frame => NextStep::Due(emission.due()),
+            After::End(last) => NextStep::End(last),
+        }
+    }
+
     /// Sends the next frame. `AT_ONCE`: it has no due time; `HOLDS`: the port holds departures.
     // Inlined: there is one call for each way to send, and it runs for each frame.
     #[inline(always)]
@@ -755,6 +847,15 @@ impl StreamState {
         let Some(emission) = &mut self.emission else { return NextStep::End(budget.now) };
         let maker = &mut self.maker;
         let due = emission.due();
+        if self.is_part && self.life.leaves_to_others(maker) {
+            budget.unsent += 1;
+            budget.left -= 1;
+            let length = maker.skip();
+            return match emission.advance(length, maker) {
+                After::Frame => NextStep::Due(emission.due()),
+                After::End(last) => NextStep::End(last),
+            };
+        }
         let Some(frame) = port.take() else { return NextStep::Stop(due, WorkerState::Blocked) };
         let admission = match HOLDS || AT_ONCE {
             true => Admission::Send,

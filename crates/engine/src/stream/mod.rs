@@ -9,6 +9,9 @@
 //! Several workers share all streams. Each has a generator with its own [`Share`] and sends every
 //! n-th frame of each stream; all together send what one worker would.
 //!
+//! The members of a link aggregation group share streams as well, each on its own port: each follows
+//! the whole stream and sends the frames whose addresses select it.
+//!
 //! # Fast paths
 //!
 //! A stream sends until another stream's next frame is due, without other checks. The template
@@ -24,6 +27,7 @@ mod generator;
 mod program;
 mod queue;
 mod schedule;
+mod selection;
 mod share;
 mod variable;
 

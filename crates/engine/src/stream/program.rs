@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use wirestorm_base::prefetch::prefetch;
 use wirestorm_base::time::Instant;
@@ -199,6 +200,33 @@ impl FrameBuilder {
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.variables.number()
+    }
+
+    /// Returns the cursors of the variables that steps write to some bytes of the frame.
+    pub(super) fn cursors_at(&self, bytes: &[Range<usize>]) -> Vec<usize> {
+        let overlaps = |target: &Range<usize>| {
+            bytes.iter().any(|key| key.start < target.end && target.start < key.end)
+        };
+        let mut cursors = Vec::new();
+        for operation in self.operations.iter() {
+            let (cursor, target) = match operation {
+                Operation::Write16 { cursor, offset, .. } => (cursor, *offset..offset + 2),
+                Operation::Write32 { cursor, offset, .. } => (cursor, *offset..offset + 4),
+                Operation::Write64 { cursor, offset, .. } => (cursor, *offset..offset + 8),
+                Operation::WriteBits(write) => (&write.variable, write.target()),
+                _ => continue,
+            };
+            if overlaps(&target) && !cursors.contains(cursor) {
+                cursors.push(*cursor);
+            }
+        }
+        cursors
+    }
+
+    /// Returns the value of a variable in the current frame.
+    #[inline]
+    pub(super) fn value(&self, cursor: usize) -> u128 {
+        self.variables.value(cursor)
     }
 
     /// Returns the length of any frame of the stream, by definition.
@@ -642,6 +670,7 @@ mod tests {
             is_measured: false,
             trailer: 0,
             is_marked: false,
+            member: None,
         };
         let mut maker = FrameBuilder::new(&plan, 0, Share::ALL, &mut OperationCache::default());
         let mut buffer = vec![0; 64];

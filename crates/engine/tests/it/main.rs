@@ -7,6 +7,7 @@ mod edit_properties;
 mod impairment;
 mod measure;
 mod measure_properties;
+mod members;
 mod sides_goldens;
 mod stream;
 mod tunnel;

@@ -58,6 +58,7 @@ fn numbered(id: u8, transmission: Transmission) -> Stream {
         is_measured: false,
         trailer: 0,
         is_marked: false,
+        member: None,
     }
 }
 
@@ -412,6 +413,7 @@ fn contents() -> impl Strategy<Value = Stream> {
             is_measured,
             trailer: 0,
             is_marked: false,
+            member: None,
         }
     })
 }
@@ -504,6 +506,7 @@ proptest! {
             is_measured: false,
             trailer: 0,
             is_marked: false,
+            member: None,
             transmission: Transmission { departures, mode, ..transmission(pace.speed()) },
             ..stream
         };

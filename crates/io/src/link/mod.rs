@@ -1,6 +1,7 @@
 //! Properties of an interface: identity, state, driver, queues, offloads, counters.
 
 mod address;
+mod admin;
 mod ethtool;
 mod loss;
 mod netlink;
@@ -19,6 +20,7 @@ use ethtool::Ethtool;
 use netlink::{Message, Netlink, attributes, push_attribute, text, u16_at, u32_at, u64_at};
 
 pub use address::{LinkAddress, addresses};
+pub use admin::set_up;
 pub(crate) use loss::LossMeter;
 pub use peer::find_peer;
 pub use watch::{LinkState, LinkWatch};

@@ -14,11 +14,13 @@
 //! step.
 
 mod frame_bits;
+mod member;
 mod program;
 mod transmission;
 mod variable;
 
 pub use frame_bits::FrameBits;
+pub use member::Member;
 pub use program::{ByteOrder, Checksum, Program, PseudoHeader, Step, Write};
 pub use transmission::{GapDistribution, Mode, Speed, Transmission};
 pub use variable::{Advance, Values, Variable, draw};
@@ -47,4 +49,6 @@ pub struct Stream {
     /// a signature; see [`wirestorm_wire::mark`]. The template has mark 0, and the engine assigns
     /// the mark of the stream. `is_measured` and `is_marked` exclude each other.
     pub is_marked: bool,
+    /// The part of the frames to send; `None` for all.
+    pub member: Option<Member>,
 }

@@ -59,6 +59,7 @@ impl LoweredDevice {
             is_measured: false,
             trailer: 0,
             is_marked: false,
+            member: None,
         });
         Ok(Self {
             name: name(),

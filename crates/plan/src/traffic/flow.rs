@@ -160,8 +160,16 @@ fn read_flow(
     };
     let Packet { template, program, payload, found } = packet?;
     let (name, is_measured) = (name?, is_measured?);
-    let stream =
-        Stream { name, template, program, transmission, is_measured, trailer: 0, is_marked: false };
+    let stream = Stream {
+        name,
+        template,
+        program,
+        transmission,
+        is_measured,
+        trailer: 0,
+        is_marked: false,
+        member: None,
+    };
     let (transmit, receive, path) = (transmit?, receive?, place.path());
     size?;
     Some(UnlinkedFlow {

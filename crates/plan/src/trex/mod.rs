@@ -289,6 +289,7 @@ fn draft(
         is_measured: recognition == Recognition::Signature,
         trailer: 0,
         is_marked: recognition == Recognition::Mark,
+        member: None,
     };
     Ok((ChainedStream { path, stream, action_count: words.action_count, is_dummy }, load))
 }

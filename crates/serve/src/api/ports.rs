@@ -165,6 +165,7 @@ fn capture_options(query: CaptureQuery) -> Result<CaptureOptions, ErrorDocument>
         packets: query.packets.unwrap_or(u64::MAX),
         duration,
         snap_length,
+        survives_outages: false,
     })
 }
 

@@ -313,6 +313,7 @@ fn streams(
         force_interface: options.force_interface.unwrap_or(false),
         is_visible: false,
         per_vlan,
+        survives_outages: false,
         tolerance_ppm: tolerance * 1e4,
         series: SeriesOptions::default(),
     };

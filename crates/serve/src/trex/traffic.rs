@@ -110,6 +110,7 @@ impl Trex {
             force_interface: true,
             is_visible: self.is_watched(port, receiver),
             per_vlan: !tagged.is_empty(),
+            survives_outages: false,
             tolerance_ppm: 1e4,
             series: SeriesOptions::default(),
         };

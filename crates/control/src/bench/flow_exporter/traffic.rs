@@ -274,6 +274,7 @@ fn streams_plan(
         force_interface: bed.force_interface,
         is_visible: false,
         per_vlan: false,
+        survives_outages: false,
         // The method judges the load.
         tolerance_ppm: f64::MAX,
         series: SeriesOptions::default(),
