@@ -18,7 +18,7 @@ use serde_json::Value;
 /// Messages that stay encoded in the Rust types: packet headers, which the crate reads by the
 /// schema, and the settings and results of protocols that no part of Wirestorm speaks. A name that
 /// ends with `*` is a prefix.
-const ENCODED: [&str; 58] = [
+const ENCODED: [&str; 57] = [
     "FlowHeader",
     "DeviceIsisRouter",
     "DeviceBgpRouter",
@@ -40,7 +40,6 @@ const ENCODED: [&str; 58] = [
     "StateProtocolIsis",
     "StateProtocolOspfv2",
     "StateProtocolOspfv3",
-    "StateProtocolLacp",
     "StateProtocolRocev2",
     "StateProtocolMacsec",
     "StateProtocolBmp*",

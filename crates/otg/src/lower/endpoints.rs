@@ -26,10 +26,13 @@ pub(super) struct Ends<'a> {
     pub(super) interfaces: &'a Interfaces,
 }
 
-/// The part of a flow that one port sends.
+/// The part of a flow that one port sends, or one link aggregation group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sender {
-    pub(super) tx_port: usize,
+    /// Ports that share the frames; at least one.
+    pub(super) tx_ports: Vec<usize>,
+    /// Index of the link aggregation group of these ports.
+    pub(super) lag: Option<usize>,
     pub(super) rx_ports: Vec<usize>,
     /// Devices; empty for a flow between ports.
     pub(super) pairs: Vec<Pair>,
@@ -69,7 +72,11 @@ impl Ends<'_> {
     }
 
     fn between_ports(&self, port: &FlowPort, path: &str) -> Result<Sender, ConfigError> {
-        let tx = self.members(port.tx_name(), || format!("{path}.tx_name"))?;
+        let tx_ports = self.members(port.tx_name(), || format!("{path}.tx_name"))?;
+        let lag = match self.ports.get(port.tx_name()) {
+            Some(_) => None,
+            None => self.lag_names.get(port.tx_name()),
+        };
         let mut rx_ports = Vec::new();
         for (index, name) in port.rx_names.iter().enumerate() {
             add_all(&mut rx_ports, self.members(name, || format!("{path}.rx_names[{index}]"))?);
@@ -77,9 +84,10 @@ impl Ends<'_> {
         if let Some(name) = port.rx_name.as_ref().filter(|_| port.rx_names.is_empty()) {
             rx_ports = self.members(name, || format!("{path}.rx_name"))?;
         }
-        let first = tx.first().copied();
-        let tx_port = first.ok_or_else(|| ConfigError::new(path, "found a LAG without ports"))?;
-        Ok(Sender { tx_port, rx_ports, ..Sender::default() })
+        if tx_ports.is_empty() {
+            return Err(ConfigError::new(path, "found a LAG without ports"));
+        }
+        Ok(Sender { tx_ports, lag, rx_ports, ..Sender::default() })
     }
 
     /// Returns the ports of a port's or LAG's name.
@@ -153,23 +161,29 @@ impl Ends<'_> {
         Ok(senders)
     }
 
-    /// Groups pairs by the sending port.
+    /// Groups pairs by the sending port or link aggregation group.
     fn group(&self, pairs: &[Pair], is_reversed: bool, senders: &mut Vec<Sender>) {
         let first = senders.len();
         for pair in pairs {
-            let tx_port = self.interface(pair.tx).port;
-            let known = senders.iter().skip(first).position(|sender| sender.tx_port == tx_port);
+            let interface = self.interface(pair.tx);
+            let tx_ports = self.ports_of(interface);
+            let known = senders.iter().skip(first).position(|sender| sender.tx_ports == tx_ports);
             let index = known.map_or(senders.len(), |index| first + index);
             if index == senders.len() {
-                senders.push(Sender { tx_port, is_reversed, ..Sender::default() });
+                let lag = interface.lag;
+                senders.push(Sender { tx_ports, lag, is_reversed, ..Sender::default() });
             }
             let receiver = self.interface(pair.rx);
-            let rx_ports = match receiver.lag.and_then(|lag| self.lags.get(lag)) {
-                Some(lag) => lag.ports.clone(),
-                None => vec![receiver.port],
-            };
-            add_all(&mut senders[index].rx_ports, rx_ports);
+            add_all(&mut senders[index].rx_ports, self.ports_of(receiver));
             senders[index].pairs.push(*pair);
+        }
+    }
+
+    /// Returns the ports of an interface: all members of its link aggregation group.
+    fn ports_of(&self, interface: &Interface) -> Vec<usize> {
+        match interface.lag.and_then(|lag| self.lags.get(lag)) {
+            Some(lag) => lag.ports.clone(),
+            None => vec![interface.port],
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wirestorm_model::assemble::Payload;
-use wirestorm_model::stream::{Speed, Stream};
+use wirestorm_model::stream::{Member, Speed, Stream};
 use wirestorm_plan::traffic::{AutoAddresses, Flow as PlannedFlow, RequestedRate};
 use wirestorm_wire::kernel_frame::KernelFrame;
 
@@ -38,13 +38,15 @@ impl FlowSettings {
     }
 }
 
-/// A part of a flow that one port sends.
+/// A part of a flow that one port sends. The members of a link aggregation group share a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStream {
     /// Index of the flow in the plan.
     pub planned: usize,
     /// Whether this is the opposite direction of a bidirectional flow.
     pub is_reversed: bool,
+    /// Number of the part in its flow, from 0: members of a group have the same.
+    pub part: usize,
 }
 
 /// Everything that flows refer to.
@@ -99,22 +101,25 @@ impl Context<'_> {
             egress_tags,
         };
         lowering.flows.push(settings);
-        for sender in &senders {
-            let name = stream_name(flow.name(), sender, &senders, self.ports);
-            let draft = Draft { flow, path, sender, rate, name, is_measured: metrics.enabled };
-            let outcome = self.stream(draft, packet.clone(), lowering, problems);
+        for (part, sender) in senders.iter().enumerate() {
+            let draft = Draft { flow, path, sender, rate, part, is_measured: metrics.enabled };
+            let outcome = self.streams(draft, &senders, packet.clone(), lowering, problems);
             problems.take(outcome);
         }
     }
 
-    fn stream(
+    /// Adds the stream of a part of a flow; one for each member of a link aggregation group.
+    fn streams(
         &self,
         draft: Draft<'_>,
+        senders: &[Sender],
         mut packet: Packet,
         lowering: &mut Lowering,
         problems: &mut Problems,
     ) -> Result<(), ConfigError> {
-        let Draft { flow, path, sender, rate, name, is_measured } = draft;
+        let Draft { flow, path, sender, rate, part, is_measured } = draft;
+        let is_shared = sender.tx_ports.len() > 1;
+        packet.is_distributed = is_shared;
         let hops = self.ends.fill(&mut packet, sender, self.resolve, path, problems);
         let seed = hash(flow.name());
         let size = size::read(flow.size.as_ref(), seed, &format!("{path}.size"))?;
@@ -128,8 +133,15 @@ impl Context<'_> {
                 format!("receivers leave {what} to the kernel: no frame is counted as received"),
             );
         }
-        let port = &self.ports[sender.tx_port];
-        let link = port.speed.or_else(|| self.resolve.speed(&port.name));
+        let link = sender.tx_ports.first().and_then(|port| self.ports.get(*port));
+        let link = link.and_then(|port| port.speed.or_else(|| self.resolve.speed(&port.name)));
+        let rate = match (rate, link) {
+            // All members follow the same schedule.
+            (RequestedRate::Percentage(_), Some(link)) if is_shared => {
+                rate.on_port(Some(link)).map_or(rate, RequestedRate::Speed)
+            }
+            _ => rate,
+        };
         let speed = match rate {
             RequestedRate::Speed(speed) => speed,
             // A placeholder until the port's speed is known.
@@ -140,38 +152,64 @@ impl Context<'_> {
             transmission::timing(flow.duration.as_ref(), speed, link, &duration_path, problems)?;
         let is_one_hop = hops.len() == 1 && has_ip_next;
         let stream = Stream {
-            name,
+            name: String::new(),
             template: built.template,
             program: built.program,
             transmission: timing.transmission,
             is_measured,
             trailer: built.trailer,
             is_marked: false,
+            member: None,
         };
-        let settings = lowering.flows.last_mut();
+        let is_reversed = sender.is_reversed;
         let mut counted_bits = Vec::new();
-        if let Some(settings) = settings {
-            let (planned, is_reversed) = (lowering.planned.len(), sender.is_reversed);
-            settings.streams.push(FlowStream { planned, is_reversed });
+        if let Some(settings) = lowering.flows.last_mut() {
+            let planned = lowering.planned.len()..lowering.planned.len() + sender.tx_ports.len();
+            settings.streams.extend(planned.map(|planned| FlowStream {
+                planned,
+                is_reversed,
+                part,
+            }));
             if settings.tags.is_empty() {
                 settings.tags = built.tags;
             }
             let tags = settings.tags.iter().chain(&settings.egress_tags);
             counted_bits.extend(tags.map(|tag| tag.bits()));
         }
-        lowering.planned.push(PlannedFlow {
-            tx_port: sender.tx_port,
-            rx_ports: sender.rx_ports.clone(),
-            rate,
-            duration: timing.duration,
-            payload: built.payload,
-            counted_bits,
-            auto_addresses: AutoAddresses { source: false, destination: is_one_hop },
-            stream,
-            path: path.to_owned(),
-        });
+        let streams = std::iter::repeat_n(stream, sender.tx_ports.len());
+        for ((index, &tx_port), stream) in sender.tx_ports.iter().enumerate().zip(streams) {
+            let name = self.stream_name(flow.name(), sender, tx_port, senders);
+            let member = sender.lag.filter(|_| is_shared).map(|lag| Member {
+                group: lag,
+                index: index as u32,
+                active: u64::MAX >> (Member::MEMBERS_MAX - sender.tx_ports.len()),
+                active_min: self.ends.lags.get(lag).map_or(1, |lag| lag.min_links),
+                keys: built.addresses.clone(),
+            });
+            lowering.planned.push(PlannedFlow {
+                tx_port,
+                rx_ports: sender.rx_ports.clone(),
+                rate,
+                duration: timing.duration,
+                payload: built.payload,
+                counted_bits: counted_bits.clone(),
+                auto_addresses: AutoAddresses { source: false, destination: is_one_hop },
+                stream: Stream { name, member, ..stream },
+                path: path.to_owned(),
+            });
+        }
         lowering.unresolved.extend(hops);
         Ok(())
+    }
+
+    /// Returns the name of a stream: that of its flow, with the port if several ports send it.
+    fn stream_name(&self, name: &str, sender: &Sender, port: usize, senders: &[Sender]) -> String {
+        let is_only = senders.len() == 1 && sender.tx_ports.len() == 1;
+        match (is_only, sender.is_reversed) {
+            (true, _) => name.to_owned(),
+            (false, false) => format!("{name} ({})", self.ports[port].name),
+            (false, true) => format!("{name} ({}, reverse)", self.ports[port].name),
+        }
     }
 }
 
@@ -186,23 +224,15 @@ fn left_to_kernel(frame: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A stream to be made.
+/// A part of a flow to be made.
 struct Draft<'a> {
     flow: &'a Flow,
     path: &'a str,
     sender: &'a Sender,
     rate: RequestedRate,
-    name: String,
+    /// Number of the part in the flow.
+    part: usize,
     is_measured: bool,
-}
-
-/// Returns the name of a stream: that of its flow, with the port if several ports send it.
-fn stream_name(name: &str, sender: &Sender, senders: &[Sender], ports: &[PortSettings]) -> String {
-    match (senders.len(), sender.is_reversed) {
-        (1, _) => name.to_owned(),
-        (_, false) => format!("{name} ({})", ports[sender.tx_port].name),
-        (_, true) => format!("{name} ({}, reverse)", ports[sender.tx_port].name),
-    }
 }
 
 fn payload(

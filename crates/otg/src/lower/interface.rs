@@ -20,7 +20,7 @@ pub struct Interface {
     pub device: String,
     /// Name of the interface.
     pub name: String,
-    /// Index of the port; the first member of a link aggregation group.
+    /// Index of the port; the first member of a link aggregation group. The device answers at all.
     pub port: usize,
     /// Index of the link aggregation group.
     pub lag: Option<usize>,

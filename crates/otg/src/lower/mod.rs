@@ -22,12 +22,14 @@
 //! - Frames whose size is too short for headers and signature are longer.
 //! - A `gap` other than 12 bytes has no effect: the rate gives the distance of the frames.
 //! - Receivers count no ARP, neighbour discovery and fragments of ICMP, even with metrics.
-//! - `egress_only_tracking`, `ethernet.pfc_queue`, `events`, `data_integrity`,
+//! - `ethernet.pfc_queue`, `events`, `data_integrity`,
 //!   `frame_ordering_mode` and `packet_loss_duration` have no effect.
 //!
 //! Choices where the models leave one:
 //!
-//! - A flow from a link aggregation group leaves by the first port of the group.
+//! - The members of a link aggregation group share the frames of a flow by a hash of the addresses
+//!   and ports of all headers, so frames with equal addresses keep their order. A rate in percent
+//!   is that of the first member.
 //! - If several ports send a flow between devices, each sends at the flow's rate and as many
 //!   packets.
 //! - `vlan.tpid` is the type of the tag itself, not of what follows, unless the header before it
@@ -37,6 +39,7 @@
 //! - A mask of a capture filter selects the bits to compare; a mask of zeros compares all.
 
 mod capture;
+mod egress;
 mod endpoints;
 mod flow;
 mod interface;
@@ -48,6 +51,7 @@ mod size;
 mod transmission;
 
 pub use capture::{CaptureFormat, CaptureSettings, FieldFilter, FilterBase};
+pub use egress::EgressTracking;
 pub use flow::{FlowSettings, FlowStream};
 pub use interface::{Interface, InterfaceAddress, VlanTag};
 pub use metrics::{LatencyMode, MetricSettings, RxTxRatio};
@@ -113,6 +117,8 @@ pub struct Lowered {
     pub flows: Vec<FlowSettings>,
     /// Captures.
     pub captures: Vec<CaptureSettings>,
+    /// Counters of all frames that arrive at a port, by bits of the frames.
+    pub egress: Vec<EgressTracking>,
     /// Link aggregation groups.
     pub lags: Vec<LagSettings>,
     /// Interfaces of all devices.
@@ -145,6 +151,7 @@ pub fn lower(config: &Config, resolve: &Resolve) -> Result<Lowered, Vec<ConfigEr
     let (lags, lag_names) = ports::lags(config, &port_names, &mut problems);
     let captures = capture::read(config, &port_names, &mut problems);
     let interfaces = interface::read(config, &port_names, (&lags, &lag_names), &mut problems);
+    let egress = egress::read(config, &port_names, &mut problems);
     let location_preemption = options(config, &mut problems);
     let mut lowering = Lowering::default();
     let mut flow_names = Names::default();
@@ -174,6 +181,7 @@ pub fn lower(config: &Config, resolve: &Resolve) -> Result<Lowered, Vec<ConfigEr
         ports,
         flows: lowering.flows,
         captures,
+        egress,
         lags,
         interfaces: interfaces.list,
         unresolved: lowering.unresolved.into_iter().collect(),
@@ -192,9 +200,6 @@ fn options(config: &Config, problems: &mut Problems) -> bool {
     }
     if config.events.is_some() {
         problems.ignore("events");
-    }
-    if !config.egress_only_tracking.is_empty() {
-        problems.ignore("egress_only_tracking");
     }
     let Some(options) = &config.options else { return false };
     if options.protocol_options.is_some() {

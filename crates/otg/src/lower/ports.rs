@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_model::stream::Member;
 use wirestorm_plan::traffic::Port;
 
 use super::problems::{ConfigError, Problems};
@@ -30,7 +31,7 @@ pub struct PortSettings {
 pub struct LagSettings {
     /// Name in the configuration.
     pub name: String,
-    /// Indices of the member ports; at least one. Flows of the group leave by the first.
+    /// Indices of the member ports; 1 to 64. They share the frames of flows.
     pub ports: Vec<usize>,
     /// Number of members that must be up for the group to be up.
     pub min_links: u32,
@@ -163,12 +164,22 @@ fn lag(lag: &Lag, ports: &Names, path: &str, problems: &mut Problems) -> LagSett
         problems.error(ConfigError::new(format!("{path}.protocol"), message));
     }
     let mut members = Vec::with_capacity(lag.ports.len());
+    if lag.ports.len() > Member::MEMBERS_MAX {
+        let message =
+            format!("found {} ports, expected at most {}", lag.ports.len(), Member::MEMBERS_MAX);
+        problems.error(ConfigError::new(format!("{path}.ports"), message));
+    }
     for (index, port) in lag.ports.iter().enumerate() {
         let path = format!("{path}.ports[{index}]");
         if port.macsec.is_some() {
             problems.error(super::problems::unsupported(format!("{path}.macsec")));
         }
-        members.extend(problems.take(ports.port(port.port_name(), format!("{path}.port_name"))));
+        let member = problems.take(ports.port(port.port_name(), format!("{path}.port_name")));
+        if member.is_some_and(|member| members.contains(&member)) {
+            let message = format!("found {:?} a second time", port.port_name());
+            problems.error(ConfigError::new(format!("{path}.port_name"), message));
+        }
+        members.extend(member);
     }
     if members.is_empty() {
         problems.error(ConfigError::new(format!("{path}.ports"), "found no port"));

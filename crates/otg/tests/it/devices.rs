@@ -127,18 +127,32 @@ fn protocols_and_unknown_names_are_errors() {
 }
 
 #[test]
-fn a_static_lag_sends_by_its_first_port_and_receives_by_all() {
+fn the_members_of_a_static_lag_share_frames_by_address() {
     let text = r#"{"ports": [{"name": "p1"}, {"name": "p2"}, {"name": "p3"}],
         "lags": [{"name": "l", "protocol": {"choice": "static"}, "ports":
             [{"port_name": "p2", "ethernet": {"name": "m1", "mac": "02:00:00:00:00:01"}},
              {"port_name": "p3", "ethernet": {"name": "m2", "mac": "02:00:00:00:00:02"}}]}],
         "flows": [{"name": "to", "tx_rx": {"port": {"tx_name": "p1", "rx_names": ["l"]}}},
-            {"name": "from", "tx_rx": {"port": {"tx_name": "l", "rx_names": ["p1"]}}}]}"#;
+            {"name": "from", "tx_rx": {"port": {"tx_name": "l", "rx_names": ["p1"]}},
+            "packet": [{"ethernet": {}}, {"ipv4": {"src": {"increment": {"start": "10.0.0.0",
+            "count": 50}}}}], "duration": {"fixed_packets": {"packets": 200}}}]}"#;
     let (mut config, _) = from_json::<Config>(text).unwrap();
     let lowered = lowered(&config);
     assert_eq!(lowered.lags[0].ports, [1, 2]);
     assert_eq!(lowered.plan.flows[0].rx_ports, [1, 2]);
-    assert_eq!(lowered.plan.flows[1].tx_port, 1);
+    assert_eq!(lowered.flows[1].streams.iter().map(|it| it.part).collect::<Vec<_>>(), [0, 0]);
+    let members = [1, 2].map(|flow| &lowered.plan.flows[flow]);
+    assert_eq!(members.map(|flow| flow.tx_port), [1, 2]);
+    assert_eq!(members.map(|flow| &*flow.stream.name), ["from (p2)", "from (p3)"]);
+    let sources = members.map(|flow| -> Vec<u8> {
+        frames(&flow.stream, 1_000).iter().map(|frame| frame[29]).collect()
+    });
+    assert_eq!(sources[0].len() + sources[1].len(), 200);
+    for source in 0..50 {
+        let counts = sources.each_ref().map(|of| of.iter().filter(|it| **it == source).count());
+        assert!([[4, 0], [0, 4]].contains(&counts), "{source}: {counts:?}");
+    }
+    assert!(sources.iter().all(|of| of.len() >= 40), "both send");
     config.lags[0].protocol = None;
     let expected = "lags[0].protocol: LACP is not supported: expected protocol.choice static";
     assert_eq!(errors(&config), [expected]);

@@ -6,6 +6,7 @@
 )]
 
 mod devices;
+mod egress;
 mod frames;
 mod headers;
 mod limits;

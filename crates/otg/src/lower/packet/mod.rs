@@ -26,6 +26,7 @@ pub(super) use known::hex;
 pub use tag::MetricTag;
 
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 use wirestorm_model::assemble::{self, AssembleError, Assembled, Header, Payload, Value};
 use wirestorm_model::stream::{
@@ -48,6 +49,15 @@ const FCS: usize = 4;
 /// Minimum length of a frame: its Ethernet header.
 const FRAME_LENGTH_MIN: usize = 14;
 
+/// Fields that select the member of a link aggregation group, by layout.
+const ADDRESSES: [(&str, [&str; 2]); 5] = [
+    ("ethernet", ["dst", "src"]),
+    ("ipv4", ["src", "dst"]),
+    ("ipv6", ["src", "dst"]),
+    ("tcp", ["src_port", "dst_port"]),
+    ("udp", ["src_port", "dst_port"]),
+];
+
 /// First bytes of the payload of measured flows, if the configuration leaves the payload open: the
 /// signature by which analysers, and the conformance tests of the models, recognise test traffic.
 const MARK: [u8; 12] = [0x87, 0x73, 0x67, 0x49, 0x42, 0x87, 0x11, 0x80, 0x08, 0x71, 0x18, 0x05];
@@ -62,6 +72,8 @@ pub(super) struct Packet {
     tags: Vec<HeaderTag>,
     lengths: Vec<OpenLength>,
     checksums: Vec<OpenChecksum>,
+    /// Whether members of a link aggregation group share the frames.
+    pub(super) is_distributed: bool,
 }
 
 /// A length of 16 bits, from a byte of its header to the end of the frame, in a header that is
@@ -119,6 +131,8 @@ pub(super) struct Built {
     /// Bytes behind the payload: the FCS of frames in tunnels.
     pub(super) trailer: u8,
     pub(super) tags: Vec<MetricTag>,
+    /// Bytes of the addresses, if members of a link aggregation group share the frames.
+    pub(super) addresses: Vec<Range<usize>>,
 }
 
 /// Reads the headers of a packet. An empty packet has an Ethernet header.
@@ -320,7 +334,21 @@ impl Packet {
         let program = self.program(&size, &assembled, is_measured)?;
         let payload = size.values().is_none().then_some(headers_end);
         let trailer = u8::try_from(trailer).unwrap_or(0);
-        Ok(Built { template: assembled.frame, program, payload, trailer, tags })
+        let addresses = if self.is_distributed { self.addresses(&assembled)? } else { Vec::new() };
+        Ok(Built { template: assembled.frame, program, payload, trailer, tags, addresses })
+    }
+
+    /// Returns the bytes of the addresses and ports of all headers.
+    fn addresses(&self, assembled: &Assembled) -> Result<Vec<Range<usize>>, ConfigError> {
+        let mut found = Vec::new();
+        for (index, header) in self.headers.iter().enumerate() {
+            let known = ADDRESSES.iter().filter(|(layout, _)| *layout == header.layout.name);
+            for field in known.flat_map(|(_, fields)| fields) {
+                let place = assembled.place(index, field).map_err(|error| self.error(&error))?;
+                found.push(place.bytes());
+            }
+        }
+        Ok(found)
     }
 
     /// Reserves the FCS of each frame in a tunnel behind the headers of that frame. Returns the

@@ -18,7 +18,7 @@ pub struct MetricTag {
 
 impl MetricTag {
     /// Returns the place of the tag in the frame.
-    pub(in super::super) const fn bits(&self) -> FrameBits {
+    pub const fn bits(&self) -> FrameBits {
         FrameBits { bit_offset: self.bit_offset, bit_length: self.bit_length }
     }
 }
