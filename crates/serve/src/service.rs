@@ -70,6 +70,7 @@ pub struct Service {
     server: Arc<Server>,
     http: Option<HttpThread>,
     trex: Option<TrexThread>,
+    otg: Arc<Sessions>,
     clock: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -104,8 +105,8 @@ impl Service {
         }
         let http = Some(HttpThread::start("serve", endpoints, server.host())?);
         let trex = trex.map(|option| TrexThread::start(option, &server)).transpose()?;
-        let clock = Some(start_clock(&server)?);
-        Ok(Self { server, http, trex, clock })
+        let clock = Some(start_clock(&server, &sessions)?);
+        Ok(Self { server, http, trex, otg: sessions, clock })
     }
 
     /// Returns the address and the port of each listening socket, in order.
@@ -132,6 +133,7 @@ impl Service {
             trex.announce_end();
         }
         drop(http);
+        self.otg.close();
         if let Some((stop, thread)) = self.clock.take() {
             drop(stop);
             // A panic of the thread has been printed.
@@ -148,14 +150,18 @@ impl Drop for Service {
 }
 
 /// Starts the thread for what happens by time.
-fn start_clock(server: &Arc<Server>) -> Result<(mpsc::Sender<()>, JoinHandle<()>), ListenError> {
+fn start_clock(
+    server: &Arc<Server>,
+    otg: &Arc<Sessions>,
+) -> Result<(mpsc::Sender<()>, JoinHandle<()>), ListenError> {
     let (stop, stopped) = mpsc::channel::<()>();
-    let server = Arc::clone(server);
+    let (server, otg) = (Arc::clone(server), Arc::clone(otg));
     let run = move || {
         let _off = server.host().keep_off_reserved_cpus();
         let (mut ports, mut read) = (Vec::new(), Instant::now());
         while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             server.tick();
+            otg.update_links();
             if server.has_subscribers() && read.elapsed() >= LINKS_INTERVAL {
                 read = Instant::now();
                 ports = server.publish_changed_ports(ports);

@@ -66,7 +66,7 @@ pub(super) struct Selection {
     /// Selected nodes above the lists: the root, or containers of lists.
     pub(super) above: Vec<&'static Node>,
     /// What the path selects of each list.
-    pub(super) lists: [ListSelection; 2],
+    pub(super) lists: [ListSelection; 3],
     /// Node and name of the entry, if the path has no wildcards and names an entry.
     pub(super) exact: Option<(&'static Node, String)>,
 }
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn an_error_names_the_place_and_what_is_known() {
         let error = |text: &str| select(None, Some(&path(text))).unwrap_err().to_string();
-        assert_eq!(error("/lags/lag"), "/lags: no such node; known there: flows, ports");
+        assert_eq!(error("/lacp"), "/lacp: no such node; known there: flows, lags, ports");
         assert_eq!(
             error("/flows/flow[name=f]/state/counters/in-frames"),
             "/flows/flow[name=f]/state/counters/in-frames: no such node; known there: in-octets, \

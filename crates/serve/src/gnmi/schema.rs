@@ -1,11 +1,12 @@
-//! Schema of the telemetry: the lists of the YANG modules `open-traffic-generator-port` and
-//! `open-traffic-generator-flow`, and where their values come from.
+//! Schema of the telemetry: the lists of the YANG modules `open-traffic-generator-port`, `-flow` and
+//! `-lag`, and where their values come from.
 
 use std::sync::{Arc, LazyLock};
 
 use wirestorm_otg::proto::flow_metric::transmit;
+use wirestorm_otg::proto::lag_metric::oper_status;
 use wirestorm_otg::proto::port_metric::link;
-use wirestorm_otg::proto::{FlowMetric, MetricLatency};
+use wirestorm_otg::proto::{FlowMetric, LagMetric, MetricLatency};
 
 use crate::otg::PortTelemetry;
 
@@ -24,11 +25,14 @@ pub(super) struct List {
 pub(super) const PORTS: usize = 0;
 /// Index of the list of flows.
 pub(super) const FLOWS: usize = 1;
+/// Index of the list of link aggregation groups.
+pub(super) const LAGS: usize = 2;
 
 /// All lists. Their key is [`KEY`].
-pub(super) const LISTS: [List; 2] = [
+pub(super) const LISTS: [List; 3] = [
     List { module: "open-traffic-generator-port", container: "ports", name: "port" },
     List { module: "open-traffic-generator-flow", container: "flows", name: "flow" },
+    List { module: "open-traffic-generator-lag", container: "lags", name: "lag" },
 ];
 
 /// Key of the lists.
@@ -60,8 +64,8 @@ const fn leaf<T>(path: &'static str, value: fn(&T) -> Option<Value>) -> Leaf<T> 
     Leaf { path, value }
 }
 
-/// Leaves of a port. `last-change` and `data-integrity` have no values.
-pub(super) static PORT_LEAVES: [Leaf<PortTelemetry>; 10] = [
+/// Leaves of a port. `data-integrity` has no values.
+pub(super) static PORT_LEAVES: [Leaf<PortTelemetry>; 11] = [
     leaf("name", |it| text(it.metric.name())),
     leaf("state/name", |it| text(it.metric.name())),
     leaf("state/link", |it| {
@@ -70,6 +74,7 @@ pub(super) static PORT_LEAVES: [Leaf<PortTelemetry>; 10] = [
     leaf("state/out-rate", |it| bits(it.metric.bytes_tx_rate)),
     leaf("state/in-rate", |it| bits(it.metric.bytes_rx_rate)),
     leaf("state/speed", |it| it.speed_bps.map(|bps| Value::Unsigned(speed(bps)))),
+    leaf("state/last-change", |it| it.metric.last_change.map(Value::Unsigned)),
     leaf("state/counters/out-octets", |it| it.metric.bytes_tx.map(Value::Unsigned)),
     leaf("state/counters/in-octets", |it| it.metric.bytes_rx.map(Value::Unsigned)),
     leaf("state/counters/out-frames", |it| it.metric.frames_tx.map(Value::Unsigned)),
@@ -103,12 +108,28 @@ pub(super) static FLOW_LEAVES: [Leaf<FlowMetric>; 19] = [
     leaf("state/counters/out-pkts", |it| it.frames_tx.map(Value::Unsigned)),
 ];
 
-/// Leaves of the modules that never have a value here. Paths to them are valid.
-const PORT_LEAVES_WITHOUT_VALUE: [&str; 3] = [
-    "state/last-change",
-    "state/data-integrity/in-total-frames",
-    "state/data-integrity/in-error-frames",
+/// Leaves of a link aggregation group.
+pub(super) static LAG_LEAVES: [Leaf<LagMetric>; 10] = [
+    leaf("name", |it| text(it.name())),
+    leaf("state/name", |it| text(it.name())),
+    leaf("state/oper-status", |it| {
+        let is_up = it.oper_status() == oper_status::Enum::Up;
+        Some(Value::Name(if is_up { "UP" } else { "DOWN" }))
+    }),
+    leaf("state/out-rate", |it| bits(it.bytes_tx_rate)),
+    leaf("state/in-rate", |it| bits(it.bytes_rx_rate)),
+    leaf("state/counters/member-ports-up", |it| {
+        it.member_ports_up.map(|count| Value::Unsigned(count.into()))
+    }),
+    leaf("state/counters/out-octets", |it| it.bytes_tx.map(Value::Unsigned)),
+    leaf("state/counters/in-octets", |it| it.bytes_rx.map(Value::Unsigned)),
+    leaf("state/counters/out-frames", |it| it.frames_tx.map(Value::Unsigned)),
+    leaf("state/counters/in-frames", |it| it.frames_rx.map(Value::Unsigned)),
 ];
+
+/// Leaves of the modules that never have a value here. Paths to them are valid.
+const PORT_LEAVES_WITHOUT_VALUE: [&str; 2] =
+    ["state/data-integrity/in-total-frames", "state/data-integrity/in-error-frames"];
 const FLOW_LEAVES_WITHOUT_VALUE: [&str; 16] = [
     "tagged-metrics/tagged-metric/name-value-pairs",
     "tagged-metrics/tagged-metric/state/name-value-pairs",
@@ -175,9 +196,11 @@ pub(super) struct Node {
 pub(super) static ROOT: LazyLock<Node> = LazyLock::new(|| {
     let ports = PORT_LEAVES.iter().map(|it| it.path).collect();
     let flows = FLOW_LEAVES.iter().map(|it| it.path).collect();
+    let lags = LAG_LEAVES.iter().map(|it| it.path).collect();
     let children = vec![
         container(PORTS, ports, &PORT_LEAVES_WITHOUT_VALUE),
         container(FLOWS, flows, &FLOW_LEAVES_WITHOUT_VALUE),
+        container(LAGS, lags, &[]),
     ];
     Node { path: Vec::new(), key: None, leaves: 0, children }
 });
@@ -200,8 +223,8 @@ pub(super) fn list(index: usize) -> &'static Node {
 
 /// Returns the nodes of the leaves with values of the list with this index, by leaf.
 pub(super) fn leaf_nodes(index: usize) -> &'static [&'static Node] {
-    static NODES: LazyLock<[Vec<&'static Node>; 2]> = LazyLock::new(|| {
-        [PORTS, FLOWS].map(|index| {
+    static NODES: LazyLock<[Vec<&'static Node>; 3]> = LazyLock::new(|| {
+        [PORTS, FLOWS, LAGS].map(|index| {
             let mut nodes = Vec::new();
             collect(list(index), &mut nodes);
             nodes.sort_by_key(|node| node.leaves);
@@ -252,7 +275,7 @@ fn node(path: Vec<&'static str>, below: &[(Leaves, &'static str)]) -> Node {
     };
     let children = groups.into_iter().map(child).collect();
     let key = match path.last() {
-        Some(&"port" | &"flow") => Some(KEY),
+        Some(&"port" | &"flow" | &"lag") => Some(KEY),
         Some(&"tagged-metric") => Some("name-value-pairs"),
         _ => None,
     };

@@ -464,7 +464,7 @@ mod tests {
     fn tree(frames_tx: Option<u64>) -> Tree {
         let name = Some("f".to_owned());
         let flow = FlowMetric { name, frames_tx, loss: Some(0.0), ..FlowMetric::default() };
-        Tree::now(&Telemetry { flows: vec![flow], ports: Vec::new() })
+        Tree::now(&Telemetry { flows: vec![flow], ..Telemetry::default() })
     }
 
     /// Returns the last elements of the updated and the deleted paths.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::path::ListSelection;
-use super::schema::{FLOW_LEAVES, Leaf, Leaves, PORT_LEAVES, Value};
+use super::schema::{FLOW_LEAVES, LAG_LEAVES, Leaf, Leaves, PORT_LEAVES, Value};
 use crate::otg::Telemetry;
 
 /// Values of all leaves at one time.
@@ -14,7 +14,7 @@ pub(super) struct Tree {
     /// Time in nanoseconds since the Unix epoch.
     pub(super) unix_ns: i64,
     /// Entries of each list of the schema.
-    pub(super) lists: [Entries; 2],
+    pub(super) lists: [Entries; 3],
 }
 
 /// Entries of a list in the order of the configuration.
@@ -38,9 +38,10 @@ impl Tree {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let ports = telemetry.ports.iter().map(|it| entry(it.metric.name(), it, &PORT_LEAVES));
         let flows = telemetry.flows.iter().map(|it| entry(it.name(), it, &FLOW_LEAVES));
+        let lags = telemetry.lags.iter().map(|it| entry(it.name(), it, &LAG_LEAVES));
         Self {
             unix_ns: i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
-            lists: [ports.collect(), flows.collect()],
+            lists: [ports.collect(), flows.collect(), lags.collect()],
         }
     }
 }

@@ -86,7 +86,7 @@ impl Form {
     }
 
     /// Returns the JSON of a node above the lists, with the selected entries alone.
-    pub(super) fn above(self, node: &Node, tree: &Tree, lists: &[ListSelection; 2]) -> Json {
+    pub(super) fn above(self, node: &Node, tree: &Tree, lists: &[ListSelection; 3]) -> Json {
         let mut members = Map::new();
         for (index, list) in LISTS.iter().enumerate() {
             if lists[index].others.leaves == 0 {
@@ -171,7 +171,7 @@ mod tests {
         };
         let metric = PortMetric { name: Some("p".to_owned()), ..PortMetric::default() };
         let port = PortTelemetry { metric, speed_bps: Some(10_000_000) };
-        Tree::now(&Telemetry { ports: vec![port], flows: vec![flow] })
+        Tree::now(&Telemetry { ports: vec![port], flows: vec![flow], ..Telemetry::default() })
     }
 
     #[test]

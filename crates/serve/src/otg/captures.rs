@@ -63,6 +63,7 @@ impl Captures {
             duration: Duration::MAX,
             // Filters need the whole frame; the file is shortened later.
             snap_length: SNAP_LENGTH,
+            survives_outages: true,
         };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Range;
 
 use wirestorm_control::responder::{DeviceHost, DeviceHosts};
 use wirestorm_control::wire::packet::MacAddress;
+use wirestorm_otg::Lowered;
 use wirestorm_otg::lower::Interface;
 
 use super::error::OtgError;
@@ -14,6 +16,8 @@ use super::session::LoadedPort;
 #[derive(Default)]
 pub(super) struct Devices {
     hosts: Option<DeviceHosts>,
+    /// Hosts of each interface: one for each member of a link aggregation group.
+    places: Vec<Range<usize>>,
     /// Resolved neighbours: index of the interface and IP address.
     neighbours: BTreeMap<(usize, IpAddr), MacAddress>,
 }
@@ -25,22 +29,32 @@ impl Devices {
     /// A port does not open.
     pub(super) fn start(
         &mut self,
-        interfaces: &[Interface],
+        lowered: &Lowered,
         ports: &[LoadedPort],
     ) -> Result<(), OtgError> {
+        let interfaces = &lowered.interfaces;
         if self.hosts.is_some() || interfaces.iter().all(|it| it.addresses.is_empty()) {
             return Ok(());
         }
-        let host = |interface: &Interface| DeviceHost {
-            interface: ports[interface.port].interface.clone(),
+        let host = |interface: &Interface, port: usize| DeviceHost {
+            interface: ports[port].interface.clone(),
             mac: interface.mac,
             tags: interface.vlans.iter().map(|tag| (tag.tpid, tag.priority, tag.id)).collect(),
             addresses: interface.addresses.iter().map(|it| it.prefix).collect(),
             gateways: interface.addresses.iter().map(|it| it.gateway).collect(),
         };
-        let hosts = DeviceHosts::start(interfaces.iter().map(host).collect())
-            .map_err(|error| OtgError::invalid(error.to_string()))?;
-        self.hosts = Some(hosts);
+        let (mut hosts, mut places) = (Vec::new(), Vec::with_capacity(interfaces.len()));
+        for interface in interfaces {
+            let members = match interface.lag.and_then(|lag| lowered.lags.get(lag)) {
+                Some(lag) => lag.ports.as_slice(),
+                None => std::slice::from_ref(&interface.port),
+            };
+            places.push(hosts.len()..hosts.len() + members.len());
+            hosts.extend(members.iter().map(|port| host(interface, *port)));
+        }
+        let hosts = DeviceHosts::start(hosts);
+        self.hosts = Some(hosts.map_err(|error| OtgError::invalid(error.to_string()))?);
+        self.places = places;
         for (index, interface) in interfaces.iter().enumerate() {
             for address in &interface.addresses {
                 match address.gateway_mac {
@@ -72,13 +86,23 @@ impl Devices {
             return Ok(*mac);
         }
         let hosts = self.hosts.as_ref().ok_or("the devices do not run")?;
-        let mac = hosts.resolve(interface, address)?;
+        let mut outcome = Err("no such interface".to_owned());
+        // The other end chooses the member of a group by which it answers.
+        for host in self.places.get(interface).cloned().unwrap_or_default() {
+            outcome = hosts.resolve(host, address);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        let mac = outcome?;
         self.neighbours.insert((interface, address), mac);
         Ok(mac)
     }
 
     /// Sends an echo request from an interface; returns whether it was answered.
     pub(super) fn ping(&self, interface: usize, destination: IpAddr) -> bool {
-        self.hosts.as_ref().is_some_and(|hosts| hosts.ping(interface, destination))
+        let Some(hosts) = &self.hosts else { return false };
+        let mut places = self.places.get(interface).cloned().unwrap_or_default();
+        places.any(|host| hosts.ping(host, destination))
     }
 }

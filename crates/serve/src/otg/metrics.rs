@@ -1,12 +1,11 @@
 //! Metrics of flows and ports.
 
-use wirestorm_api::port::LinkState;
 use wirestorm_control::base::rate::Layer;
 use wirestorm_control::{FlowSnapshot, MeasuredSnapshot};
 use wirestorm_otg::proto::{
-    FlowMetric, FlowMetricsRequest, FlowTaggedMetricsFilter, MetricLatency, MetricTimestamp,
-    MetricsRequest, MetricsResponse, PortMetric, flow_metric, metrics_request, metrics_response,
-    port_metric,
+    FlowMetric, FlowMetricsRequest, FlowTaggedMetricsFilter, LagMetric, MetricLatency,
+    MetricTimestamp, MetricsRequest, MetricsResponse, PortMetric, flow_metric, metrics_request,
+    metrics_response, port_metric,
 };
 
 use super::error::OtgError;
@@ -23,6 +22,7 @@ pub(crate) struct Telemetry {
     pub(crate) ports: Vec<PortTelemetry>,
     /// Also of flows whose metrics are not enabled; these have no metrics of the receiving side.
     pub(crate) flows: Vec<FlowMetric>,
+    pub(crate) lags: Vec<LagMetric>,
 }
 
 /// Metrics of a port.
@@ -38,16 +38,17 @@ impl Session {
     pub(super) fn telemetry(&mut self) -> Telemetry {
         let Some(loaded) = self.loaded.as_mut() else { return Telemetry::default() };
         loaded.traffic.sample();
+        loaded.links.update();
         let port = |index: usize| {
-            let (link, speed_bps) = self.server.link(&loaded.ports[index].interface);
-            let metric = loaded.port_metric(index, link == LinkState::Up);
-            PortTelemetry { metric, speed_bps }
+            let (_, speed_bps) = self.server.link(&loaded.ports[index].interface);
+            PortTelemetry { metric: loaded.port_metric(index), speed_bps }
         };
         Telemetry {
             ports: (0..loaded.ports.len()).map(port).collect(),
             flows: (0..loaded.lowered.flows.len())
                 .map(|index| loaded.flow_metric(index, None))
                 .collect(),
+            lags: (0..loaded.lowered.lags.len()).map(|index| loaded.lag_metric(index)).collect(),
         }
     }
 
@@ -60,13 +61,13 @@ impl Session {
         request: &MetricsRequest,
     ) -> Result<MetricsResponse, OtgError> {
         use metrics_request::choice::Enum as Choice;
-        let server = std::sync::Arc::clone(&self.server);
         let loaded = match self.loaded.as_mut() {
             Some(loaded) => loaded,
             // An empty configuration has no metrics.
             None => return Ok(MetricsResponse::default()),
         };
         loaded.traffic.sample();
+        loaded.links.update();
         let mut response = MetricsResponse::default();
         match request.choice() {
             Choice::Flow => {
@@ -77,8 +78,19 @@ impl Session {
             Choice::Port => {
                 let names = request.port.as_ref().map_or(&[][..], |port| &port.port_names);
                 response.choice = Some(metrics_response::choice::Enum::PortMetrics.into());
-                let is_up = |interface: &str| server.link(interface).0 == LinkState::Up;
-                response.port_metrics = loaded.port_metrics(names, is_up)?;
+                response.port_metrics = loaded.port_metrics(names)?;
+            }
+            Choice::Lag => {
+                let wanted = request.lag.clone().unwrap_or_default();
+                response.choice = Some(metrics_response::choice::Enum::LagMetrics.into());
+                response.lag_metrics = loaded.lag_metrics(&wanted)?;
+            }
+            Choice::EgressOnlyTracking => {
+                let wanted = request.egress_only_tracking.clone().unwrap_or_default();
+                let name = |port: usize| loaded.lowered.ports[port].name.clone();
+                let choice = metrics_response::choice::Enum::EgressOnlyTrackingMetrics;
+                response.choice = Some(choice.into());
+                response.egress_only_tracking_metrics = loaded.egress.metrics(&wanted, name)?;
             }
             choice => {
                 let name = choice.as_str_name();
@@ -127,7 +139,6 @@ impl Loaded {
         let [tx_pps, tx_bytes, rx_pps, rx_bytes] = counters.rates;
         let with_fcs = |bytes: f64, pps: f64| bytes + pps * FCS as f64;
         let (tx_rate, rx_rate) = (with_fcs(tx_bytes, tx_pps), with_fcs(rx_bytes, rx_pps));
-        let wire = |bytes: f64, pps: f64| (bytes + pps * Layer::Wire.overhead() as f64) * 8.0;
         let mut metric = FlowMetric {
             name: Some(settings.name.clone()),
             port_tx: Some(port(first.tx_port)),
@@ -135,7 +146,7 @@ impl Loaded {
             frames_tx: Some(frames_tx),
             bytes_tx: Some(bytes_tx + FCS * frames_tx),
             frames_tx_rate: Some(tx_pps as f32),
-            tx_l1_rate_bps: Some(wire(tx_bytes, tx_pps) as f32),
+            tx_l1_rate_bps: Some(l1_bits(tx_bytes, tx_pps) as f32),
             tx_rate_bytes: Some(tx_rate as f32),
             tx_rate_bps: Some((tx_rate * 8.0) as f32),
             tx_rate_kbps: Some((tx_rate * 8e-3) as f32),
@@ -151,7 +162,7 @@ impl Loaded {
         metric.frames_rx = Some(frames_rx);
         metric.bytes_rx = Some(bytes_rx + FCS * frames_rx);
         metric.frames_rx_rate = Some(rx_pps as f32);
-        metric.rx_l1_rate_bps = Some(wire(rx_bytes, rx_pps) as f32);
+        metric.rx_l1_rate_bps = Some(l1_bits(rx_bytes, rx_pps) as f32);
         metric.rx_rate_bytes = Some(rx_rate as f32);
         metric.rx_rate_bps = Some((rx_rate * 8.0) as f32);
         metric.rx_rate_kbps = Some((rx_rate * 8e-3) as f32);
@@ -182,11 +193,7 @@ impl Loaded {
     }
 
     /// Returns the metrics of ports in the order of the configuration; of all without names.
-    fn port_metrics(
-        &self,
-        names: &[String],
-        is_up: impl Fn(&str) -> bool,
-    ) -> Result<Vec<PortMetric>, OtgError> {
+    fn port_metrics(&self, names: &[String]) -> Result<Vec<PortMetric>, OtgError> {
         let ports = &self.lowered.ports;
         if let Some(unknown) = names.iter().find(|name| !ports.iter().any(|it| it.name == **name)) {
             let message = format!("port.port_names: found {unknown:?}, which is no port");
@@ -194,16 +201,14 @@ impl Loaded {
         }
         let wanted = (0..ports.len())
             .filter(|index| names.is_empty() || names.contains(&ports[*index].name));
-        let metric =
-            |index: usize| self.port_metric(index, is_up(self.ports[index].interface.as_str()));
-        Ok(wanted.map(metric).collect())
+        Ok(wanted.map(|index| self.port_metric(index)).collect())
     }
 
-    fn port_metric(&self, index: usize, is_up: bool) -> PortMetric {
+    pub(super) fn port_metric(&self, index: usize) -> PortMetric {
         let counters = self.traffic.port(index);
         let [tx_pps, tx_bytes, rx_pps, rx_bytes] = counters.rates;
         let with_fcs = |bytes: f64, pps: f64| Some((bytes + pps * FCS as f64) as f32);
-        let link = match is_up {
+        let link = match self.links.is_up(index) {
             true => port_metric::link::Enum::Up,
             false => port_metric::link::Enum::Down,
         };
@@ -229,9 +234,15 @@ impl Loaded {
             frames_rx_rate: Some(rx_pps as f32),
             bytes_tx_rate: with_fcs(tx_bytes, tx_pps),
             bytes_rx_rate: with_fcs(rx_bytes, rx_pps),
+            last_change: self.links.changed_unix_ns(index),
             ..PortMetric::default()
         }
     }
+}
+
+/// Returns bits per second with preamble, FCS and gap, from bytes without FCS.
+pub(super) fn l1_bits(bytes_rate: f64, frames_rate: f64) -> f64 {
+    (bytes_rate + frames_rate * Layer::Wire.overhead() as f64) * 8.0
 }
 
 fn latency(received: &[MeasuredSnapshot]) -> MetricLatency {

@@ -4,6 +4,8 @@
 //! http.rs ─┐  decode: crate otg              ┌─ traffic.rs   runs of flows
 //! grpc.rs ─┴─> Sessions ─> Session (a user) ─┼─ captures.rs  frames of ports
 //!                                            ├─ devices.rs   hosts of devices, neighbours
+//!                                            ├─ links.rs     links of ports
+//!                                            ├─ egress.rs    all arrivals by bits
 //!                                            └─ metrics.rs   counters of flows and ports
 //! ```
 //!
@@ -13,9 +15,12 @@
 mod actions;
 mod captures;
 mod devices;
+mod egress;
 mod error;
 mod grpc;
 mod http;
+mod lags;
+mod links;
 mod metrics;
 mod session;
 mod states;
@@ -23,7 +28,7 @@ mod tagged;
 mod traffic;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use axum::Router;
 use tonic::service::Routes;
@@ -56,18 +61,43 @@ impl Sessions {
     /// configuration or its state, which can take seconds.
     pub(crate) fn try_telemetry(&self, user: &Identity) -> Option<Telemetry> {
         let session = self.session(user);
-        let mut session = match session.try_lock() {
-            Ok(session) => session,
-            Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        Some(session.telemetry())
+        try_lock(&session).map(|mut session| session.telemetry())
+    }
+
+    /// Reads the links of all ports. Skips configurations that a request changes meanwhile.
+    pub(crate) fn update_links(&self) {
+        for session in self.all() {
+            if let Some(mut session) = try_lock(&session) {
+                session.update_links();
+            }
+        }
+    }
+
+    /// Ends all configurations: brings up what they took down.
+    pub(crate) fn close(&self) {
+        for session in self.all() {
+            session.lock().unwrap_or_else(PoisonError::into_inner).unload();
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Mutex<Session>>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().cloned().collect()
     }
 
     fn session(&self, user: &Identity) -> Arc<Mutex<Session>> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Mutex::new(Session::new(Arc::clone(&self.server), user)));
         Arc::clone(sessions.entry(user.user.to_string()).or_insert_with(new))
+    }
+}
+
+/// Locks a session unless a request holds it.
+fn try_lock(session: &Mutex<Session>) -> Option<MutexGuard<'_, Session>> {
+    match session.try_lock() {
+        Ok(session) => Some(session),
+        Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 

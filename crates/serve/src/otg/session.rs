@@ -8,13 +8,18 @@ use wirestorm_api::port::LinkState;
 use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_otg::proto::state_traffic_flow_transmit::state::Enum as Transmit;
-use wirestorm_otg::proto::{self, control_state, state_port, state_port_capture, state_protocol};
+use wirestorm_otg::proto::{
+    self, control_state, state_port, state_port_capture, state_port_link, state_protocol,
+    state_protocol_lacp, state_protocol_lacp_admin, state_protocol_lacp_member_ports,
+};
 use wirestorm_otg::{Lowered, Resolve, Warning, lower, update};
 
 use super::captures::Captures;
 use super::devices::Devices;
+use super::egress::Egress;
 use super::error::OtgError;
-use super::traffic::Traffic;
+use super::links::Links;
+use super::traffic::{RunHost, Traffic};
 use crate::server::{Identity, Server};
 
 /// Session of leases that configurations take.
@@ -37,6 +42,10 @@ pub(super) struct Loaded {
     pub(super) traffic: Traffic,
     pub(super) captures: Captures,
     pub(super) devices: Devices,
+    pub(super) links: Links,
+    pub(super) egress: Egress,
+    /// Members that `protocol.lacp` has taken out of their link aggregation groups.
+    pub(super) members_out: BTreeSet<usize>,
 }
 
 /// A port of a configuration.
@@ -91,11 +100,22 @@ impl Session {
             }
         };
         let warnings = texts(&lowered.warnings);
+        let egress = Egress::start(&self.server, &self.user, &lowered.egress, &ports);
+        let egress = match egress {
+            Ok(egress) => egress,
+            Err(error) => {
+                self.release(&ports);
+                return Err(error);
+            }
+        };
         if !ports.is_empty() {
             self.loaded = Some(Loaded {
                 traffic: Traffic::new(lowered.flows.len()),
                 captures: Captures::new(ports.len()),
                 devices: Devices::default(),
+                links: Links::new(ports.iter().map(|port| port.interface.as_str())),
+                egress,
+                members_out: BTreeSet::new(),
                 lowered,
                 resolve,
                 ports,
@@ -150,12 +170,14 @@ impl Session {
     }
 
     /// Ends all that runs because of the configuration, and releases its ports.
-    fn unload(&mut self) {
+    pub(super) fn unload(&mut self) {
         let Some(mut loaded) = self.loaded.take() else { return };
         loaded.traffic.stop_all();
         loaded.captures.stop_all();
         loaded.devices.stop();
-        self.release(&loaded.ports);
+        let Loaded { ports, links, egress, .. } = loaded;
+        drop((links, egress));
+        self.release(&ports);
     }
 
     /// Returns the configuration with ports.
@@ -213,17 +235,19 @@ impl Session {
                 let Some(port) = &state.port else {
                     return Err(OtgError::invalid("port: found nothing"));
                 };
-                match (port.choice(), &port.capture) {
-                    (state_port::choice::Enum::Capture, Some(capture)) => self.capture(capture),
-                    _ => Err(OtgError::invalid("port.link: not supported")),
+                match (port.choice(), &port.capture, &port.link) {
+                    (state_port::choice::Enum::Capture, Some(capture), _) => self.capture(capture),
+                    (state_port::choice::Enum::Link, _, Some(link)) => self.set_links(link),
+                    _ => Err(OtgError::invalid("port: found nothing, expected link or capture")),
                 }
             }
             control_state::choice::Enum::Protocol => {
                 let Some(protocol) = &state.protocol else {
                     return Err(OtgError::invalid("protocol: found nothing"));
                 };
-                match (protocol.choice(), &protocol.all) {
-                    (state_protocol::choice::Enum::All, Some(all)) => {
+                match (protocol.choice(), &protocol.all, &protocol.lacp) {
+                    (state_protocol::choice::Enum::Lacp, _, Some(lacp)) => self.set_members(lacp),
+                    (state_protocol::choice::Enum::All, Some(all), _) => {
                         use proto::state_protocol_all::state::Enum as State;
                         match all.state() {
                             State::Stop => self.loaded()?.devices.stop(),
@@ -231,7 +255,7 @@ impl Session {
                         }
                         Ok(Vec::new())
                     }
-                    (choice, _) => {
+                    (choice, ..) => {
                         let name = choice.as_str_name();
                         Err(OtgError::invalid(format!("protocol.{name}: not supported")))
                     }
@@ -243,10 +267,81 @@ impl Session {
         }
     }
 
+    /// Brings the interfaces of ports administratively up or down; of all ports without names.
+    fn set_links(&mut self, link: &proto::StatePortLink) -> Answer<Warnings> {
+        let up = match link.state() {
+            state_port_link::state::Enum::Up => true,
+            state_port_link::state::Enum::Down => false,
+            state_port_link::state::Enum::Unspecified => {
+                return Err(OtgError::invalid(
+                    "port.link.state: found nothing, expected up or down",
+                ));
+            }
+        };
+        let (server, user) = (Arc::clone(&self.server), self.user.clone());
+        let loaded = self.loaded()?;
+        let chosen = loaded.ports_named(&link.port_names, "port.link.port_names")?;
+        for port in &chosen {
+            // Another user may have taken the port.
+            server.usable_interface(&user, &loaded.ports[*port].location)?;
+        }
+        chosen.iter().try_for_each(|port| loaded.links.set(*port, up))?;
+        Ok(Vec::new())
+    }
+
+    /// Takes members out of their link aggregation groups, or back; all members without names.
+    /// There are no LACPDUs: the state only selects the members of static groups.
+    fn set_members(&mut self, lacp: &proto::StateProtocolLacp) -> Answer<Warnings> {
+        use state_protocol_lacp::choice::Enum as Choice;
+        use state_protocol_lacp_admin::state::Enum as Admin;
+        use state_protocol_lacp_member_ports::state::Enum as State;
+        let (names, up, path) = match (lacp.choice(), &lacp.admin, &lacp.member_ports) {
+            (Choice::Admin, Some(admin), _) => {
+                (&admin.lag_member_names, admin.state() != Admin::Down, "admin")
+            }
+            (Choice::MemberPorts, _, Some(ports)) => {
+                (&ports.lag_member_names, ports.state() != State::Down, "member_ports")
+            }
+            _ => {
+                let message = "protocol.lacp: found nothing, expected admin or member_ports";
+                return Err(OtgError::invalid(message));
+            }
+        };
+        let loaded = self.loaded()?;
+        let path = format!("protocol.lacp.{path}.lag_member_names");
+        let members: BTreeSet<usize> =
+            loaded.lowered.lags.iter().flat_map(|lag| lag.ports.iter().copied()).collect();
+        let chosen = match names.is_empty() {
+            true => members,
+            false => {
+                let chosen = loaded.ports_named(names, &path)?;
+                if let Some(port) = chosen.iter().find(|port| !members.contains(port)) {
+                    let name = &loaded.lowered.ports[*port].name;
+                    let message = format!("{path}: found {name:?}, which is no member of a LAG");
+                    return Err(OtgError::invalid(message));
+                }
+                chosen
+            }
+        };
+        match up {
+            true => loaded.members_out.retain(|port| !chosen.contains(port)),
+            false => loaded.members_out.extend(chosen),
+        }
+        loaded.traffic.set_members(&loaded.lowered, &loaded.members_out)?;
+        Ok(Vec::new())
+    }
+
+    /// Reads the links of the ports.
+    pub(super) fn update_links(&mut self) {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.links.update();
+        }
+    }
+
     /// Starts the hosts of the devices, if they do not run.
     pub(super) fn start_devices(&mut self) -> Answer<()> {
         let loaded = self.loaded()?;
-        loaded.devices.start(&loaded.lowered.interfaces, &loaded.ports)
+        loaded.devices.start(&loaded.lowered, &loaded.ports)
     }
 
     /// Starts, stops, pauses or resumes flows; all without names.
@@ -262,10 +357,13 @@ impl Session {
                 let loaded = self.loaded()?;
                 let interfaces: Vec<String> =
                     loaded.ports.iter().map(|port| port.interface.clone()).collect();
+                let out = loaded.ports_out();
+                let host = RunHost { server: &server, user: &user, interfaces: &interfaces, out };
                 if state == Transmit::Start {
-                    loaded.traffic.start(&server, &user, &loaded.lowered, &interfaces, &flows)?;
+                    loaded.egress.clear();
+                    loaded.traffic.start(&host, &loaded.lowered, &flows)?;
                 } else {
-                    loaded.traffic.resume(&server, &user, &loaded.lowered, &interfaces, &flows)?;
+                    loaded.traffic.resume(&host, &loaded.lowered, &flows)?;
                 }
             }
             Transmit::Stop => self.loaded()?.traffic.stop(&flows),
@@ -357,6 +455,23 @@ impl Session {
             OtgError::invalid(format!("port_name: found {name:?}, which is no port"))
         })?;
         loaded.captures.file(index)
+    }
+}
+
+impl Loaded {
+    /// Returns the indices of ports by their names; of all ports without names.
+    fn ports_named(&self, names: &[String], path: &str) -> Answer<BTreeSet<usize>> {
+        let ports = &self.lowered.ports;
+        if names.is_empty() {
+            return Ok((0..ports.len()).collect());
+        }
+        let place = |name: &String| {
+            let place = ports.iter().position(|port| port.name == *name);
+            place.ok_or_else(|| {
+                OtgError::invalid(format!("{path}: found {name:?}, which is no port"))
+            })
+        };
+        names.iter().map(place).collect()
     }
 }
 

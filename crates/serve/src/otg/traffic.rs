@@ -13,7 +13,7 @@ use wirestorm_control::base::departure::DeparturePolicy;
 use wirestorm_control::base::time::Duration as RunDuration;
 use wirestorm_control::files::AttachedFiles;
 use wirestorm_control::host::Access;
-use wirestorm_control::model::stream::Mode;
+use wirestorm_control::model::stream::{Member, Mode};
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::result::MeasuredReport;
@@ -55,12 +55,32 @@ struct FlowRun {
 struct Started {
     /// Index of its run.
     run: usize,
-    /// Index of each of its streams in the plan of the run.
-    streams: Vec<usize>,
-    /// When its streams end by themselves.
-    ends: Vec<End>,
+    streams: Vec<StartedStream>,
     is_paused: bool,
     is_stopped: bool,
+}
+
+/// A stream that started.
+#[derive(Clone, Copy)]
+struct StartedStream {
+    /// Index in the plan of the run.
+    place: usize,
+    /// Index in the streams of its flow.
+    index: usize,
+    /// Part of the flow. The streams of a part share its frames.
+    part: usize,
+    /// When the part ends by itself.
+    end: End,
+}
+
+/// What a start of flows needs.
+pub(super) struct RunHost<'a> {
+    pub(super) server: &'a Arc<Server>,
+    pub(super) user: &'a Identity,
+    /// Interface of each port.
+    pub(super) interfaces: &'a [String],
+    /// Ports that are down, or out of their link aggregation groups.
+    pub(super) out: BTreeSet<usize>,
 }
 
 /// When a stream ends by itself.
@@ -113,10 +133,8 @@ impl Traffic {
     /// The run is refused.
     pub(super) fn start(
         &mut self,
-        server: &Arc<Server>,
-        user: &Identity,
+        host: &RunHost<'_>,
         lowered: &Lowered,
-        interfaces: &[String],
         flows: &BTreeSet<usize>,
     ) -> Answer<()> {
         self.stop(flows);
@@ -134,14 +152,30 @@ impl Traffic {
         let mut started = Vec::with_capacity(flows.len());
         for &flow in flows {
             let mut streams = Vec::new();
-            let mut ends = Vec::new();
-            for stream in &lowered.flows[flow].streams {
-                streams.push(plan.flows.len());
-                let planned = lowered.plan.flows[stream.planned].clone();
-                ends.push(End::of(&planned));
+            let settings = &lowered.flows[flow];
+            for (index, stream) in settings.streams.iter().enumerate() {
+                let mut planned = lowered.plan.flows[stream.planned].clone();
+                if let Some(member) = &mut planned.stream.member {
+                    member.active &= active_members(lowered, member.group, &host.out);
+                }
+                if host.out.contains(&planned.tx_port) {
+                    if planned.stream.member.is_some() {
+                        continue;
+                    }
+                    let port = &lowered.ports[planned.tx_port].name;
+                    let message = format!("flow {}: port {port} is down", settings.name);
+                    return Err(OtgError::invalid(message));
+                }
+                planned.rx_ports.retain(|port| !host.out.contains(port));
+                let (place, end) = (plan.flows.len(), End::of(&planned));
+                streams.push(StartedStream { place, index, part: stream.part, end });
                 plan.flows.push(planned);
             }
-            started.push((flow, streams, ends));
+            if streams.is_empty() {
+                let message = format!("flow {}: no member of its LAG is up", settings.name);
+                return Err(OtgError::invalid(message));
+            }
+            started.push((flow, streams));
         }
         // The hosts of devices answer; those of the run would answer once more.
         for port in &mut plan.ports {
@@ -149,7 +183,7 @@ impl Traffic {
         }
         let names = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
         let options = StreamOptions {
-            interfaces: interfaces.iter().cloned().map(Some).collect(),
+            interfaces: host.interfaces.iter().cloned().map(Some).collect(),
             backend: Backend::Auto,
             workers: 1,
             policy: DeparturePolicy::default(),
@@ -158,6 +192,7 @@ impl Traffic {
             force_interface: false,
             is_visible: false,
             per_vlan: false,
+            survives_outages: true,
             tolerance_ppm: 1e4,
             series: SeriesOptions::default(),
         };
@@ -167,7 +202,7 @@ impl Traffic {
                 load: LoadSource::Fixed,
                 plan: Plan::Streams { plan: Arc::new(plan), options },
                 kind: RecordKind::Streams,
-                interfaces: interfaces.to_vec(),
+                interfaces: host.interfaces.to_vec(),
                 flows: names,
                 source: "otg".to_owned(),
                 text: None,
@@ -178,15 +213,15 @@ impl Traffic {
             start: Some(StartAt::Now),
             when_lease_ends: WhenLeaseEnds::Stop,
         };
-        let run = server.host_run(user, request, Arc::new(AttachedFiles::default()))?;
+        let run = host.server.host_run(host.user, request, Arc::new(AttachedFiles::default()))?;
         // The next request expects that the flows send.
         run.handle.wait_running(Some(STOP_WAIT));
         let empty = (Instant::now(), Arc::default());
         self.runs.push(FlowRun { run, samples: [empty.clone(), empty.clone(), empty] });
         let index = self.runs.len() - 1;
-        for (flow, streams, ends) in started {
+        for (flow, streams) in started {
             self.flows[flow] =
-                Some(Started { run: index, streams, ends, is_paused: false, is_stopped: false });
+                Some(Started { run: index, streams, is_paused: false, is_stopped: false });
         }
         Ok(())
     }
@@ -197,10 +232,8 @@ impl Traffic {
     /// The run is refused.
     pub(super) fn resume(
         &mut self,
-        server: &Arc<Server>,
-        user: &Identity,
+        host: &RunHost<'_>,
         lowered: &Lowered,
-        interfaces: &[String],
         flows: &BTreeSet<usize>,
     ) -> Answer<()> {
         let is_paused = |flow: &usize| self.flows[*flow].as_ref().is_some_and(|it| it.is_paused);
@@ -216,7 +249,7 @@ impl Traffic {
             stopped.into_iter().filter(|flow| self.state(*flow) == FlowState::Stopped).collect();
         match stopped.is_empty() {
             true => Ok(()),
-            false => self.start(server, user, lowered, interfaces, &stopped),
+            false => self.start(host, lowered, &stopped),
         }
     }
 
@@ -290,9 +323,10 @@ impl Traffic {
             let Some(started) = &self.flows[flow] else { continue };
             let settings = &after.flows[flow];
             let mut has_other_frames = false;
-            for (place, stream) in started.streams.iter().zip(&settings.streams) {
-                let old = &before.plan.flows[before.flows[flow].streams[0].planned].stream;
-                let new = &after.plan.flows[stream.planned];
+            for stream in &started.streams {
+                let planned = |lowered: &Lowered| lowered.flows[flow].streams[stream.index].planned;
+                let old = &before.plan.flows[planned(before)].stream;
+                let new = &after.plan.flows[planned(after)];
                 has_other_frames |=
                     old.template != new.stream.template || old.program != new.stream.program;
                 let speed = new
@@ -303,7 +337,7 @@ impl Traffic {
                 self.runs[started.run]
                     .run
                     .handle
-                    .command(Command::Flows { flows: vec![*place], command })
+                    .command(Command::Flows { flows: vec![stream.place], command })
                     .or_else(over)?;
             }
             if has_other_frames {
@@ -314,6 +348,32 @@ impl Traffic {
             }
         }
         Ok(warnings)
+    }
+
+    /// Selects the members of link aggregation groups that send the flows that run.
+    ///
+    /// # Errors
+    /// A run does not take the command.
+    pub(super) fn set_members(&mut self, lowered: &Lowered, out: &BTreeSet<usize>) -> Answer<()> {
+        for (flow, started) in self.flows.iter().enumerate() {
+            let Some(started) = started.as_ref().filter(|it| !it.is_stopped) else { continue };
+            let member = |stream: &StartedStream| {
+                let planned = lowered.flows[flow].streams[stream.index].planned;
+                lowered.plan.flows[planned].stream.member.as_ref()
+            };
+            for stream in &started.streams {
+                let Some(Member { group, .. }) = member(stream) else { continue };
+                // Members whose port was down at the start are not part of the run.
+                let of_group = started.streams.iter().filter_map(member);
+                let of_group = of_group.filter(|member| member.group == *group);
+                let present = of_group.fold(0, |all, member| all | (1_u64 << member.index));
+                let active = present & active_members(lowered, *group, out);
+                let command = FlowCommand::SetMembers(active);
+                let command = Command::Flows { flows: vec![stream.place], command };
+                self.runs[started.run].run.handle.command(command).or_else(over)?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps the runs of flows when flows are added or removed.
@@ -339,7 +399,8 @@ impl Traffic {
         for (index, it) in self.runs.iter().enumerate() {
             let of_run = flows.iter().filter_map(|flow| self.flows.get(*flow)?.as_ref());
             let of_run = of_run.filter(|flow| flow.run == index && !flow.is_stopped);
-            let streams: Vec<usize> = of_run.flat_map(|flow| flow.streams.clone()).collect();
+            let streams = of_run.flat_map(|flow| flow.streams.iter().map(|it| it.place));
+            let streams: Vec<usize> = streams.collect();
             if !streams.is_empty() {
                 let command = Command::Flows { flows: streams, command };
                 it.run.handle.command(command).or_else(over)?;
@@ -359,10 +420,13 @@ impl Traffic {
             return FlowState::Paused;
         }
         let Some(snapshot) = run.handle.latest() else { return FlowState::Started };
-        let has_ended = started.streams.iter().zip(&started.ends).all(|(place, end)| {
-            let sent =
-                snapshot.flows.get(*place).map_or(0, |flow| flow.sent.frames + flow.sent.unsent);
-            match *end {
+        let sent = |stream: &StartedStream| {
+            snapshot.flows.get(stream.place).map_or(0, |it| it.sent.frames + it.sent.unsent)
+        };
+        let has_ended = started.streams.iter().all(|stream| {
+            let of_part = started.streams.iter().filter(|it| it.part == stream.part);
+            let sent: u64 = of_part.map(sent).sum();
+            match stream.end {
                 End::Never => false,
                 End::Frames(frames) => sent >= frames,
                 End::Time(time) => snapshot.elapsed >= time,
@@ -397,7 +461,8 @@ impl Traffic {
         let Some(Some(started)) = self.flows.get(flow) else { return FlowCounters::default() };
         let [before, _, after] = &self.runs[started.run].samples;
         let of = |snapshot: &Snapshot| -> Vec<FlowSnapshot> {
-            started.streams.iter().filter_map(|place| snapshot.flows.get(*place).cloned()).collect()
+            let places = started.streams.iter().map(|it| it.place);
+            places.filter_map(|place| snapshot.flows.get(place).cloned()).collect()
         };
         let (streams, earlier) = (of(&after.1), of(&before.1));
         let seconds = seconds_between(&before.1, &after.1);
@@ -420,7 +485,7 @@ impl Traffic {
     pub(super) fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
         let Some(Some(started)) = self.flows.get(flow) else { return Vec::new() };
         let run = &self.runs[started.run].run;
-        let reports = |place: &usize| match run.handle.measured(*place) {
+        let reports = |stream: &StartedStream| match run.handle.measured(stream.place) {
             Some(reports) if !reports.is_empty() => reports,
             _ => {
                 if run.handle.state() == RunState::Draining {
@@ -428,7 +493,7 @@ impl Traffic {
                     run.handle.wait_over(Some(RESULT_WAIT));
                 }
                 let result = run.result();
-                let flow = result.as_ref().and_then(|result| result.flows.get(*place));
+                let flow = result.as_ref().and_then(|result| result.flows.get(stream.place));
                 flow.map(|flow| flow.measured.clone()).unwrap_or_default()
             }
         };
@@ -462,6 +527,13 @@ impl Traffic {
         }
         sum
     }
+}
+
+/// Returns the members of a link aggregation group without some ports: bit `n` stands for member `n`.
+fn active_members(lowered: &Lowered, lag: usize, out: &BTreeSet<usize>) -> u64 {
+    let ports = lowered.lags.get(lag).map_or(&[][..], |lag| &lag.ports);
+    let members = ports.iter().enumerate().filter(|(_, port)| !out.contains(port));
+    members.fold(0, |active, (member, _)| active | (1_u64 << member))
 }
 
 /// Returns `Ok` for a run that is over: a command to it has nothing to change.

@@ -60,7 +60,7 @@ def namespace():
         subprocess.run(["ip", *arguments], check=True)
 
     ip("link", "set", "lo", "up")
-    for name, peer in [("left", "right")]:
+    for name, peer in [("left", "right"), ("left2", "right2")]:
         ip("link", "add", name, "type", "veth", "peer", "name", peer)
         for it in (name, peer):
             # Without its own packets of IPv6 the links carry what the tests send.
@@ -141,11 +141,11 @@ def wait_until_up(api, process, directory):
 
 @pytest.fixture
 def start_server(tmp_path):
-    """Starts servers: `start_server(users={"ada": "operate"})`."""
+    """Starts servers: `start_server(users={"ada": "operate"}, ports=["left", "right"])`."""
     running = []
     numbers = itertools.count()
 
-    def start(users=None):
+    def start(users=None, ports=("left", "right")):
         directory = tmp_path / f"server-{next(numbers)}"
         directory.mkdir()
         state = directory / "state"
@@ -161,7 +161,8 @@ def start_server(tmp_path):
         port = free_port()
         arguments = [BINARY, "serve", "--listen", f"127.0.0.1:{port}"]
         arguments += ["--state-dir", state, "--runs-dir", directory / "runs"]
-        arguments += ["--port", "left=left", "--port", "right=right"]
+        for name in ports:
+            arguments += ["--port", f"{name}={name}"]
         if users:
             arguments.append("--require-user")
         api = f"http://127.0.0.1:{port}/api/v1"

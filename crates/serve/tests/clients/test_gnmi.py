@@ -150,7 +150,7 @@ def test_capabilities(client):
     assert sorted(found["supported_encodings"]) == ["json", "json_ietf", "proto"]
     names = [(model["name"], model["version"]) for model in found["supported_models"]]
     prefix = "open-traffic-generator"
-    assert names == [(f"{prefix}-port", "0.1.0"), (f"{prefix}-flow", "0.1.0")]
+    assert names == [(f"{prefix}-{name}", "0.1.0") for name in ["port", "flow", "lag"]]
 
 
 @pytest.mark.parametrize("encoding", ["PROTO", "JSON", "JSON_IETF"])
@@ -355,7 +355,7 @@ def test_errors_name_the_place(api, stub):
     expected = "/flows/flow[name=f]/state/out-packets: no such node; known there: average-latency"
     assert expected in refused(invalid, lambda: get(stub, wrong))
     assert expected in refused(invalid, lambda: once(stub, wrong))
-    assert "lags" in refused(invalid, lambda: get(stub, path("lags")))
+    assert "bgp-peers" in refused(invalid, lambda: get(stub, path("bgp-peers")))
     details = refused(missing, lambda: get(stub, path("flows", ("flow", "h"))))
     assert details == "/flows/flow[name=h]: the configuration has no flow \"h\""
     assert once(stub, path("flows", ("flow", "h"))) == {}, "it may appear later"

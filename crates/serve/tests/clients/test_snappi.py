@@ -1,6 +1,8 @@
 """Open Traffic Generator: snappi as it is on PyPI, by HTTP and by gRPC."""
 
+import json
 import struct
+import subprocess
 
 import pytest
 import snappi
@@ -10,13 +12,23 @@ from conftest import wait_for
 PACKETS = 200
 
 
-@pytest.fixture(params=["http", "grpc"])
-def api(request, server):
-    """A client of a new server."""
-    if request.param == "http":
+def client(server, transport):
+    if transport == "http":
         return snappi.api(location=server.url, verify=False)
     location = server.url.removeprefix("http://")
     return snappi.api(location=location, transport=snappi.Transport.GRPC)
+
+
+@pytest.fixture(params=["http", "grpc"])
+def api(request, server):
+    """A client of a new server."""
+    return client(server, request.param)
+
+
+@pytest.fixture(params=["http", "grpc"])
+def api_of_lags(request, start_server):
+    """A client of a new server with two pairs of ports."""
+    return client(start_server(ports=["left", "left2", "right", "right2"]), request.param)
 
 
 def two_ports(api):
@@ -264,3 +276,174 @@ def test_tagged_metrics_count_by_bits_of_received_frames(api):
     assert metric.frames_rx == PACKETS // 4
     request.flow.tagged_metrics.include = False
     assert not api.get_metrics(request).flow_metrics[0].tagged_metrics
+
+
+def with_lags(api, flows=1, pps=2_000):
+    """Two link aggregation groups of two ports; each flow has 32 addresses."""
+    config = api.config()
+    members = {"a": ["left", "left2"], "b": ["right", "right2"]}
+    for number, (name, ports) in enumerate(members.items()):
+        lag = config.lags.lag(name=name)[-1]
+        lag.protocol.static.lag_id = number
+        for member, port in enumerate(ports):
+            config.ports.port(name=port, location=port)
+            lag.ports.port(port_name=port)
+            ethernet = lag.ports[-1].ethernet
+            ethernet.name, ethernet.mac = f"{port}.eth", f"02:00:00:00:0{number}:0{member}"
+    config.layer1.layer1(name="l1", port_names=sum(members.values(), []), speed="speed_1_gbps")
+    for number in range(flows):
+        flow = add_flow(config, f"f{number}", "a", "b", pps=pps, packets=None)
+        _, ip, _ = flow.packet.ethernet().ipv4().udp()
+        ip.src.increment.start, ip.src.increment.count = "10.0.0.1", 32
+        ip.dst.value = "10.0.1.1"
+    return config
+
+
+def lag_metrics(api):
+    request = api.metrics_request()
+    request.lag.lag_names = []
+    return {metric.name: metric for metric in api.get_metrics(request).lag_metrics}
+
+
+def set_link(api, state, ports):
+    change = api.control_state()
+    change.port.link.state, change.port.link.port_names = state, ports
+    api.set_control_state(change)
+
+
+def link_flags(interface):
+    shown = subprocess.run(["ip", "-j", "link", "show", interface], capture_output=True, check=True)
+    return json.loads(shown.stdout)[0]["flags"]
+
+
+def sending(api, ports):
+    """Returns whether exactly these ports of the first group send."""
+    rates = {name: port_metrics(api)[name].frames_tx_rate for name in ["left", "left2"]}
+    return {name for name, rate in rates.items() if rate > 100} == set(ports)
+
+
+def test_members_of_a_lag_share_the_frames(api_of_lags):
+    api = api_of_lags
+    config = with_lags(api)
+    config.flows[0].duration.fixed_packets.packets = 640
+    set_config(api, config)
+    transmit(api, "start")
+    all_received(api, packets=640)
+    ports = port_metrics(api)
+    # Each of the 32 addresses has 20 frames, and all of them leave by one member.
+    shares = [ports[name].frames_tx for name in ["left", "left2"]]
+    assert sum(shares) == 640 and all(share > 0 and share % 20 == 0 for share in shares)
+    assert [ports[name].frames_rx for name in ["right", "right2"]] == shares
+    lags = lag_metrics(api)
+    assert list(lags) == ["a", "b"]
+    assert (lags["a"].frames_tx, lags["b"].frames_rx) == (640, 640)
+    assert lags["a"].bytes_tx == lags["b"].bytes_rx == 128 * 640
+    assert (lags["a"].oper_status, lags["a"].member_ports_up) == ("up", 2)
+
+
+def test_other_members_take_over_from_one_that_is_down(api_of_lags):
+    api = api_of_lags
+    set_config(api, with_lags(api))
+    transmit(api, "start")
+    wait_for("both members send", lambda: sending(api, ["left", "left2"]))
+    set_link(api, "down", ["left2"])
+    assert port_metrics(api)["left2"].link == "down"
+    assert "UP" not in link_flags("left2")
+    wait_for("the other member sends all", lambda: sending(api, ["left"]))
+    lag = lag_metrics(api)["a"]
+    assert (lag.oper_status, lag.member_ports_up) == ("up", 1)
+    wait_for(
+        "the flow keeps its rate",
+        lambda: 1_900 < flow_metrics(api)["f0"].frames_rx_rate < 2_100,
+    )
+    assert flow_metrics(api)["f0"].transmit == "started"
+    set_link(api, "up", ["left2"])
+    wait_for("both members send again", lambda: sending(api, ["left", "left2"]))
+    change = api.control_state()
+    change.protocol.lacp.member_ports.lag_member_names = ["left"]
+    change.protocol.lacp.member_ports.state = "down"
+    api.set_control_state(change)
+    wait_for("the member out of the group does not send", lambda: sending(api, ["left2"]))
+    assert (port_metrics(api)["left"].link, lag_metrics(api)["a"].member_ports_up) == ("up", 1)
+    change.protocol.lacp.member_ports.state = "up"
+    api.set_control_state(change)
+    wait_for("it is back", lambda: sending(api, ["left", "left2"]))
+    transmit(api, "stop")
+
+
+def test_flows_survive_a_link_that_is_down(api):
+    config = two_ports(api)
+    for name, tx, rx in [("right", "p1", "p2"), ("left", "p2", "p1")]:
+        add_flow(config, name, tx, rx, packets=None).packet.ethernet().ipv4().udp()
+    set_config(api, config)
+    assert port_metrics(api)["p1"].last_change is None
+    transmit(api, "start")
+    wait_for("frames arrive", lambda: all(it.frames_rx > 50 for it in flow_metrics(api).values()))
+    set_link(api, "down", ["p1"])
+    assert port_metrics(api)["p1"].link == "down"
+    wait_for("the peer has no carrier", lambda: port_metrics(api)["p2"].link == "down")
+    before = port_metrics(api)["p1"].last_change
+    assert before > 0
+    wait_for(
+        "nothing is sent",
+        lambda: all(it.frames_tx_rate == 0 for it in flow_metrics(api).values()),
+    )
+    assert {it.transmit for it in flow_metrics(api).values()} == {"started"}
+    sent = {name: it.frames_rx for name, it in flow_metrics(api).items()}
+    set_link(api, "up", ["p1"])
+    assert "UP" in link_flags("left")
+    wait_for("the link is up", lambda: port_metrics(api)["p1"].link == "up")
+    assert port_metrics(api)["p1"].last_change > before
+    wait_for(
+        "frames arrive again",
+        lambda: all(it.frames_rx > sent[name] + 50 for name, it in flow_metrics(api).items()),
+    )
+    transmit(api, "stop")
+    with pytest.raises(Exception, match="port.link.port_names: found \"p3\""):
+        set_link(api, "down", ["p3"])
+
+
+def test_links_come_up_with_the_next_configuration_and_the_end_of_the_server(api, server):
+    set_config(api, two_ports(api))
+    set_link(api, "down", [])
+    assert all("UP" not in link_flags(name) for name in ["left", "right"])
+    flow = add_flow(two_ports(api), "f", "p1", "p2")
+    assert flow.name == "f"
+    set_config(api, two_ports(api))
+    assert all("UP" in link_flags(name) for name in ["left", "right"])
+    set_link(api, "down", ["p1"])
+    server.stop()
+    assert "UP" in link_flags("left")
+
+
+def test_egress_only_tracking_counts_all_arrivals_by_bits(api):
+    config = two_ports(api)
+    flow = add_flow(config, "f", "p1", "p2", packets=400)
+    flow.metrics.enable = False
+    _, ip, _ = flow.packet.ethernet().ipv4().udp()
+    ip.dst.increment.start, ip.dst.increment.count = "10.0.0.4", 4
+    tracking = config.egress_only_tracking.egressonlytracking(port_name="p2")[-1]
+    tracking.enable_timestamps = True
+    # The last three bits of the destination, behind 14 and 16 bytes.
+    tracking.metric_tags.add(name="low", rx_offset=8 * 30 + 29, length=3)
+    set_config(api, config)
+    transmit(api, "start")
+
+    def metrics():
+        request = api.metrics_request()
+        request.egress_only_tracking.port_names = []
+        return api.get_metrics(request).egress_only_tracking_metrics
+
+    def found():
+        (metric,) = metrics()
+        assert metric.port_rx == "p2"
+        counts = {it.tags[0].value: it.frames_rx for it in metric.tagged_metrics}
+        return counts == {f"0x{low}": 100 for low in [4, 5, 6, 7]}
+
+    wait_for("all frames are counted", found)
+    first = metrics()[0].tagged_metrics[0]
+    assert first.tags[0].name == "low"
+    assert first.bytes_rx == 128 * 100
+    assert 0 < first.timestamps.first_timestamp_ns < first.timestamps.last_timestamp_ns
+    transmit(api, "start")
+    wait_for("a start counts from zero", found)
