@@ -186,8 +186,8 @@ impl Loaded {
         if let Some(filter) = tagged
             && settings.has_tags()
         {
-            metric.tagged_metrics =
-                tagged::metrics(settings, &self.traffic.measured(index), filter);
+            let counters = self.traffic.tagged(index, settings.metrics.per_rx_port);
+            metric.tagged_metrics = tagged::metrics(settings, &counters, filter);
         }
         metric
     }

@@ -22,6 +22,7 @@ mod http;
 mod lags;
 mod links;
 mod metrics;
+mod sent_values;
 mod session;
 mod states;
 mod tagged;

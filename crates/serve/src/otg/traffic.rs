@@ -3,7 +3,8 @@
 //! Each start of flows is a run of its own, on ports that the runs share. So each start clears the
 //! counters of the flows that it starts, and of no others.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ use wirestorm_otg::Lowered;
 use wirestorm_store::record::RecordKind;
 
 use super::error::OtgError;
+use super::sent_values::{SentCount, SentValues};
+use super::tagged::{self, TagCounters, TagSamples};
 use crate::server::{HostRequest, HostedRun, Identity, LoadSource, Resolved, Server};
 
 /// Time that a stop waits for the end of its runs.
@@ -56,6 +59,9 @@ struct Started {
     /// Index of its run.
     run: usize,
     streams: Vec<StartedStream>,
+    /// Values of the tags of each stream, where the tags are those of the sent frames.
+    sent_values: Vec<Option<SentValues>>,
+    tag_samples: RefCell<TagSamples>,
     is_paused: bool,
     is_stopped: bool,
 }
@@ -151,7 +157,7 @@ impl Traffic {
         };
         let mut started = Vec::with_capacity(flows.len());
         for &flow in flows {
-            let mut streams = Vec::new();
+            let (mut streams, mut sent_values) = (Vec::new(), Vec::new());
             let settings = &lowered.flows[flow];
             for (index, stream) in settings.streams.iter().enumerate() {
                 let mut planned = lowered.plan.flows[stream.planned].clone();
@@ -169,13 +175,18 @@ impl Traffic {
                 planned.rx_ports.retain(|port| !host.out.contains(port));
                 let (place, end) = (plan.flows.len(), End::of(&planned));
                 streams.push(StartedStream { place, index, part: stream.part, end });
+                // Devices may change the bits of received frames.
+                let has_sent_tags = settings.egress_tags.is_empty();
+                let values =
+                    has_sent_tags.then(|| SentValues::of(&planned.stream, &planned.counted_bits));
+                sent_values.push(values.flatten());
                 plan.flows.push(planned);
             }
             if streams.is_empty() {
                 let message = format!("flow {}: no member of its LAG is up", settings.name);
                 return Err(OtgError::invalid(message));
             }
-            started.push((flow, streams));
+            started.push((flow, streams, sent_values));
         }
         // The hosts of devices answer; those of the run would answer once more.
         for port in &mut plan.ports {
@@ -219,9 +230,15 @@ impl Traffic {
         let empty = (Instant::now(), Arc::default());
         self.runs.push(FlowRun { run, samples: [empty.clone(), empty.clone(), empty] });
         let index = self.runs.len() - 1;
-        for (flow, streams) in started {
-            self.flows[flow] =
-                Some(Started { run: index, streams, is_paused: false, is_stopped: false });
+        for (flow, streams, sent_values) in started {
+            self.flows[flow] = Some(Started {
+                run: index,
+                streams,
+                sent_values,
+                tag_samples: RefCell::default(),
+                is_paused: false,
+                is_stopped: false,
+            });
         }
         Ok(())
     }
@@ -481,8 +498,35 @@ impl Traffic {
         FlowCounters { streams, rates }
     }
 
+    /// Returns the counters of a flow by tags; at each receiving port apart if `per_port` is true.
+    pub(super) fn tagged(&self, flow: usize, per_port: bool) -> TagCounters {
+        let mut measured = self.measured(flow);
+        if !per_port {
+            measured = measured.into_iter().reduce(tagged::merged).into_iter().collect();
+        }
+        let Some(Some(started)) = self.flows.get(flow) else { return TagCounters::default() };
+        let is_sending = self.state(flow) == FlowState::Started;
+        let rates = started.tag_samples.borrow_mut().rates(&measured, is_sending);
+        let sent = if measured.len() == 1 { self.sent_by_values(started) } else { None };
+        let [frames, bytes, ..] = self.flow(flow).rates;
+        TagCounters { measured, rates, sent: sent.unwrap_or_default(), sent_rates: [frames, bytes] }
+    }
+
+    /// Returns the frames that a flow has sent by the values of its tags, if they are known.
+    fn sent_by_values(&self, started: &Started) -> Option<BTreeMap<Vec<String>, SentCount>> {
+        let snapshot = &self.runs[started.run].samples[2].1;
+        let [stream] = &started.streams[..] else { return None };
+        let values = started.sent_values.first()?.as_ref()?;
+        let sent = snapshot.flows.get(stream.place)?.sent;
+        if sent.unsent > 0 {
+            return None;
+        }
+        let counts = values.counts(sent.frames).into_iter();
+        Some(counts.map(|(values, count)| (values.to_vec(), count)).collect())
+    }
+
     /// Returns the measurement of a flow so far at each receiving port, or that of its ended run.
-    pub(super) fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
+    fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
         let Some(Some(started)) = self.flows.get(flow) else { return Vec::new() };
         let run = &self.runs[started.run].run;
         let reports = |stream: &StartedStream| match run.handle.measured(stream.place) {

@@ -267,6 +267,7 @@ def test_tagged_metrics_count_by_bits_of_received_frames(api):
         tags = {tag.name: tag.value.str or tag.value.hex for tag in metric.tags}
         assert (tags["port"], tags["rx_name"]) == ("0x1234", "p2")
         assert metric.bytes_rx == 128 * metric.frames_rx
+        assert metric.frames_tx is None, "devices may change what arrives"
         assert metric.timestamps.first_timestamp_ns < metric.timestamps.last_timestamp_ns
         found[tags["low"]] = metric.frames_rx
     assert found == {f"0x{low}": PACKETS // 4 for low in [4, 5, 6, 7]}
@@ -447,3 +448,41 @@ def test_egress_only_tracking_counts_all_arrivals_by_bits(api):
     assert 0 < first.timestamps.first_timestamp_ns < first.timestamps.last_timestamp_ns
     transmit(api, "start")
     wait_for("a start counts from zero", found)
+
+
+def test_tagged_metrics_of_sent_frames_have_rates_and_loss(api):
+    config = two_ports(api)
+    flow = add_flow(config, "f", "p1", "p2", packets=None)
+    flow.metrics.loss = True
+    _, ip, _ = flow.packet.ethernet().ipv4().udp()
+    ip.dst.values = ["10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2"]
+    tag = ip.dst.metric_tags.metrictag(name="dst")[-1]
+    tag.offset, tag.length = 0, 32
+    set_config(api, config)
+    transmit(api, "start")
+
+    def tagged():
+        metrics = flow_metrics(api)["f"].tagged_metrics
+        return {metric.tags[0].value.hex: metric for metric in metrics}
+
+    def is_steady():
+        found = tagged()
+        expected = {"0xa000001": 1_500, "0xa000002": 500}
+        return found.keys() == expected.keys() and all(
+            abs(found[value].frames_rx_rate - rate) < rate / 10
+            and abs(found[value].frames_tx_rate - rate) < rate / 10
+            and abs(found[value].rx_rate_bps - rate * 128 * 8) < rate * 128 * 8 / 10
+            for value, rate in expected.items()
+        )
+
+    wait_for("the rates are those of the values", is_steady)
+    transmit(api, "stop")
+    found = wait_for(
+        "all frames have arrived",
+        lambda: (it := tagged()) and all(m.frames_rx == m.frames_tx for m in it.values()) and it,
+    )
+    total = flow_metrics(api)["f"].frames_tx
+    assert sum(metric.frames_tx for metric in found.values()) == total
+    assert abs(found["0xa000001"].frames_tx - total * 3 / 4) <= 3
+    assert all(m.bytes_tx == m.bytes_rx == 128 * m.frames_tx for m in found.values())
+    assert all(m.loss == 0 and m.frames_rx_rate == 0 for m in found.values())
