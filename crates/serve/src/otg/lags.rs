@@ -3,10 +3,57 @@
 use std::collections::BTreeSet;
 
 use wirestorm_otg::proto::lag_metric::oper_status;
-use wirestorm_otg::proto::{LagMetric, LagMetricsRequest, PortMetric};
+use wirestorm_otg::proto::{
+    self, LagMetric, LagMetricsRequest, PortMetric, state_protocol_lacp, state_protocol_lacp_admin,
+    state_protocol_lacp_member_ports,
+};
 
 use super::error::OtgError;
-use super::session::Loaded;
+use super::session::{Answer, Loaded, Session, Warnings};
+
+impl Session {
+    /// Takes members out of their link aggregation groups, or back; all members without names.
+    /// There are no LACPDUs: the state only selects the members of static groups.
+    pub(super) fn set_members(&mut self, lacp: &proto::StateProtocolLacp) -> Answer<Warnings> {
+        use state_protocol_lacp::choice::Enum as Choice;
+        use state_protocol_lacp_admin::state::Enum as Admin;
+        use state_protocol_lacp_member_ports::state::Enum as State;
+        let (names, up, path) = match (lacp.choice(), &lacp.admin, &lacp.member_ports) {
+            (Choice::Admin, Some(admin), _) => {
+                (&admin.lag_member_names, admin.state() != Admin::Down, "admin")
+            }
+            (Choice::MemberPorts, _, Some(ports)) => {
+                (&ports.lag_member_names, ports.state() != State::Down, "member_ports")
+            }
+            _ => {
+                let message = "protocol.lacp: found nothing, expected admin or member_ports";
+                return Err(OtgError::invalid(message));
+            }
+        };
+        let loaded = self.loaded()?;
+        let path = format!("protocol.lacp.{path}.lag_member_names");
+        let members: BTreeSet<usize> =
+            loaded.lowered.lags.iter().flat_map(|lag| lag.ports.iter().copied()).collect();
+        let chosen = match names.is_empty() {
+            true => members,
+            false => {
+                let chosen = loaded.ports_named(names, &path)?;
+                if let Some(port) = chosen.iter().find(|port| !members.contains(port)) {
+                    let name = &loaded.lowered.ports[*port].name;
+                    let message = format!("{path}: found {name:?}, which is no member of a LAG");
+                    return Err(OtgError::invalid(message));
+                }
+                chosen
+            }
+        };
+        match up {
+            true => loaded.members_out.retain(|port| !chosen.contains(port)),
+            false => loaded.members_out.extend(chosen),
+        }
+        loaded.traffic.set_members(&loaded.lowered, &loaded.members_out)?;
+        Ok(Vec::new())
+    }
+}
 
 impl Loaded {
     /// Returns the ports that may not send or receive for their group: `protocol.lacp` has taken

@@ -1,9 +1,13 @@
 //! Links of the ports of a configuration: `port.link`, and when they changed.
 
+use std::sync::Arc;
+
 use wirestorm_control::link::{self, LinkState, LinkWatch};
 use wirestorm_control::namespace::InterfaceName;
+use wirestorm_otg::proto::{self, state_port_link};
 
 use super::error::OtgError;
+use super::session::{Answer, Session, Warnings};
 
 /// Links of the ports of a configuration. Dropping this brings up what it took down.
 pub(super) struct Links(Vec<PortLink>);
@@ -19,6 +23,30 @@ struct PortLink {
     changed_unix_ns: Option<u64>,
     /// Whether this took the interface down.
     is_taken_down: bool,
+}
+
+impl Session {
+    /// Brings the interfaces of ports administratively up or down; of all ports without names.
+    pub(super) fn set_links(&mut self, link: &proto::StatePortLink) -> Answer<Warnings> {
+        let up = match link.state() {
+            state_port_link::state::Enum::Up => true,
+            state_port_link::state::Enum::Down => false,
+            state_port_link::state::Enum::Unspecified => {
+                return Err(OtgError::invalid(
+                    "port.link.state: found nothing, expected up or down",
+                ));
+            }
+        };
+        let (server, user) = (Arc::clone(&self.server), self.user.clone());
+        let loaded = self.loaded()?;
+        let chosen = loaded.ports_named(&link.port_names, "port.link.port_names")?;
+        for port in &chosen {
+            // Another user may have taken the port.
+            server.usable_interface(&user, &loaded.ports[*port].location)?;
+        }
+        chosen.iter().try_for_each(|port| loaded.links.set(*port, up))?;
+        Ok(Vec::new())
+    }
 }
 
 impl Links {

@@ -205,7 +205,7 @@ impl Loaded {
     }
 
     pub(super) fn port_metric(&self, index: usize) -> PortMetric {
-        let counters = self.traffic.port(index);
+        let counters = self.traffic.port(&self.lowered.ports[index].name);
         let [tx_pps, tx_bytes, rx_pps, rx_bytes] = counters.rates;
         let with_fcs = |bytes: f64, pps: f64| Some((bytes + pps * FCS as f64) as f32);
         let link = match self.links.is_up(index) {

@@ -8,10 +8,7 @@ use wirestorm_api::port::LinkState;
 use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_otg::proto::state_traffic_flow_transmit::state::Enum as Transmit;
-use wirestorm_otg::proto::{
-    self, control_state, state_port, state_port_capture, state_port_link, state_protocol,
-    state_protocol_lacp, state_protocol_lacp_admin, state_protocol_lacp_member_ports,
-};
+use wirestorm_otg::proto::{self, control_state, state_port, state_port_capture, state_protocol};
 use wirestorm_otg::{Lowered, Resolve, Warning, lower, update};
 
 use super::captures::Captures;
@@ -58,7 +55,7 @@ pub(super) struct LoadedPort {
 /// Warnings of a request: settings without effect.
 pub(super) type Warnings = Vec<String>;
 
-type Answer<T> = Result<T, OtgError>;
+pub(super) type Answer<T> = Result<T, OtgError>;
 
 impl Session {
     pub(super) fn new(server: Arc<Server>, user: &Identity) -> Self {
@@ -267,70 +264,6 @@ impl Session {
         }
     }
 
-    /// Brings the interfaces of ports administratively up or down; of all ports without names.
-    fn set_links(&mut self, link: &proto::StatePortLink) -> Answer<Warnings> {
-        let up = match link.state() {
-            state_port_link::state::Enum::Up => true,
-            state_port_link::state::Enum::Down => false,
-            state_port_link::state::Enum::Unspecified => {
-                return Err(OtgError::invalid(
-                    "port.link.state: found nothing, expected up or down",
-                ));
-            }
-        };
-        let (server, user) = (Arc::clone(&self.server), self.user.clone());
-        let loaded = self.loaded()?;
-        let chosen = loaded.ports_named(&link.port_names, "port.link.port_names")?;
-        for port in &chosen {
-            // Another user may have taken the port.
-            server.usable_interface(&user, &loaded.ports[*port].location)?;
-        }
-        chosen.iter().try_for_each(|port| loaded.links.set(*port, up))?;
-        Ok(Vec::new())
-    }
-
-    /// Takes members out of their link aggregation groups, or back; all members without names.
-    /// There are no LACPDUs: the state only selects the members of static groups.
-    fn set_members(&mut self, lacp: &proto::StateProtocolLacp) -> Answer<Warnings> {
-        use state_protocol_lacp::choice::Enum as Choice;
-        use state_protocol_lacp_admin::state::Enum as Admin;
-        use state_protocol_lacp_member_ports::state::Enum as State;
-        let (names, up, path) = match (lacp.choice(), &lacp.admin, &lacp.member_ports) {
-            (Choice::Admin, Some(admin), _) => {
-                (&admin.lag_member_names, admin.state() != Admin::Down, "admin")
-            }
-            (Choice::MemberPorts, _, Some(ports)) => {
-                (&ports.lag_member_names, ports.state() != State::Down, "member_ports")
-            }
-            _ => {
-                let message = "protocol.lacp: found nothing, expected admin or member_ports";
-                return Err(OtgError::invalid(message));
-            }
-        };
-        let loaded = self.loaded()?;
-        let path = format!("protocol.lacp.{path}.lag_member_names");
-        let members: BTreeSet<usize> =
-            loaded.lowered.lags.iter().flat_map(|lag| lag.ports.iter().copied()).collect();
-        let chosen = match names.is_empty() {
-            true => members,
-            false => {
-                let chosen = loaded.ports_named(names, &path)?;
-                if let Some(port) = chosen.iter().find(|port| !members.contains(port)) {
-                    let name = &loaded.lowered.ports[*port].name;
-                    let message = format!("{path}: found {name:?}, which is no member of a LAG");
-                    return Err(OtgError::invalid(message));
-                }
-                chosen
-            }
-        };
-        match up {
-            true => loaded.members_out.retain(|port| !chosen.contains(port)),
-            false => loaded.members_out.extend(chosen),
-        }
-        loaded.traffic.set_members(&loaded.lowered, &loaded.members_out)?;
-        Ok(Vec::new())
-    }
-
     /// Reads the links of the ports.
     pub(super) fn update_links(&mut self) {
         if let Some(loaded) = &mut self.loaded {
@@ -460,7 +393,7 @@ impl Session {
 
 impl Loaded {
     /// Returns the indices of ports by their names; of all ports without names.
-    fn ports_named(&self, names: &[String], path: &str) -> Answer<BTreeSet<usize>> {
+    pub(super) fn ports_named(&self, names: &[String], path: &str) -> Answer<BTreeSet<usize>> {
         let ports = &self.lowered.ports;
         if names.is_empty() {
             return Ok((0..ports.len()).collect());

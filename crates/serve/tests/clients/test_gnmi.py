@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+import time
 import urllib.request
 from pathlib import Path
 
@@ -19,10 +20,13 @@ from test_snappi import (
     add_flow,
     all_received,
     flow_metrics,
+    lag_metrics,
     port_metrics,
     set_config,
+    set_link,
     transmit,
     two_ports,
+    with_lags,
 )
 
 MS = 1_000_000
@@ -211,6 +215,36 @@ def test_rates_are_in_bits_a_second(api, stub):
     assert found[f"{state}/in-rate"] == pytest.approx(bits, rel=1e-3)
     assert found[f"{state}/transmit"] is True
     transmit(api, "stop")
+
+
+def test_groups_and_changes_of_links(start_server):
+    server = start_server(ports=["left", "left2", "right", "right2"])
+    location = server.url.removeprefix("http://")
+    api = snappi.api(location=location, transport=snappi.Transport.GRPC)
+    config = with_lags(api)
+    config.flows[0].duration.fixed_packets.packets = PACKETS
+    set_config(api, config)
+    transmit(api, "start")
+    all_received(api)
+    with grpc.insecure_channel(location) as channel:
+        stub = gNMIStub(channel)
+        found = once(stub, path())
+        state = "/lags/lag[name=b]/state"
+        lag = lag_metrics(api)["b"]
+        assert found["/lags/lag[name=b]/name"] == found[f"{state}/name"] == "b"
+        assert found[f"{state}/oper-status"] == "UP"
+        assert found[f"{state}/counters/member-ports-up"] == 2
+        assert found[f"{state}/counters/in-frames"] == lag.frames_rx == PACKETS
+        assert found[f"{state}/counters/in-octets"] == lag.bytes_rx
+        assert found["/lags/lag[name=a]/state/counters/out-frames"] == PACKETS
+        assert {f"{state}/out-rate", f"{state}/in-rate"} <= found.keys()
+        changed = "/ports/port[name=left]/state/last-change"
+        assert changed not in found
+        set_link(api, "down", ["left", "left2"])
+        found = once(stub, path())
+        assert found["/lags/lag[name=a]/state/oper-status"] == "DOWN"
+        assert found["/lags/lag[name=a]/state/counters/member-ports-up"] == 0
+        assert 0 <= time.time_ns() - found[changed] < WAIT_S * 1_000 * MS
 
 
 def test_pygnmi_reads_json(api, client):

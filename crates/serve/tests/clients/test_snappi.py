@@ -486,3 +486,31 @@ def test_tagged_metrics_of_sent_frames_have_rates_and_loss(api):
     assert abs(found["0xa000001"].frames_tx - total * 3 / 4) <= 3
     assert all(m.bytes_tx == m.bytes_rx == 128 * m.frames_tx for m in found.values())
     assert all(m.loss == 0 and m.frames_rx_rate == 0 for m in found.values())
+
+
+def test_devices_on_lags_answer_at_all_members(api_of_lags):
+    api = api_of_lags
+    config = with_lags(api, flows=0)
+    add_devices(config)
+    for device, lag in zip(config.devices, ["a", "b"]):
+        device.ethernets[0].connection.lag_name = lag
+    flow = config.flows.flow(name="f")[-1]
+    flow.tx_rx.device.tx_names, flow.tx_rx.device.rx_names = ["i1"], ["i2"]
+    _, _, udp = flow.packet.ethernet().ipv4().udp()
+    udp.src_port.increment.start, udp.src_port.increment.count = 1_024, 40
+    flow.rate.pps, flow.duration.fixed_packets.packets = 2_000, PACKETS
+    flow.metrics.enable = True
+    set_config(api, config)
+    transmit(api, "start")
+    all_received(api)
+    shares = [port_metrics(api)[name].frames_tx for name in ["left", "left2"]]
+    assert sum(shares) == PACKETS and all(shares)
+    # Without its first member, the device answers at the other one.
+    set_link(api, "down", ["left"])
+    action = api.control_action()
+    action.protocol.ipv4.ping.requests.pingrequest(src_name="i2", dst_ip="10.9.0.1")
+    response = api.set_control_action(action).response.protocol.ipv4.ping.responses
+    assert [it.result for it in response] == ["succeeded"]
+    transmit(api, "start")
+    all_received(api)
+    assert port_metrics(api)["left2"].frames_tx == PACKETS
