@@ -238,10 +238,16 @@ impl RunReceiver {
     }
 
     /// Starts the measurement. Does nothing if the receiver was not opened for it.
+    /// `survives_outages`: whether receiving continues after the interface was down, for all runs that
+    /// share the receiver.
     ///
     /// # Errors
     /// Fails if no thread starts, or receiving has ended.
-    pub(crate) fn measure(&mut self, receiver: measure::Receiver) -> Result<(), String> {
+    pub(crate) fn measure(
+        &mut self,
+        receiver: measure::Receiver,
+        survives_outages: bool,
+    ) -> Result<(), String> {
         let Some(first) = receiver.records().first().map(measure::StreamRecord::id) else {
             return Ok(());
         };
@@ -249,12 +255,15 @@ impl RunReceiver {
         match &mut opened.source {
             Source::Opened(ports, counted) => {
                 let (ports, counted) = (std::mem::take(ports), std::mem::take(counted));
-                let fetcher = Fetcher::measure(ports, receiver, counted, self.end.is_shared);
+                let fetcher = Fetcher::measure(ports, receiver, counted, survives_outages);
                 let fetcher = fetcher.map_err(|error| no_thread(&self.end.interface, &error))?;
                 opened.source = Source::Fetcher(fetcher);
             }
             Source::Fetcher(fetcher) => {
-                let joined = fetcher.queries.ask(|it| it.measured.push(receiver));
+                let joined = fetcher.queries.ask(move |it| {
+                    it.survives_outages |= survives_outages;
+                    it.measured.push(receiver);
+                });
                 joined
                     .ok_or_else(|| format!("--rx {}: receiving has ended", self.end.interface))?;
             }

@@ -95,7 +95,8 @@ pub(crate) fn run(
     for (port, arrivals) in &mut arrivals {
         if let Some(streams) = ExpectedFlows::at(*port, plan, &workloads, workers) {
             let receiver = streams.receiver(plan, &workloads, clock::now(), options)?;
-            arrivals.measure(receiver).map_err(TrafficError::Receive)?;
+            let measured = arrivals.measure(receiver, options.survives_outages);
+            measured.map_err(TrafficError::Receive)?;
             let streams = Arc::new(streams);
             measuring.extend(arrivals.measuring().map(|it| (Arc::clone(&streams), it)));
             expected.push(streams);

@@ -264,11 +264,18 @@ impl Session {
         }
     }
 
-    /// Reads the links of the ports.
+    /// Reads the links of the ports. Brings up those that another user has taken.
     pub(super) fn update_links(&mut self) {
-        if let Some(loaded) = &mut self.loaded {
-            loaded.links.update();
+        let Some(loaded) = &mut self.loaded else { return };
+        for (index, port) in loaded.ports.iter().enumerate() {
+            // If another user has taken the port, it is not for this one to keep it down.
+            let is_lost = || self.server.usable_interface(&self.user, &port.location).is_err();
+            if loaded.links.is_taken_down(index) && is_lost() {
+                // The interface may be gone.
+                let _ = loaded.links.set(index, true);
+            }
         }
+        loaded.links.update();
     }
 
     /// Starts the hosts of the devices, if they do not run.
