@@ -514,3 +514,28 @@ def test_devices_on_lags_answer_at_all_members(api_of_lags):
     transmit(api, "start")
     all_received(api)
     assert port_metrics(api)["left2"].frames_tx == PACKETS
+
+
+def test_a_lag_with_too_few_members_does_not_send(api_of_lags):
+    api = api_of_lags
+    config = with_lags(api)
+    config.lags[0].min_links = 2
+    set_config(api, config)
+    transmit(api, "start")
+    wait_for("both members send", lambda: sending(api, ["left", "left2"]))
+    set_link(api, "down", ["left2"])
+    assert lag_metrics(api)["a"].oper_status == "down"
+    wait_for("no member sends", lambda: sending(api, []))
+    assert flow_metrics(api)["f0"].transmit == "started"
+    set_link(api, "up", ["left2"])
+    wait_for("both members send again", lambda: sending(api, ["left", "left2"]))
+    transmit(api, "stop")
+
+
+def test_a_flow_of_a_port_that_is_down_does_not_start(api):
+    config = two_ports(api)
+    add_flow(config, "f", "p1", "p2").packet.ethernet()
+    set_config(api, config)
+    set_link(api, "down", ["p1"])
+    with pytest.raises(Exception, match="flow f: port p1 is down"):
+        transmit(api, "start")
