@@ -81,12 +81,13 @@ impl SentValues {
             counts[*combination].0 += rounds + u64::from(number < rest);
             counts[*combination].1 += 1;
         }
-        let count = |(values, (frames, of_period)): (&Vec<String>, (u64, u64))| {
+        let mut found = BTreeMap::new();
+        for (values, (frames, of_period)) in self.combinations.iter().zip(counts) {
             let bytes = self.length.map(|length| length * frames);
             let share = of_period as f64 / length as f64;
-            (values.as_slice(), SentCount { frames, bytes, share })
-        };
-        self.combinations.iter().zip(counts).map(count).collect()
+            found.insert(values.as_slice(), SentCount { frames, bytes, share });
+        }
+        found
     }
 }
 
