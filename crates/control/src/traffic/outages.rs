@@ -46,10 +46,11 @@ impl<'a> Outages<'a> {
         let watch = self.watches.get_mut(index).filter(|watch| self.survives && watch.knows());
         let Some(watch) = watch else { return Err(error) };
         let is_down = matches!(error, PortError::Down { .. }) || !watch.is_running()?;
-        match is_down {
-            true => Ok(self.set(index, true, ports, generators)),
-            false => Err(error),
+        if !is_down {
+            return Err(error);
         }
+        self.set(index, true, ports, generators);
+        Ok(())
     }
 
     /// Reads the states of the interfaces.
