@@ -505,6 +505,7 @@ def test_devices_on_lags_answer_at_all_members(api_of_lags):
     all_received(api)
     shares = [port_metrics(api)[name].frames_tx for name in ["left", "left2"]]
     assert sum(shares) == PACKETS and all(shares)
+    transmit(api, "stop")
     # Without its first member, the device answers at the other one.
     set_link(api, "down", ["left"])
     action = api.control_action()

@@ -93,7 +93,7 @@ impl Traffic {
         let snapshot = &self.runs[started.run].samples[2].1;
         let [stream] = &started.streams[..] else { return None };
         let values = started.sent_values.first()?.as_ref()?;
-        let sent = snapshot.flows.get(stream.place)?.sent;
+        let sent = snapshot.flows.get(stream.place).map(|flow| flow.sent).unwrap_or_default();
         if sent.unsent > 0 {
             return None;
         }
