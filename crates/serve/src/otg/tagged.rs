@@ -38,7 +38,10 @@ pub(super) type TagKey = (String, Vec<String>);
 
 /// Received frames and bytes by tags at two times, for rates.
 #[derive(Default)]
-pub(super) struct TagSamples([Option<(Instant, BTreeMap<TagKey, [u64; 2]>)>; 2]);
+pub(super) struct TagSamples([Option<(Instant, TagCounts)>; 2]);
+
+/// Received frames and bytes by tags.
+type TagCounts = BTreeMap<TagKey, [u64; 2]>;
 
 impl TagSamples {
     /// Takes a sample. Returns the rates since the earlier ones; they are 0 if the flow does not
@@ -56,7 +59,7 @@ impl TagSamples {
             let all = ((report.port.clone(), Vec::new()), [report.received, report.received_bytes]);
             report.values.iter().map(count).chain([all])
         });
-        let now = (Instant::now(), counts.collect::<BTreeMap<TagKey, [u64; 2]>>());
+        let now = (Instant::now(), counts.collect::<TagCounts>());
         let [before, recent] = &mut self.0;
         let elapsed = |earlier: &Instant| now.0.duration_since(*earlier);
         let since = before.as_ref().or(recent.as_ref()).filter(|_| is_sending);
