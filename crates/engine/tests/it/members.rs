@@ -40,7 +40,13 @@ fn member(index: u32, active_min: u32) -> Stream {
         is_measured: false,
         trailer: 0,
         is_marked: false,
-        member: Some(Member { group: 0, index, active: 0b111, active_min, keys: vec![6..14] }),
+        member: Some(Member {
+            group: 0,
+            index,
+            active: 0b111,
+            active_min,
+            keys: vec![6..12, 12..14],
+        }),
     }
 }
 
