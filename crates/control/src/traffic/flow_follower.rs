@@ -8,6 +8,8 @@ use crate::lifecycle::{FlowCommand, FlowControl, PendingCommand};
 /// View of one worker on the commands.
 pub(super) struct FlowFollower<'a> {
     control: &'a FlowControl,
+    /// Index of the worker.
+    worker: usize,
     /// Number of commands executed.
     done: usize,
     /// Time of the next command, if one is pending.
@@ -17,8 +19,8 @@ pub(super) struct FlowFollower<'a> {
 }
 
 impl<'a> FlowFollower<'a> {
-    pub(super) fn new(control: &'a FlowControl, start: Instant) -> Self {
-        Self { control, done: 0, due: None, start }
+    pub(super) fn new(control: &'a FlowControl, worker: usize, start: Instant) -> Self {
+        Self { control, worker, done: 0, due: None, start }
     }
 
     /// Returns the time of the next command, if one is pending.
@@ -47,7 +49,7 @@ impl<'a> FlowFollower<'a> {
         generators: &mut [Generator],
         flows_of: impl Fn(usize) -> &'b [usize],
     ) {
-        for PendingCommand { at, flows, command } in self.control.after(self.done) {
+        for PendingCommand { at, flows, command } in self.control.after(self.worker, self.done) {
             let at = at.max(self.start);
             if now < at {
                 self.due = Some(at);

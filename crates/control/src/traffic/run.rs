@@ -106,6 +106,7 @@ pub(crate) fn run(
     controls.set_live(Arc::new(live.clone()));
     let cpus = context.host.cpus().reserve(options.backend(), workloads.len() * workers);
     cpus.apply();
+    controls.flows.set_workers(workers);
     let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();
 
     let (start, outcomes) = std::thread::scope(|scope| {
@@ -375,7 +376,7 @@ impl WorkerContext<'_> {
         generators: &mut [Generator],
         ports: &mut [TransmitPort],
     ) -> Result<Duration, PortError> {
-        let mut follower = FlowFollower::new(&self.controls.flows, start);
+        let mut follower = FlowFollower::new(&self.controls.flows, self.index, start);
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut outages =
             Outages::new(workloads, self.interfaces.watch(), self.options.survives_outages);
