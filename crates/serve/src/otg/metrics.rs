@@ -8,6 +8,7 @@ use wirestorm_otg::proto::{
     metrics_response, port_metric,
 };
 
+use super::columns;
 use super::error::OtgError;
 use super::session::{Loaded, Session};
 use super::tagged;
@@ -15,6 +16,8 @@ use super::traffic::FlowState;
 
 /// Bytes of the FCS of a frame, which the models count.
 pub(super) const FCS: u64 = 4;
+/// The models have the speed of a port in kilobytes per second.
+const BITS_OF_KILOBYTE: u64 = 8_000;
 
 /// Metrics of all flows and ports of a configuration, in its order.
 #[derive(Clone, Debug, Default)]
@@ -74,16 +77,27 @@ impl Session {
                 let wanted = request.flow.clone().unwrap_or_default();
                 response.choice = Some(metrics_response::choice::Enum::FlowMetrics.into());
                 response.flow_metrics = loaded.flow_metrics(&wanted)?;
+                let names: Vec<_> = wanted.metric_names().collect();
+                response.flow_metrics.iter_mut().for_each(|it| columns::of_flow(it, &names));
             }
             Choice::Port => {
-                let names = request.port.as_ref().map_or(&[][..], |port| &port.port_names);
+                let wanted = request.port.clone().unwrap_or_default();
                 response.choice = Some(metrics_response::choice::Enum::PortMetrics.into());
-                response.port_metrics = loaded.port_metrics(names)?;
+                let names: Vec<_> = wanted.column_names().collect();
+                for index in loaded.ports_wanted(&wanted.port_names)? {
+                    let mut metric = loaded.port_metric(index);
+                    let (_, speed_bps) = self.server.link(&loaded.ports[index].interface);
+                    metric.speed = speed_bps.map(|bits| bits / BITS_OF_KILOBYTE);
+                    columns::of_port(&mut metric, &names);
+                    response.port_metrics.push(metric);
+                }
             }
             Choice::Lag => {
                 let wanted = request.lag.clone().unwrap_or_default();
                 response.choice = Some(metrics_response::choice::Enum::LagMetrics.into());
                 response.lag_metrics = loaded.lag_metrics(&wanted)?;
+                let names: Vec<_> = wanted.column_names().collect();
+                response.lag_metrics.iter_mut().for_each(|it| columns::of_lag(it, &names));
             }
             Choice::EgressOnlyTracking => {
                 let wanted = request.egress_only_tracking.clone().unwrap_or_default();
@@ -192,16 +206,16 @@ impl Loaded {
         metric
     }
 
-    /// Returns the metrics of ports in the order of the configuration; of all without names.
-    fn port_metrics(&self, names: &[String]) -> Result<Vec<PortMetric>, OtgError> {
+    /// Returns the indices of the ports with these names, in the order of the configuration; all
+    /// without names.
+    fn ports_wanted(&self, names: &[String]) -> Result<Vec<usize>, OtgError> {
         let ports = &self.lowered.ports;
         if let Some(unknown) = names.iter().find(|name| !ports.iter().any(|it| it.name == **name)) {
             let message = format!("port.port_names: found {unknown:?}, which is no port");
             return Err(OtgError::invalid(message));
         }
-        let wanted = (0..ports.len())
-            .filter(|index| names.is_empty() || names.contains(&ports[*index].name));
-        Ok(wanted.map(|index| self.port_metric(index)).collect())
+        let is_wanted = |index: &usize| names.is_empty() || names.contains(&ports[*index].name);
+        Ok((0..ports.len()).filter(is_wanted).collect())
     }
 
     pub(super) fn port_metric(&self, index: usize) -> PortMetric {

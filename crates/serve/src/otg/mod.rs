@@ -14,6 +14,7 @@
 
 mod actions;
 mod captures;
+mod columns;
 mod devices;
 mod egress;
 mod error;

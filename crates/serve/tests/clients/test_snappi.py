@@ -128,6 +128,24 @@ def test_flows_in_both_directions_are_counted(api):
     assert ports["p1"].bytes_tx == ports["p2"].bytes_rx == 128 * PACKETS
 
 
+def test_requests_name_the_metrics_they_want(api):
+    config = two_ports(api)
+    add_flow(config, "f", "p1", "p2").packet.ethernet()
+    set_config(api, config)
+    transmit(api, "start")
+    all_received(api)
+    request = api.metrics_request()
+    request.flow.metric_names = ["frames_rx"]
+    (metric,) = api.get_metrics(request).flow_metrics
+    assert (metric.name, metric.frames_rx, metric.frames_tx) == ("f", PACKETS, None)
+    request = api.metrics_request()
+    request.port.port_names = ["p2"]
+    request.port.column_names = ["frames_rx", "speed"]
+    (metric,) = api.get_metrics(request).port_metrics
+    assert (metric.name, metric.frames_rx, metric.frames_tx) == ("p2", PACKETS, None)
+    assert metric.speed == 10_000_000_000 // 8_000, "a veth pair has 10 Gb/s"
+
+
 def test_captured_frames_have_the_size_of_the_flow(api):
     config = two_ports(api)
     config.captures.capture(name="c", port_names=["p2"], format="pcap")
