@@ -433,7 +433,7 @@ mod tests {
         };
         assert_eq!(nodes("/"), [""]);
         assert_eq!(nodes("/flows"), ["flows"]);
-        assert_eq!(nodes("/*"), ["ports", "flows"]);
+        assert_eq!(nodes("/*"), ["ports", "flows", "lags"]);
         assert_eq!(nodes("/flows/flow"), ["flows/flow"]);
         assert_eq!(nodes("/flows/flow/state/*"), {
             let children = &schema::list(FLOWS).children[1].children;

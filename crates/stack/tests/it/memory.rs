@@ -26,12 +26,13 @@ fn bytes_a_flow(asks: &[Instruction], answers: &[Instruction], buffers: &Buffers
     resident_bytes().saturating_sub(before) / FLOWS
 }
 
-/// Resident memory of this process (`proc_pid_statm(5)`).
+/// Resident memory of this process without the pages of its files, whose number varies
+/// (`proc_pid_status(5)`).
 fn resident_bytes() -> u64 {
-    const PAGE_BYTES: u64 = 4_096;
-    let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux tells it");
-    let resident = pages.split(' ').nth(1).expect("it is the second number");
-    resident.parse::<u64>().expect("a number") * PAGE_BYTES
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells it");
+    let kibibytes = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kibibytes = kibibytes.expect("Linux tells it").trim().trim_end_matches(" kB");
+    kibibytes.parse::<u64>().expect("a number") * 1_024
 }
 
 #[test]
