@@ -104,7 +104,7 @@ pub(crate) struct DelayLine {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HistogramLine {
     pub(crate) name: Arc<str>,
-    /// Ranges as in [`FlowDelays`].
+    /// Ranges as in [`FlowDelays`](wirestorm_api::delays::FlowDelays).
     pub(crate) counts: BTreeMap<i64, u64>,
 }
 
