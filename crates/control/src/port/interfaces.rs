@@ -108,6 +108,18 @@ impl Interfaces {
         }
     }
 
+    /// Returns whether a sender with this backend may need a CPU of its own. `auto` knows when it
+    /// opens the ports, but the CPUs are chosen before.
+    pub(crate) fn may_need_dedicated_cpu(&self, backend: Backend) -> bool {
+        let may_need = |link: &Link| match backend {
+            Backend::One(backend) => backend.needs_dedicated_cpu,
+            Backend::Auto => candidates(link, &Conditions::of_one_port()).iter().any(|it| {
+                it.backend.needs_dedicated_cpu && !matches!(it.probe, LatencyProbe::Bad(_))
+            }),
+        };
+        self.links.iter().any(|(_, link)| may_need(link))
+    }
+
     /// Reads the facts of the interfaces again.
     pub(crate) fn read_again(mut self) -> Result<Self, OpenError> {
         for (interface, link) in &mut self.links {
@@ -217,5 +229,24 @@ mod tests {
         drop(alone);
         let both = open(&[&a, &b]).unwrap();
         assert!(both.are_joined(&a) && both.are_joined(&b));
+    }
+    #[test]
+    fn cpu_is_reserved_only_where_the_in_kernel_sender_can_send() {
+        if !require_root() {
+            return;
+        }
+        let lab = Lab::new().unwrap();
+        let host = Host::new();
+        let holder = LeaseHolder { run: None, owner: String::new() };
+        let lease = LeaseRequest { leases: host.leases(), access: Access::ByBackend, holder };
+        let may_need = || {
+            let interfaces = Interfaces::open(&[&lab.a.port()], false, &lease, None).unwrap();
+            interfaces.may_need_dedicated_cpu(Backend::Auto)
+        };
+        // A veth takes redirected frames only if its peer polls.
+        lab.b.set_gro(false).unwrap();
+        assert!(!may_need());
+        lab.b.set_gro(true).unwrap();
+        assert!(may_need());
     }
 }

@@ -15,7 +15,8 @@ impl Verdict {
         }
         let mut judge = VerdictReasons { result, reasons: Vec::new() };
         judge.achieved();
-        result.flows.iter().for_each(|flow| judge.flow(flow));
+        let is_lost_by_stop = judge.is_lost_by_stop();
+        result.flows.iter().for_each(|flow| judge.flow(flow, is_lost_by_stop));
         result.ports.iter().for_each(|port| judge.port(port));
         let devices = result.device_runs.iter().flat_map(|run| {
             let stopped = run.stopped;
@@ -78,10 +79,10 @@ impl VerdictReasons<'_> {
         self.result.interrupted && lost <= sent.map(|tx| tx.unsent).sum()
     }
 
-    fn flow(&mut self, flow: &FlowReport) {
+    fn flow(&mut self, flow: &FlowReport, is_lost_by_stop: bool) {
         let place = format!("flow {}", flow.name);
         self.rate(&place, flow.rate_error_ppm);
-        if !self.is_lost_by_stop() {
+        if !is_lost_by_stop {
             self.count(&place, flow.lost.unwrap_or(0), ["frame lost", "frames lost"]);
         }
     }

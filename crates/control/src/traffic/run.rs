@@ -104,7 +104,11 @@ pub(crate) fn run(
     }
     let live = LiveMeasurement::new(measuring);
     controls.set_live(Arc::new(live.clone()));
-    let cpus = context.host.cpus().reserve(options.backend(), workloads.len() * workers);
+    let senders = match interfaces.may_need_dedicated_cpu(options.backend()) {
+        true => workloads.len() * workers,
+        false => 0,
+    };
+    let cpus = context.host.cpus().reserve(options.backend(), senders);
     cpus.apply();
     controls.flows.set_workers(workers);
     let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();
