@@ -47,6 +47,8 @@ pub(super) fn flows(settings: &Settings) -> Fallible<Vec<Row>> {
         post(&format!("{address}/control/state"), &transmit("start"))?;
         metrics.push(post(&format!("{address}/monitor/metrics"), &request.to_string())?);
         post(&format!("{address}/control/state"), &transmit("stop"))?;
+        // Ends the run, so that the next configuration does not wait for its result.
+        post(&format!("{address}/config"), "{}")?;
     }
     Ok(vec![
         row("otg set_config", "ms", set, Target::AtMost(100.0)),
