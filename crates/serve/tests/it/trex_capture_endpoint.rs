@@ -55,7 +55,7 @@ fn frames_of_a_capture_go_to_a_socket_of_the_client() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("tcp://{}", socket.local_addr().unwrap());
     for (wrong, expected) in [
-        ("file:///tmp/x", "this server writes no files"),
+        ("file:///x.pcap", "this server writes no files"),
         ("udp://127.0.0.1:5", "expected tcp://HOST:PORT or ipc://PATH"),
         ("tcp://127.0.0.1:5?erf", "expected pcap or pcapng"),
         ("ipc:///nowhere/socket", "ipc socket '/nowhere/socket' does not exist"),

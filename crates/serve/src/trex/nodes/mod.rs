@@ -17,8 +17,10 @@ mod relay;
 mod system;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -37,7 +39,6 @@ const BATCHES_MAX: usize = 128;
 /// Time for which the request of a batch waits for its end, so that clients find the results of
 /// most batches at once.
 const WAIT: Duration = Duration::from_millis(250);
-const POLL: Duration = Duration::from_millis(5);
 
 /// Nodes of all ports.
 pub(super) struct Nodes {
@@ -167,16 +168,19 @@ pub(super) fn conf_ns_batch(trex: &Arc<Trex>, parameters: &Parameters<'_>) -> An
         ticket
     };
     let on_thread = Arc::clone(trex);
-    let run = move || on_thread.nodes.run(port, ticket, &commands);
+    let (end, ended) = mpsc::channel::<Infallible>();
+    let run = move || {
+        // Closes the channel, also after a panic.
+        let _end = end;
+        on_thread.nodes.run(port, ticket, &commands);
+    };
     let spawned = std::thread::Builder::new().name("trex-nodes".to_owned()).spawn(run);
-    let thread = spawned.map_err(|error| {
+    spawned.map_err(|error| {
         trex.nodes.batches().batches.remove(&ticket);
         RpcError::execution(format!("cannot start a thread: {error}"))
     })?;
-    let deadline = Instant::now() + WAIT;
-    while !thread.is_finished() && Instant::now() < deadline {
-        std::thread::sleep(POLL);
-    }
+    // An error either way: the channel closes, or the time is over.
+    let _ = ended.recv_timeout(WAIT);
     Ok(json!({"ticket_id": ticket}))
 }
 
