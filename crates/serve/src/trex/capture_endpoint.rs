@@ -8,14 +8,15 @@
 //! So the client appends the messages to a file.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant as StdInstant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 use wirestorm_control::base::time::Instant;
 use wirestorm_control::to_unix_ns;
 use wirestorm_control::wire::capture::{
@@ -29,8 +30,6 @@ use super::pair_socket::{Endpoint, Outgoing, stay_connected};
 const MESSAGE_BYTES: usize = 1 << 20;
 /// Maximum number of bytes that wait for the client.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// Interval at which records become a message.
-const INTERVAL: Duration = Duration::from_millis(20);
 /// Time in which the client takes the records that wait at the end of a capture.
 const END_WAIT: Duration = Duration::from_secs(2);
 /// Snap length in the header of a file, as in TRex.
@@ -111,6 +110,8 @@ struct Shared {
     snap_length: u16,
     records: Mutex<Records>,
     is_ending: AtomicBool,
+    /// Records wait, or the capture ends.
+    changed: Notify,
 }
 
 impl Shared {
@@ -139,6 +140,7 @@ impl Shared {
             records.waiting_bytes += message.len() - before;
             records.recorded += 1;
             records.bytes += frame.length as u64;
+            self.changed.notify_one();
         }
     }
 
@@ -177,7 +179,7 @@ impl Outgoing for Messages {
             if is_ending {
                 return None;
             }
-            sleep(INTERVAL).await;
+            self.shared.changed.notified().await;
         }
     }
 }
@@ -188,6 +190,8 @@ pub(super) struct CaptureEndpoint {
     name: String,
     shared: Arc<Shared>,
     connection: JoinHandle<()>,
+    /// Carries no message: closes at the end of the connection.
+    ended: Mutex<mpsc::Receiver<Infallible>>,
 }
 
 impl Drop for CaptureEndpoint {
@@ -240,11 +244,17 @@ impl CaptureEndpoint {
             snap_length,
             records: Mutex::default(),
             is_ending: AtomicBool::new(false),
+            changed: Notify::new(),
         });
         let messages = Messages { shared: Arc::clone(&shared), needs_header: true };
         let runtime = Handle::try_current().map_err(|error| error.to_string())?;
-        let connection = runtime.spawn(stay_connected(endpoint, messages, None));
-        Ok(Self { name: name.to_owned(), shared, connection })
+        let (end, ended) = mpsc::channel::<Infallible>();
+        let connection = runtime.spawn(async move {
+            // Closes the channel when the client has all records.
+            let _end = end;
+            stay_connected(endpoint, messages, None).await;
+        });
+        Ok(Self { name: name.to_owned(), shared, connection, ended: Mutex::new(ended) })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -264,10 +274,10 @@ impl CaptureEndpoint {
     /// Ends the recording, and waits until the client has the last record, for at most 2 s.
     pub(super) fn finish(&self) {
         self.shared.is_ending.store(true, Ordering::Release);
-        let deadline = StdInstant::now() + END_WAIT;
-        while !self.connection.is_finished() && StdInstant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.shared.changed.notify_one();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // An error either way: the channel closes, or the time is over.
+        let _ = ended.recv_timeout(END_WAIT);
     }
 
     /// Returns the number of recorded frames that the client does not have.
