@@ -77,7 +77,7 @@ impl ValueCounter {
 
     /// Records a frame that was `original_length` bytes long on the wire, without FCS. Frames that
     /// are too short for the bits, and new values beyond
-    /// [`TAG_RECORDS_MAX`](super::TAG_RECORDS_MAX), are not counted.
+    /// [`TAG_RECORDS_MAX`], are not counted.
     pub fn note(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
         self.records.note(0, frame, original_length, 0, arrival);
     }
