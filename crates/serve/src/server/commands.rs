@@ -1,5 +1,6 @@
 //! Conversion of command requests to commands of runs.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use wirestorm_api::error::ErrorDocument;
@@ -99,8 +100,11 @@ fn chosen(flows: Option<&[String]>, names: &[String]) -> Result<Vec<usize>, Erro
 }
 
 fn named(flows: &[String], names: &[String]) -> Result<Vec<usize>, ErrorDocument> {
+    // The first flow of a name counts.
+    let places: HashMap<&str, usize> =
+        names.iter().enumerate().rev().map(|(index, name)| (name.as_str(), index)).collect();
     let index = |(at, flow): (usize, &String)| {
-        names.iter().position(|name| name == flow).ok_or_else(|| {
+        places.get(flow.as_str()).copied().ok_or_else(|| {
             let known: Vec<&str> = names.iter().take(10).map(String::as_str).collect();
             let message = match known.is_empty() {
                 true => "the run has no flows with names".to_owned(),

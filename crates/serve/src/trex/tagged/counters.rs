@@ -13,6 +13,7 @@ use wirestorm_control::result::TagReport;
 
 use super::table::{Tag, TagTable};
 use crate::trex::counters::FCS;
+use crate::trex::rpc::RpcError;
 
 /// Maximum number of pairs of group and tag that count at a port; the same as in a run of the engine.
 const PAIRS_MAX: usize = 1 << 16;
@@ -140,6 +141,8 @@ pub(super) struct Received {
     records: BTreeMap<(u32, Slot), Record>,
     /// Unknown tags with their groups, in the order of their first arrival.
     unknown: Vec<(Tag, u32)>,
+    /// Frames of pairs beyond [`PAIRS_MAX`].
+    uncounted: u64,
 }
 
 impl Received {
@@ -154,10 +157,25 @@ impl Received {
         }
         let key = (group, slot);
         if self.records.len() >= PAIRS_MAX && !self.records.contains_key(&key) {
+            self.uncounted += growth.packets();
             return;
         }
         let Growth { before, now, base, is_multicast } = growth;
         self.records.entry(key).or_default().add(before, now, *base, *is_multicast);
+    }
+
+    /// Checks that all frames count.
+    ///
+    /// # Errors
+    /// There were too many pairs of group and tag.
+    pub(super) fn check(&self) -> Result<(), RpcError> {
+        match self.uncounted {
+            0 => Ok(()),
+            frames => Err(RpcError::execution(format!(
+                "{frames} frames do not count: they belong to more than {PAIRS_MAX} pairs of \
+                 tpgid and tag. Enable fewer groups or send fewer tags."
+            ))),
+        }
     }
 
     /// Returns the counters of a slot.
@@ -189,6 +207,7 @@ impl Received {
     pub(super) fn restart(&mut self) {
         self.records.values_mut().for_each(|record| record.counters = Counters::default());
         self.unknown.clear();
+        self.uncounted = 0;
     }
 
     /// Returns the unknown tags in TRex's format.
@@ -216,7 +235,12 @@ pub(super) struct Growth {
 impl Growth {
     /// Returns whether frames arrived. Older counters, which another request read, are no growth.
     pub(super) const fn has_frames(&self) -> bool {
-        self.now.packets > self.before.packets
+        self.packets() > 0
+    }
+
+    /// Returns the number of frames that arrived.
+    const fn packets(&self) -> u64 {
+        self.now.packets.saturating_sub(self.before.packets)
     }
 
     /// Returns the number behind the highest one that arrived, in the group.
@@ -332,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
+    fn memory_is_bounded_and_frames_beyond_are_an_error() {
         let mut port = Port::new();
         let growth =
             Growth { before: Window::default(), now: window(0, 1), base: 0, is_multicast: false };
@@ -341,6 +365,8 @@ mod tests {
         }
         let packets = |group: u32| port.received.counters(group, Slot::Unknown).packets;
         assert_eq!((packets(PAIRS_MAX as u32 - 1), packets(PAIRS_MAX as u32)), (1, 0));
+        let error = port.received.check().unwrap_err().text().to_owned();
+        assert!(error.starts_with("1 frames do not count"), "{error}");
         assert_eq!(port.received.unknown().as_array().unwrap().len(), UNKNOWN_MAX);
     }
 }

@@ -294,6 +294,7 @@ pub(super) fn get_tpg_stats(trex: &Trex, parameters: &Parameters<'_>) -> Answer 
     let groups = of_group(&mut state, port, group)?;
     let (first, last) = tag_range(parameters, first, groups.table.len(), !others.is_empty())?;
     let received = groups.received(port).ok_or_else(|| not_counting(port))?;
+    received.check()?;
     let mut found = match first < last {
         true => received.section(group, first, last),
         false => Map::new(),
