@@ -59,6 +59,9 @@ pub struct ArrivalsByValue {
 
 struct State {
     counter: ValueCounter,
+    /// Frames that the packet socket has dropped, and those before the last clear.
+    dropped: u64,
+    dropped_before: u64,
     /// Counters for rates, the older ones first.
     samples: [(Instant, Counts); 2],
 }
@@ -82,7 +85,8 @@ impl ArrivalsByValue {
         let interface: InterfaceName = interface.parse()?;
         let port = AfPacketReceive::open(&AfPacketOptions::new(interface))?;
         let samples = [(clock::now(), Counts::new()), (clock::now(), Counts::new())];
-        let state = State { counter: ValueCounter::new(bits), samples };
+        let counter = ValueCounter::new(bits);
+        let state = State { counter, dropped: 0, dropped_before: 0, samples };
         let (state, stop) = (Arc::new(Mutex::new(state)), Arc::new(AtomicBool::new(false)));
         let (counted, stopped) = (Arc::clone(&state), Arc::clone(&stop));
         let run = move || count(port, &counted, &stopped);
@@ -94,6 +98,7 @@ impl ArrivalsByValue {
     pub fn clear(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.counter.clear();
+        state.dropped_before = state.dropped;
         state.samples = [(clock::now(), Counts::new()), (clock::now(), Counts::new())];
     }
 
@@ -122,6 +127,13 @@ impl ArrivalsByValue {
             }
         });
         arrivals.collect()
+    }
+
+    /// Returns the number of frames that arrived and have no values: the socket had no buffer for
+    /// them, they are too short for the bits, or there are too many values.
+    pub fn without_values(&self) -> u64 {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.counter.beyond().frames + state.dropped.saturating_sub(state.dropped_before)
     }
 }
 
@@ -155,7 +167,9 @@ fn count(mut port: AfPacketReceive, state: &Mutex<State>, stop: &AtomicBool) {
             port.wait(PATIENCE);
             continue;
         }
+        let dropped = port.received().rx_dropped;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.dropped = dropped;
         for received in batch.drain(..) {
             let frame = port.frame(&received);
             state.counter.note(frame, received.original_length, received.arrival);

@@ -75,9 +75,7 @@ impl ValueCounter {
         Self { bits, records }
     }
 
-    /// Records a frame that was `original_length` bytes long on the wire, without FCS. Frames that
-    /// are too short for the bits, and new values beyond
-    /// [`TAG_RECORDS_MAX`], are not counted.
+    /// Records a frame that was `original_length` bytes long on the wire, without FCS.
     pub fn note(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
         self.records.note(0, frame, original_length, 0, arrival);
     }
@@ -85,6 +83,12 @@ impl ValueCounter {
     /// Returns the counters in the order of the values. Their delays are 0.
     pub fn records(&self) -> impl Iterator<Item = (&[u128], &ValueRecord)> {
         self.records.of(0)
+    }
+
+    /// Returns the frames that no record counts: those that are too short for the bits, and those
+    /// with new values after [`TAG_RECORDS_MAX`] records.
+    pub const fn beyond(&self) -> Tally {
+        self.records.beyond()
     }
 
     /// Sets all counters to zero.

@@ -76,15 +76,31 @@ impl Egress {
         let names: Vec<MetricName> = filter.metric_names().collect();
         let metric = |it: &TrackedPort| {
             let values = it.counters.values();
+            let of_values = values.iter().map(|of| metric(&it.tracking, of, &names));
             EgressOnlyTrackingMetric {
                 port_rx: Some(name(it.tracking.port)),
-                tagged_metrics: values.iter().map(|of| metric(&it.tracking, of, &names)).collect(),
+                tagged_metrics: of_values.chain(of_others(it)).collect(),
             }
         };
         let is_wanted =
             |it: &&TrackedPort| wanted.is_empty() || wanted.contains(&name(it.tracking.port));
         Ok(self.0.iter().filter(is_wanted).map(metric).collect())
     }
+}
+
+/// Returns the metrics of the frames without values, if there are any.
+fn of_others(port: &TrackedPort) -> Option<EgressOnlyTrackingTaggedMetric> {
+    let frames = port.counters.without_values();
+    let tags = port.tracking.tags.iter().map(|tag| EgressOnlyTrackingMetricTag {
+        name: Some(tag.name.clone()),
+        // Clients check that a value is hexadecimal.
+        value: None,
+    });
+    (frames > 0).then(|| EgressOnlyTrackingTaggedMetric {
+        tags: tags.collect(),
+        frames_rx: Some(frames),
+        ..EgressOnlyTrackingTaggedMetric::default()
+    })
 }
 
 /// Returns the metrics of one combination of values: those with these names, or all.
