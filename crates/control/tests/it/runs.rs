@@ -180,8 +180,19 @@ fn sent(run: &RunHandle) -> u64 {
     run.latest().map_or(0, |snapshot| snapshot.transmitted.sent)
 }
 
+/// Returns where the threads of this process wait in the kernel.
+fn kernel_stacks() -> String {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let read = |path: &Path, name: &str| std::fs::read_to_string(path.join(name));
+    let thread = |path: &Path| {
+        let name = read(path, "comm").unwrap_or_default();
+        format!("{name}{}", read(path, "stack").unwrap_or_else(|error| error.to_string()))
+    };
+    threads.map(|entry| thread(&entry.path())).collect::<Vec<_>>().join("\n")
+}
+
 fn result(run: &RunHandle) -> Arc<RunResult> {
-    assert!(run.wait_over(Some(PATIENCE)), "{run:?} goes on");
+    assert!(run.wait_over(Some(PATIENCE)), "{run:?} goes on:\n{}", kernel_stacks());
     run.wait().unwrap_or_else(|error| panic!("{error}"))
 }
 
