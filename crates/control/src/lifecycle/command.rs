@@ -68,6 +68,17 @@ pub enum CommandError {
         /// Number of flows in the plan.
         flows: usize,
     },
+    /// The run is not prepared yet.
+    #[error("the run is not prepared: wait until it is")]
+    NotPrepared,
+    /// Frames are too long for the interface.
+    #[error("found frames of {length} bytes, expected at most {length_max} (MTU of the interface)")]
+    LongFrames {
+        /// Length in bytes, without FCS.
+        length: usize,
+        /// Maximum length.
+        length_max: usize,
+    },
     /// The disabled clients would form too many ranges.
     #[error(
         "disabled clients would form more than {most} ranges: use larger ranges",

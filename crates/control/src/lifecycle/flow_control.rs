@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock;
-use wirestorm_model::stream::Speed;
+use wirestorm_model::stream::{Speed, Stream};
+
+use super::command::CommandError;
 
 /// A command to a flow.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum FlowCommand {
     /// Pause. Frames already queued in a port still leave.
     Pause,
@@ -30,6 +32,10 @@ pub enum FlowCommand {
     },
     /// Change the members of the link aggregation group that may send: bit `n` stands for member `n`.
     SetMembers(u64),
+    /// Change template, program and trailer to those of this stream, such as frames of another size.
+    /// Everything else stays: numbers of frames, sequence, speed, and addresses that the run has
+    /// resolved.
+    SetFrames(Arc<Stream>),
 }
 
 /// Commands given to the flows of a run.
@@ -37,6 +43,8 @@ pub enum FlowCommand {
 pub(crate) struct FlowControl {
     /// Number of flows in the plan.
     flows: usize,
+    /// Length of the longest frame that each flow may change to, known once the run is prepared.
+    frame_lengths_max: OnceLock<Vec<usize>>,
     given: Mutex<Given>,
     /// Number of commands given. Workers read it at each iteration.
     count: AtomicUsize,
@@ -52,6 +60,8 @@ struct Given {
     executed: Vec<usize>,
     /// Flows that received a command.
     changed: BTreeSet<usize>,
+    /// Flows whose frames changed.
+    with_new_frames: BTreeSet<usize>,
 }
 
 /// Delay of commands, so that all workers have seen a command when it takes effect. It exceeds the
@@ -72,22 +82,46 @@ impl FlowControl {
         Self { flows, ..Self::default() }
     }
 
-    /// Number of flows in the plan.
-    pub(super) const fn flows(&self) -> usize {
-        self.flows
-    }
-
     /// Sets the number of workers that execute the commands.
     pub(crate) fn set_workers(&self, workers: usize) {
         self.given().executed = vec![0; workers];
     }
 
+    /// Sets the length of the longest frame that each flow may change to.
+    pub(crate) fn set_frame_lengths_max(&self, lengths_max: Vec<usize>) {
+        // A run is prepared once.
+        let _ = self.frame_lengths_max.set(lengths_max);
+    }
+
+    /// Checks a command to flows, by index in the plan.
+    ///
+    /// # Errors
+    /// There is no such flow, or new frames are too long for its port or come before the run is
+    /// prepared.
+    pub(super) fn check(&self, flows: &[usize], command: &FlowCommand) -> Result<(), CommandError> {
+        if let Some(&found) = flows.iter().find(|flow| **flow >= self.flows) {
+            return Err(CommandError::NoFlow { found, flows: self.flows });
+        }
+        let FlowCommand::SetFrames(stream) = command else { return Ok(()) };
+        let lengths_max = self.frame_lengths_max.get().ok_or(CommandError::NotPrepared)?;
+        let length = stream.template.len();
+        let mut of_flows = flows.iter().filter_map(|flow| lengths_max.get(*flow).copied());
+        match of_flows.find(|length_max| length > *length_max) {
+            Some(length_max) => Err(CommandError::LongFrames { length, length_max }),
+            None => Ok(()),
+        }
+    }
+
     /// Gives a command to flows, by index in the plan. It takes effect after 25 ms or at the start
-    /// of the run, whichever is later, at the same instant on all workers.
-    pub(crate) fn give(&self, flows: Vec<usize>, command: FlowCommand) {
+    /// of the run, whichever is later, at the same instant on all workers. [`check`](Self::check) has
+    /// accepted it.
+    pub(super) fn give(&self, flows: Vec<usize>, command: FlowCommand) {
         let mut given = self.given();
         given.changed.extend(&flows);
         let at = clock::now().saturating_add(NOTICE);
+        if matches!(command, FlowCommand::SetFrames(_)) {
+            given.with_new_frames.extend(&flows);
+        }
         given.pending.push_back(PendingCommand { at, flows, command });
         self.count.store(given.finished + given.pending.len(), Ordering::Release);
     }
@@ -95,6 +129,11 @@ impl FlowControl {
     /// Returns the flows that received a command.
     pub(crate) fn changed_flows(&self) -> BTreeSet<usize> {
         self.given().changed.clone()
+    }
+
+    /// Returns the flows whose frames changed.
+    pub(crate) fn flows_with_new_frames(&self) -> BTreeSet<usize> {
+        self.given().with_new_frames.clone()
     }
 
     /// Returns the number of commands given.
@@ -125,6 +164,8 @@ impl FlowControl {
 
 #[cfg(test)]
 mod tests {
+    use wirestorm_model::stream::{Program, Transmission};
+
     use super::*;
 
     #[test]
@@ -142,5 +183,30 @@ mod tests {
         assert_eq!(control.after(0, 3).len(), 0);
         assert_eq!((control.count(), control.given().pending.len()), (3, 1));
         assert_eq!(control.changed_flows(), BTreeSet::from([0, 2]));
+    }
+
+    #[test]
+    fn frames_that_do_not_fit_are_refused() {
+        let control = FlowControl::new(3);
+        let stream = |length: usize| {
+            let speed = Speed::Max;
+            FlowCommand::SetFrames(Arc::new(Stream {
+                name: String::new(),
+                template: vec![0; length],
+                program: Program::default(),
+                transmission: Transmission::continuous(speed),
+                is_measured: false,
+                trailer: 0,
+                is_marked: false,
+                member: None,
+            }))
+        };
+        let check = |flows: &[usize], length| control.check(flows, &stream(length));
+        assert_eq!(check(&[0], 60), Err(CommandError::NotPrepared));
+        control.set_frame_lengths_max(vec![9_018, 1_518, 9_018]);
+        assert_eq!(check(&[0, 2], 9_018), Ok(()));
+        let long = CommandError::LongFrames { length: 1_519, length_max: 1_518 };
+        assert_eq!(check(&[0, 1], 1_519), Err(long));
+        assert_eq!(check(&[3], 60), Err(CommandError::NoFlow { found: 3, flows: 3 }));
     }
 }

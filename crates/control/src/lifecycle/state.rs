@@ -10,7 +10,7 @@ use wirestorm_engine::measure::Distribution;
 
 use super::command::{Command, CommandError};
 use super::error::{RunError, RunErrorKind};
-use super::flow_control::FlowControl;
+use super::flow_control::{FlowCommand, FlowControl};
 use super::id::RunId;
 use super::load_control::LoadControl;
 use super::run_state::RunState;
@@ -40,6 +40,9 @@ pub(crate) trait LiveQuery: Send + Sync {
     /// Returns the delays of the measured ones among some flows, all receiving ports together, by
     /// index in the plan.
     fn delays(&self, flows: &[usize]) -> BTreeMap<usize, Distribution>;
+
+    /// Ends the comparison of the payload of flows, whose frames will change.
+    fn stop_comparing(&self, flows: &[usize]);
 
     /// Returns the counters of flows by VLAN tag, of all receiving ports.
     fn tags(&self, flows: &[usize]) -> Vec<Vec<TagReport>>;
@@ -247,9 +250,9 @@ impl Supervised {
                 controls.paused.store(command == Command::Pause, Ordering::Relaxed);
             }
             Command::Flows { flows, command } => {
-                let count = controls.flows.flows();
-                if let Some(&found) = flows.iter().find(|flow| **flow >= count) {
-                    return Err(CommandError::NoFlow { found, flows: count });
+                controls.flows.check(&flows, &command)?;
+                if let (FlowCommand::SetFrames(_), Some(live)) = (&command, controls.live()) {
+                    live.stop_comparing(&flows);
                 }
                 controls.flows.give(flows, command);
             }

@@ -136,12 +136,12 @@ impl MeasurementQuery {
     /// Runs `question` on the receiver of this run; `None` if it has ended.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&measure::Receiver) -> T + Send + 'static,
+        question: impl FnOnce(&mut measure::Receiver) -> T + Send + 'static,
     ) -> Option<T> {
         let stream = self.stream;
         let measurement = self.inquiry.ask(move |outcome| {
             let place = outcome.receiver_of(stream)?;
-            Some(question(&outcome.measured[place]))
+            Some(question(&mut outcome.measured[place]))
         });
         measurement.flatten()
     }

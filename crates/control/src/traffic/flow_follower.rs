@@ -2,7 +2,10 @@
 
 use wirestorm_base::time::Instant;
 use wirestorm_engine::stream::Generator;
+use wirestorm_model::stream::Stream;
 
+use super::next_hop::ResolvedAddresses;
+use super::workload::PortWorkload;
 use crate::lifecycle::{FlowCommand, FlowControl, PendingCommand};
 
 /// View of one worker on the commands.
@@ -28,26 +31,27 @@ impl<'a> FlowFollower<'a> {
         self.due
     }
 
-    /// Executes the due commands. `flows_of(i)` are the flows of generator `i`, in the order of its
-    /// streams.
+    /// Executes the due commands. The generators are those of the workloads.
     #[inline]
-    pub(super) fn follow<'b>(
+    pub(super) fn follow(
         &mut self,
         now: Instant,
         generators: &mut [Generator],
-        flows_of: impl Fn(usize) -> &'b [usize],
+        workloads: &[PortWorkload],
+        resolved: &ResolvedAddresses,
     ) {
         if self.control.count() != self.done {
-            self.carry_out(now, generators, flows_of);
+            self.carry_out(now, generators, workloads, resolved);
         }
     }
 
     #[cold]
-    fn carry_out<'b>(
+    fn carry_out(
         &mut self,
         now: Instant,
         generators: &mut [Generator],
-        flows_of: impl Fn(usize) -> &'b [usize],
+        workloads: &[PortWorkload],
+        resolved: &ResolvedAddresses,
     ) {
         for PendingCommand { at, flows, command } in self.control.after(self.worker, self.done) {
             let at = at.max(self.start);
@@ -56,10 +60,14 @@ impl<'a> FlowFollower<'a> {
                 return;
             }
             self.done += 1;
-            for (index, generator) in generators.iter_mut().enumerate() {
-                for (stream, flow) in flows_of(index).iter().enumerate() {
+            for (generator, workload) in generators.iter_mut().zip(workloads) {
+                for (stream, flow) in workload.flows.iter().enumerate() {
+                    let complete = |template: &mut [u8]| {
+                        resolved.write(*flow, template);
+                        workload.write_mark(stream, template);
+                    };
                     if flows.contains(flow) {
-                        carry_out(generator, stream, command, at);
+                        carry_out(generator, stream, &command, at, complete);
                     }
                 }
             }
@@ -68,8 +76,15 @@ impl<'a> FlowFollower<'a> {
     }
 }
 
-fn carry_out(generator: &mut Generator, stream: usize, command: FlowCommand, at: Instant) {
-    match command {
+/// Executes a command to a stream. `complete` writes what only the run knows into a template.
+fn carry_out(
+    generator: &mut Generator,
+    stream: usize,
+    command: &FlowCommand,
+    at: Instant,
+    complete: impl FnOnce(&mut [u8]),
+) {
+    match *command {
         FlowCommand::Pause => generator.pause(stream, at),
         FlowCommand::Resume => generator.resume(stream, at),
         FlowCommand::Start => generator.start(stream, at),
@@ -79,6 +94,11 @@ fn carry_out(generator: &mut Generator, stream: usize, command: FlowCommand, at:
         FlowCommand::Scale { numerator, denominator } => {
             // If the product is out of range, the speed keeps its value.
             let _ = generator.scale_speed(stream, numerator, denominator, at);
+        }
+        FlowCommand::SetFrames(ref frames) => {
+            let mut frames = Stream::clone(frames);
+            complete(&mut frames.template);
+            generator.set_frames(stream, &frames, at);
         }
     }
 }

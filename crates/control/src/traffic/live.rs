@@ -71,6 +71,13 @@ impl LiveQuery for LiveMeasurement {
         sums
     }
 
+    fn stop_comparing(&self, flows: &[usize]) {
+        for end in &*self.ends {
+            let (streams, flows) = (Arc::clone(&end.streams), flows.to_vec());
+            end.measuring.ask(move |receiver| streams.stop_comparing(receiver, &flows));
+        }
+    }
+
     fn tags(&self, flows: &[usize]) -> Vec<Vec<TagReport>> {
         let mut tags = vec![Vec::new(); flows.len()];
         for end in &*self.ends {

@@ -188,6 +188,13 @@ impl ExpectedFlows {
         delays.collect()
     }
 
+    /// Ends the comparison of the payload of flows, by index in the plan.
+    pub(super) fn stop_comparing(&self, receiver: &mut Receiver, flows: &[usize]) {
+        for place in flows.iter().filter_map(|flow| self.place_of(*flow)) {
+            self.records(place).for_each(|record| receiver.stop_comparing(record));
+        }
+    }
+
     fn records(&self, place: usize) -> Range<usize> {
         place * self.workers..(place + 1) * self.workers
     }

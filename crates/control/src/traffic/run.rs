@@ -1,6 +1,6 @@
 //! Run of a plan's flows on interfaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -81,11 +81,11 @@ pub(crate) fn run(
     // again.
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
-    let next_hops = ResolvedAddresses::find(plan, &names)?;
+    let resolved = ResolvedAddresses::find(plan, &names)?;
     let mut workloads = workloads(plan, &transmitting, &interfaces, workers, options.multiplier)?;
     for workload in &mut workloads {
         for (flow, stream) in workload.flows.iter().zip(&mut workload.streams) {
-            next_hops.write(*flow, &mut stream.template);
+            resolved.write(*flow, &mut stream.template);
         }
     }
     let _stream_ids = number(&mut workloads, workers, context.host.stream_ids())?;
@@ -111,12 +111,14 @@ pub(crate) fn run(
     let cpus = context.host.cpus().reserve(options.backend(), senders);
     cpus.apply();
     controls.flows.set_workers(workers);
+    controls.flows.set_frame_lengths_max(frame_lengths_max(plan, &workloads));
     let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();
 
     let (start, outcomes) = std::thread::scope(|scope| {
         let openers = snapshots.iter().enumerate().map(|(index, snapshot)| {
             let interfaces = &interfaces;
-            let worker = WorkerContext { options, controls, interfaces, index, snapshot };
+            let resolved = &resolved;
+            let worker = WorkerContext { options, controls, interfaces, resolved, index, snapshot };
             let (workloads, cpus) = (&workloads, &cpus);
             move || {
                 let ports = worker.open_ports(workloads, cpus, is_paced)?;
@@ -162,12 +164,13 @@ pub(crate) fn run(
             measured.push((receiver, &**streams));
         }
     }
+    let payload_notes = payload_notes(plan, controls.flows.flows_with_new_frames());
     let outcome = TrafficOutcome {
         start,
         outcomes,
         arrived,
         measured,
-        notes: interfaces.notes().chain(cpus.note()).collect(),
+        notes: interfaces.notes().chain(cpus.note()).chain(payload_notes).collect(),
         options,
         changed_flows: controls.flows.changed_flows(),
     };
@@ -191,6 +194,24 @@ fn interface_names(
         }
     };
     plan.ports.iter().enumerate().map(name).collect()
+}
+
+/// Returns the length of the longest frame that the port of each flow sends.
+fn frame_lengths_max(plan: &TrafficPlan, workloads: &[PortWorkload]) -> Vec<usize> {
+    let mut lengths_max = vec![0; plan.flows.len()];
+    for workload in workloads {
+        workload.flows.iter().for_each(|flow| lengths_max[*flow] = workload.length_max);
+    }
+    lengths_max
+}
+
+/// Returns a note for each flow whose payload was compared until its frames changed.
+fn payload_notes(plan: &TrafficPlan, changed: BTreeSet<usize>) -> impl Iterator<Item = String> {
+    let compared = changed.into_iter().filter_map(|flow| plan.flows.get(flow));
+    let compared = compared.filter(|flow| flow.payload.is_some() && is_recognised(flow));
+    compared.map(|flow| {
+        format!("{}: the payload was compared until the frames changed", flow.stream.name)
+    })
 }
 
 fn transmitting_ports(plan: &TrafficPlan) -> Vec<usize> {
@@ -297,6 +318,7 @@ struct WorkerContext<'a> {
     options: &'a StreamOptions,
     controls: &'a Controls,
     interfaces: &'a Interfaces,
+    resolved: &'a ResolvedAddresses,
     index: usize,
     snapshot: &'a Mutex<WorkerSnapshot>,
 }
@@ -405,7 +427,7 @@ impl WorkerContext<'_> {
             while let Some((_, index, stream)) = ends.pop_if(|(end, ..)| is_past(*end)) {
                 generators[index].stop(stream);
             }
-            follower.follow(now, generators, |index| &workloads[index].flows);
+            follower.follow(now, generators, workloads, self.resolved);
             let mut state = WorkerState::Done;
             for index in 0..ports.len() {
                 let generator = &mut generators[index];

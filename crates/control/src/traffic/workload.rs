@@ -25,6 +25,24 @@ pub(super) struct PortWorkload {
     pub(super) ends: Vec<(Duration, usize)>,
     /// Stream ID of the first stream in signatures.
     pub(super) numbered_from: u32,
+    /// Number of workers that share each stream.
+    pub(super) workers: usize,
+    /// Length of the longest frame of the interface.
+    pub(super) length_max: usize,
+}
+
+impl PortWorkload {
+    /// Writes the mark of a marked stream, by its position, into a template. Returns whether there is
+    /// a mark for it; other streams need none.
+    pub(super) fn write_mark(&self, position: usize, template: &mut [u8]) -> bool {
+        if !self.streams.get(position).is_some_and(|stream| stream.is_marked) {
+            return true;
+        }
+        let share = Share { index: 0, workers: self.workers as u64 };
+        let number = share.number(self.numbered_from, position as u32);
+        let number = u16::try_from(number).ok().filter(|number| *number < mark::COUNT);
+        number.map(|number| mark::write(template, number)).is_some()
+    }
 }
 
 /// Outcome of one port of a worker.
@@ -73,7 +91,15 @@ pub(super) fn workloads(
         }
         let numbers = (streams.len() * workers) as u32;
         let ends = ends(plan, &flows, &streams);
-        workloads.push(PortWorkload { port, flows, streams, ends, numbered_from });
+        workloads.push(PortWorkload {
+            port,
+            flows,
+            streams,
+            ends,
+            numbered_from,
+            workers,
+            length_max,
+        });
         numbered_from += numbers;
     }
     Ok(workloads)
@@ -94,17 +120,14 @@ pub(super) fn number(
     let numbers = numbers.ok_or(TrafficError::TooMany(count as u64))?;
     for workload in workloads {
         workload.numbered_from += numbers.first();
-        let share = Share { index: 0, workers: workers as u64 };
-        for (position, stream) in workload.streams.iter_mut().enumerate() {
-            if !stream.is_marked {
-                continue;
-            }
-            let number = share.number(workload.numbered_from, position as u32);
-            let number = u16::try_from(number).ok().filter(|number| *number < mark::COUNT);
-            let Some(number) = number else {
+        for position in 0..workload.streams.len() {
+            let mut template = std::mem::take(&mut workload.streams[position].template);
+            let has_mark = workload.write_mark(position, &mut template);
+            let stream = &mut workload.streams[position];
+            stream.template = template;
+            if !has_mark {
                 return Err(TrafficError::NoMark(stream.name.clone()));
-            };
-            mark::write(&mut stream.template, number);
+            }
         }
     }
     Ok(numbers)

@@ -195,6 +195,15 @@ impl Receiver {
         tags.into_iter().flat_map(move |tags| tags.of(record))
     }
 
+    /// Ends the comparison of the payload of the stream at this index of [`Self::records`]: its frames
+    /// will differ. Frames that differed before remain counted.
+    ///
+    /// # Panics
+    /// Panics if there is no such stream.
+    pub fn stop_comparing(&mut self, record: usize) {
+        self.records[record].stop_comparing();
+    }
+
     /// Returns the counters by values of the stream at this index of [`Self::records`], in the order
     /// of the values; empty without [`Self::count_by_values`].
     pub fn values(&self, record: usize) -> impl Iterator<Item = (&[u128], &ValueRecord)> {

@@ -379,6 +379,10 @@ impl StreamRecord {
         self.id
     }
 
+    pub(super) fn stop_comparing(&mut self) {
+        self.payload = None;
+    }
+
     /// Returns the counters that do not depend on the order of frames.
     pub const fn tallies(&self) -> &Tallies {
         &self.tallies

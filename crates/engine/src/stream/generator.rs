@@ -336,6 +336,26 @@ impl Generator {
         Ok(())
     }
 
+    /// Changes template, program and trailer of a stream to those of `plan`, from the next frame on.
+    /// The numbers of frames continue, also those in signatures. A speed in bits holds for the new
+    /// frames. The other fields of `plan` have no effect, except the keys of its member.
+    ///
+    /// # Panics
+    /// Panics if a step does not fit the template, or if the template exceeds the port's maximum frame
+    /// length when a frame is sent.
+    pub fn set_frames(&mut self, stream: usize, plan: &Stream, now: Instant) {
+        let running = &mut self.streams[stream];
+        self.rate -= running.rate();
+        running.maker.replace(plan, running.life.share);
+        running.stored = None;
+        if let (Some(selection), Some(member)) = (&mut running.life.selection, &plan.member) {
+            selection.set_frames(member, &running.maker);
+        }
+        self.rate += running.rate();
+        let speed = running.life.transmission.speed;
+        self.set_speed(stream, speed, now);
+    }
+
     /// Changes the members of the link aggregation group that may send a stream, from now on; see
     /// [`Member::active`](wirestorm_model::stream::Member::active). Has no effect on other streams.
     pub fn set_members(&mut self, stream: usize, active: u64) {

@@ -170,6 +170,18 @@ impl FrameBuilder {
         }
     }
 
+    /// Replaces template, program and trailer by those of `plan`, from the current frame on. The
+    /// numbers of frames and of signatures continue.
+    ///
+    /// # Panics
+    /// As [`FrameBuilder::new`].
+    pub(super) fn replace(&mut self, plan: &Stream, share: Share) {
+        let mut new = Self::new(plan, self.stream, share, &mut OperationCache::default());
+        new.variables = Variables::new(&plan.program.variables, self.number(), share.workers);
+        new.signed = self.signed;
+        *self = new;
+    }
+
     /// Returns whether all frames equal the template.
     pub(super) fn is_constant(&self) -> bool {
         self.operations.is_empty() && !self.is_measured

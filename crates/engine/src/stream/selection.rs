@@ -47,6 +47,11 @@ impl Selection {
         }
     }
 
+    /// Follows other frames, whose addresses may be at other places.
+    pub(super) fn set_frames(&mut self, member: &Member, maker: &FrameBuilder) {
+        *self = Self { active: self.active, down: self.down, ..Self::new(member, maker) };
+    }
+
     /// Changes the members that may send.
     pub(super) fn set_active(&mut self, active: u64) {
         self.active = active;

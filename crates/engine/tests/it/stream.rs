@@ -523,6 +523,17 @@ fn played(
     end: u64,
     tell: impl Fn(&mut Generator, u64, Instant),
 ) -> Vec<(u64, u64)> {
+    let sent = played_frames(stream, workers, end, tell);
+    sent.iter().map(|(due, frame)| (due / 1_000, number(frame))).collect()
+}
+
+/// As [`played`]; returns the frames.
+fn played_frames(
+    stream: &Stream,
+    workers: u64,
+    end: u64,
+    tell: impl Fn(&mut Generator, u64, Instant),
+) -> Sent {
     let mut sent = Sent::new();
     for index in 0..workers {
         let (mut transmit, mut receive) = wire(WireOptions::default());
@@ -537,7 +548,7 @@ fn played(
         }
     }
     sent.sort();
-    sent.iter().map(|(due, frame)| (due / 1_000, number(frame))).collect()
+    sent
 }
 
 /// Returns due times in us with frame numbers from 0.
@@ -601,6 +612,42 @@ fn speed_change_keeps_the_phase() {
         let dues = [0, 10, 20, 30, 45, 65, 85, 91, 93, 95, 97, 99, 101, 103, 105, 107, 109];
         assert_eq!(sent, counted(&dues), "{workers} workers");
     }
+}
+
+#[test]
+fn frames_change_and_keep_their_numbers_and_sequence() {
+    let old = Stream { is_measured: true, ..every_ten_microseconds() };
+    let mut new = old.clone();
+    new.template = vec![2; 90];
+    new.program.variables.push(Variable::new(Values::List(vec![5, 6, 7])));
+    new.program.steps.push(Step::Write(write(1, 40, 1)));
+    for workers in 1..4 {
+        let sent = played_frames(&old, workers, 80, |generator, at, now| {
+            if at == 35 {
+                generator.set_frames(0, &new, now);
+            }
+        });
+        assert_eq!(sent.len(), 8, "{workers} workers");
+        for ((due, frame), number) in sent.iter().zip(0..) {
+            let stream = if *due < 35_000 { &old } else { &new };
+            let expected = frame_by_definition(stream, 0, workers, number, *due);
+            assert_eq!(*frame, expected, "frame {number} of {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn speed_in_bits_holds_for_frames_of_another_length() {
+    // 60 bytes with 24 of overhead each 10 us.
+    let speed = Speed::Bits(rate("67200000"), Layer::Wire);
+    let old = numbered(1, transmission(speed));
+    let new = Stream { template: vec![1; 144], ..old.clone() };
+    let sent = played(&old, 1, 110, |generator, at, now| {
+        if at == 35 {
+            generator.set_frames(0, &new, now);
+        }
+    });
+    assert_eq!(sent, counted(&[0, 10, 20, 30, 40, 60, 80, 100]));
 }
 
 #[test]

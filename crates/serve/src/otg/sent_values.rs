@@ -72,6 +72,11 @@ impl SentValues {
         Some(Self { combinations, period, length })
     }
 
+    /// Frames of several lengths: their bytes are unknown from now on.
+    pub(super) fn forget_length(&mut self) {
+        self.length = None;
+    }
+
     /// Returns the counts after `frames` frames by values.
     pub(super) fn counts(&self, frames: u64) -> BTreeMap<&[String], SentCount> {
         let length = self.period.len().max(1) as u64;

@@ -185,19 +185,17 @@ impl Session {
         self.loaded.as_mut().ok_or_else(|| OtgError::invalid("no configuration: set one first"))
     }
 
-    /// Changes rates and sizes of flows. Rates of flows that send change at once.
+    /// Changes rates and sizes of flows, at once also of those that send.
     ///
     /// # Errors
     /// The update is not valid; nothing changes then.
     pub(super) fn update_config(&mut self, change: &proto::ConfigUpdate) -> Answer<Warnings> {
         let update::Updated { config, flows } = update::update(&self.config, change)?;
         let loaded = self.loaded()?;
-        let before = std::mem::replace(
-            &mut loaded.lowered,
-            lower(&config, &loaded.resolve).map_err(OtgError::from)?,
-        );
-        let mut warnings = texts(&loaded.lowered.warnings);
-        warnings.extend(loaded.traffic.update(&before, &loaded.lowered, &flows)?);
+        let lowered = lower(&config, &loaded.resolve).map_err(OtgError::from)?;
+        loaded.traffic.update(&loaded.lowered, &lowered, &flows)?;
+        let warnings = texts(&lowered.warnings);
+        loaded.lowered = lowered;
         self.config = config;
         Ok(warnings)
     }

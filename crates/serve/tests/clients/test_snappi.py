@@ -200,6 +200,32 @@ def test_flows_pause_resume_and_change_their_rate(api):
     assert {metric.transmit for metric in flow_metrics(api).values()} == {"stopped"}
 
 
+def test_size_changes_while_a_flow_sends(api):
+    config = two_ports(api)
+    flow = add_flow(config, "f", "p1", "p2", pps=1_000, packets=2_000)
+    flow.packet.ethernet().ipv4().udp()
+    flow.metrics.loss = True
+    set_config(api, config)
+    transmit(api, "start")
+    wait_for("frames arrive", lambda: flow_metrics(api)["f"].frames_rx > 200)
+    update = api.config_update()
+    update.choice = update.FLOWS
+    update.flows.property_names = [update.flows.SIZE]
+    flow.size.fixed = 1_000
+    update.flows.flows.append(flow)
+    assert not api.update_config(update).warnings
+    flow.size.fixed = 9_000
+    with pytest.raises(Exception, match="flow f: found frames of 8996 bytes, expected at most"):
+        api.update_config(update)
+    wait_for("the flow ends", lambda: flow_metrics(api)["f"].transmit == "stopped")
+    wait_for("all frames arrive", lambda: flow_metrics(api)["f"].frames_rx == 2_000)
+    metric = flow_metrics(api)["f"]
+    assert (metric.frames_tx, metric.loss) == (2_000, 0)
+    assert metric.bytes_rx == metric.bytes_tx
+    short, long = divmod(2_000 * 1_000 - metric.bytes_rx, 1_000 - 128)
+    assert long == 0 and 200 < short < 1_900, "each frame has one of the two sizes"
+
+
 def test_devices_resolve_their_neighbours(api):
     config = two_ports(api)
     add_devices(config)
@@ -466,6 +492,16 @@ def test_egress_only_tracking_counts_all_arrivals_by_bits(api):
     assert 0 < first.timestamps.first_timestamp_ns < first.timestamps.last_timestamp_ns
     transmit(api, "start")
     wait_for("a start counts from zero", found)
+    # The frames end before these bits.
+    config.egress_only_tracking[0].metric_tags[0].rx_offset = 8 * 2000
+    set_config(api, config)
+    transmit(api, "start")
+
+    def others():
+        (metric,) = metrics()
+        return [(it.tags[0].value, it.frames_rx) for it in metric.tagged_metrics]
+
+    wait_for("frames without values are counted", lambda: others() == [(None, 400)])
 
 
 def test_tagged_metrics_of_sent_frames_have_rates_and_loss(api):

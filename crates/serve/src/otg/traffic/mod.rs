@@ -18,7 +18,7 @@ use wirestorm_control::files::AttachedFiles;
 use wirestorm_control::host::Access;
 use wirestorm_control::model::stream::{Member, Mode};
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::plan::traffic::{Flow, TrafficPlan};
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{SeriesOptions, StreamOptions};
 use wirestorm_control::{Command, CommandError, FlowCommand, RunState, Snapshot, StartAt};
@@ -296,50 +296,65 @@ impl Traffic {
         }
     }
 
-    /// Changes the rates of flows that send to those of a new plan. Returns warnings for sizes,
-    /// which change with the next start.
+    /// Changes frames and rates of flows that send to those of a new plan.
     ///
     /// # Errors
-    /// The run does not take the command.
+    /// The new frames are too long for a port; nothing changes then.
     pub(super) fn update(
         &mut self,
         before: &Lowered,
         after: &Lowered,
         flows: &[usize],
-    ) -> Answer<Vec<String>> {
-        let mut warnings = Vec::new();
-        for &flow in flows {
-            if self.state(flow) == FlowState::Stopped {
-                continue;
+    ) -> Answer<()> {
+        let sending = flows.iter().filter(|flow| self.state(**flow) != FlowState::Stopped);
+        let sending: Vec<usize> = sending.copied().collect();
+        let changed = |flow: &usize| self.send_frames(before, after, *flow);
+        if let Some(failed) = sending.iter().position(|flow| changed(flow).is_err()) {
+            let error = changed(&sending[failed]);
+            for &flow in &sending[..failed] {
+                self.send_frames(after, before, flow)?;
             }
-            let Some(started) = &self.flows[flow] else { continue };
-            let settings = &after.flows[flow];
-            let mut has_other_frames = false;
-            for stream in &started.streams {
-                let planned = |lowered: &Lowered| lowered.flows[flow].streams[stream.index].planned;
-                let old = &before.plan.flows[planned(before)].stream;
-                let new = &after.plan.flows[planned(after)];
-                has_other_frames |=
-                    old.template != new.stream.template || old.program != new.stream.program;
+            return error;
+        }
+        for flow in sending {
+            let Some(started) = &mut self.flows[flow] else { continue };
+            for (stream, values) in started.streams.iter().zip(&mut started.sent_values) {
+                let (old, new) = (planned(before, flow, stream), planned(after, flow, stream));
+                if frames_differ(old, new) {
+                    values.iter_mut().for_each(SentValues::forget_length);
+                }
                 let speed = new
                     .rate
                     .on_port(after.plan.ports[new.tx_port].speed)
                     .map_err(OtgError::invalid)?;
                 let command = FlowCommand::SetSpeed(speed);
-                self.runs[started.run]
-                    .run
-                    .handle
-                    .command(Command::Flows { flows: vec![stream.place], command })
-                    .or_else(over)?;
-            }
-            if has_other_frames {
-                warnings.push(format!(
-                    "flow {}: the new size is in effect when the flow starts again",
-                    settings.name
-                ));
+                let command = Command::Flows { flows: vec![stream.place], command };
+                self.runs[started.run].run.handle.command(command).or_else(over)?;
             }
         }
-        Ok(warnings)
+        Ok(())
+    }
+
+    /// Changes the frames of a flow that sends to those of another plan, if they differ.
+    fn send_frames(&self, before: &Lowered, after: &Lowered, flow: usize) -> Answer<()> {
+        let Some(started) = &self.flows[flow] else { return Ok(()) };
+        let handle = &self.runs[started.run].run.handle;
+        for stream in &started.streams {
+            let (old, new) = (planned(before, flow, stream), planned(after, flow, stream));
+            if !frames_differ(old, new) {
+                continue;
+            }
+            let command = FlowCommand::SetFrames(Arc::new(new.stream.clone()));
+            let command = Command::Flows { flows: vec![stream.place], command };
+            handle.command(command).or_else(|error| match error {
+                CommandError::Over { .. } => Ok(()),
+                error => {
+                    let name = &after.flows[flow].name;
+                    Err(OtgError::invalid(format!("flow {name}: {error}")))
+                }
+            })?;
+        }
+        Ok(())
     }
 
     /// Selects the members of link aggregation groups that send the flows that run.
@@ -394,7 +409,7 @@ impl Traffic {
             let streams = of_run.flat_map(|flow| flow.streams.iter().map(|it| it.place));
             let streams: Vec<usize> = streams.collect();
             if !streams.is_empty() {
-                let command = Command::Flows { flows: streams, command };
+                let command = Command::Flows { flows: streams, command: command.clone() };
                 it.run.handle.command(command).or_else(over)?;
             }
         }
@@ -437,6 +452,16 @@ impl Traffic {
     }
 }
 
+/// Returns the flow of the plan of a stream that started.
+fn planned<'a>(lowered: &'a Lowered, flow: usize, stream: &StartedStream) -> &'a Flow {
+    &lowered.plan.flows[lowered.flows[flow].streams[stream.index].planned]
+}
+
+/// Returns whether the frames of two flows of a plan differ.
+fn frames_differ(old: &Flow, new: &Flow) -> bool {
+    old.stream.template != new.stream.template || old.stream.program != new.stream.program
+}
+
 /// Returns the members of a link aggregation group without some ports: bit `n` stands for member `n`.
 fn active_members(lowered: &Lowered, lag: usize, out: &BTreeSet<usize>) -> u64 {
     let ports = lowered.lags.get(lag).map_or(&[][..], |lag| &lag.ports);
@@ -453,7 +478,7 @@ fn over(error: CommandError) -> Answer<()> {
 }
 
 impl End {
-    fn of(flow: &wirestorm_control::plan::traffic::Flow) -> Self {
+    fn of(flow: &Flow) -> Self {
         let transmission = &flow.stream.transmission;
         if let Some(time) = flow.duration {
             return Self::Time(time.saturating_add(transmission.start_delay));
