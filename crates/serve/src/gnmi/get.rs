@@ -4,8 +4,9 @@ use tonic::Status;
 use wirestorm_gnmi::gnmi::get_request::DataType;
 use wirestorm_gnmi::gnmi::{GetRequest, GetResponse, Notification, Path, Update};
 
-use super::path::{Selection, concrete};
+use super::path::concrete;
 use super::schema::{self, LISTS};
+use super::selection::Selection;
 use super::service::{PATHS_MAX, check_extensions, echo, form, select};
 use super::tree::{Tree, indices};
 use super::value::Form;

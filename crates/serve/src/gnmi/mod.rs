@@ -1,18 +1,20 @@
 //! gNMI: telemetry of flows and ports, by the YANG models of Open Traffic Generator.
 //!
 //! ```text
-//! service.rs ─┬─ get.rs ───────┬─> path.rs: what a path selects of schema.rs
-//!             └─ subscribe.rs ─┤
-//!                              ├─> tree.rs: values of all leaves <─ otg::Sessions
-//!                              └─> value.rs: values as PROTO, JSON, JSON_IETF
+//! service.rs ─┬─ get.rs ────────────────────┬─> path.rs: what a path selects (selection.rs)
+//!             └─ subscribe.rs ─> change.rs ─┤            of schema.rs
+//!                                           ├─> tree.rs: values of all leaves <─ otg::Sessions
+//!                                           └─> value.rs: values as PROTO, JSON, JSON_IETF
 //! ```
 //!
 //! A tree is a copy of the metrics of a user, which a thread for blocking work makes. Each RPC of
 //! Subscribe is one task with a short queue: a client that reads slowly gets fewer trees.
 
+mod change;
 mod get;
 mod path;
 mod schema;
+mod selection;
 mod service;
 mod subscribe;
 mod tree;

@@ -14,8 +14,9 @@ use wirestorm_gnmi::gnmi::{
 use wirestorm_gnmi::gnmi_ext::{Extension, extension::Ext};
 use wirestorm_gnmi::server::gNMI;
 
-use super::path::{self, PathError, Selection};
+use super::path::{self, PathError};
 use super::schema::{self, LISTS};
+use super::selection::{ListSelection, Selection};
 use super::tree::Tree;
 use super::value::Form;
 use super::{get, subscribe};
@@ -181,7 +182,7 @@ pub(super) fn select(
     }
     for (index, module) in known.iter().enumerate() {
         if models.iter().all(|model| model.name != *module) {
-            selection.lists[index] = path::ListSelection::default();
+            selection.lists[index] = ListSelection::default();
         }
     }
     Ok(selection)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::path::ListSelection;
 use super::schema::{FLOW_LEAVES, LAG_LEAVES, Leaf, Leaves, PORT_LEAVES, Value};
+use super::selection::ListSelection;
 use crate::otg::Telemetry;
 
 /// Values of all leaves at one time.

@@ -6,8 +6,8 @@ use serde_json::{Map, Number, Value as Json};
 use wirestorm_gnmi::gnmi::typed_value::Value as Typed;
 use wirestorm_gnmi::gnmi::{Encoding, TypedValue};
 
-use super::path::ListSelection;
 use super::schema::{LISTS, Node, Value};
+use super::selection::ListSelection;
 use super::tree::{Entry, Tree};
 
 /// A supported encoding.
