@@ -2,13 +2,14 @@
 
 use tonic::Status;
 use wirestorm_gnmi::gnmi::get_request::DataType;
-use wirestorm_gnmi::gnmi::{GetRequest, GetResponse, Notification, Path, Update};
+use wirestorm_gnmi::gnmi::{GetRequest, GetResponse, Notification, Path, TypedValue, Update};
 
 use super::path::concrete;
-use super::schema::{self, LISTS};
-use super::selection::Selection;
+use super::place::Place;
+use super::schema::{LISTS, TAGGED};
+use super::selection::{Exact, Selected, Selection};
 use super::service::{PATHS_MAX, check_extensions, echo, form, select};
-use super::tree::{Tree, indices};
+use super::tree::{Entries, Entry, Tree, indices};
 use super::value::Form;
 
 /// Maximum number of values in a response.
@@ -55,6 +56,11 @@ impl Query {
         })
     }
 
+    /// Returns whether it selects tagged metrics.
+    pub(super) fn has_tagged(&self) -> bool {
+        self.selections.iter().any(Selection::has_tagged)
+    }
+
     /// Returns the response: one notification for each path.
     ///
     /// # Errors
@@ -85,67 +91,107 @@ impl Query {
         tree: &Tree,
         values: &mut usize,
     ) -> Result<Vec<Update>, Status> {
-        let mut updates = Vec::new();
-        let mut add = |path: Path, val, count: usize| {
-            *values += count;
-            if *values > VALUES_MAX {
-                let message = format!(
-                    "the response would have more than {VALUES_MAX} values: ask for fewer, or \
-                     use Subscribe"
-                );
-                return Err(Status::resource_exhausted(message));
-            }
-            updates.push(Update { path: Some(path), val: Some(val), ..Update::default() });
-            Ok(())
-        };
+        let mut found = Found { form: self.form, updates: Vec::new(), values };
         let origin = &selection.origin;
         for node in selection.above.iter().filter(|_| self.form != Form::Proto) {
-            let sizes = tree.lists.iter().enumerate();
-            let count =
-                sizes.map(|(index, it)| it.all().count() * schema::leaf_nodes(index).len()).sum();
+            let count = tree.lists.iter().map(Entries::size).sum();
             let json = self.form.above(node, tree, &selection.lists);
-            add(concrete(node, None, origin), self.form.json(&json), count)?;
+            found.add(concrete(node, &[], origin), self.form.json(&json), count)?;
         }
         for index in 0..LISTS.len() {
             let of_list = &selection.lists[index];
             for entry in tree.lists[index].selected(of_list) {
                 let selected = of_list.of(&entry.name);
-                if self.form == Form::Proto {
-                    for leaf in indices(selected.leaves) {
-                        let Some(value) = &entry.values[leaf] else { continue };
-                        let node = schema::leaf_nodes(index)[leaf];
-                        let path = concrete(node, Some(&entry.name), origin);
-                        add(path, self.form.leaf(value), 1)?;
-                    }
-                    continue;
-                }
-                for node in &selected.nodes {
-                    let Some(json) = self.form.node(node, entry) else { continue };
-                    let path = concrete(node, Some(&entry.name), origin);
-                    add(path, self.form.json(&json), node.leaves.count_ones() as usize)?;
+                let is_entry = selected.is_entry;
+                let names = &[&*entry.name];
+                found.add_entry(&Place { index, names, origin, is_entry }, entry, selected)?;
+                let Some(inner) = &selected.inner else { continue };
+                for tagged in entry.inner.selected(inner) {
+                    let selected = inner.of(&tagged.name);
+                    let is_entry = selected.is_entry;
+                    let names = &[&*entry.name, &*tagged.name];
+                    let place = Place { index: TAGGED, names, origin, is_entry };
+                    found.add_entry(&place, tagged, selected)?;
                 }
             }
         }
-        if updates.is_empty() {
-            self.check_exists(selection, tree)?;
+        if found.updates.is_empty() {
+            check_exists(selection, tree)?;
         }
-        Ok(updates)
+        Ok(found.updates)
+    }
+}
+
+/// Updates for a path.
+struct Found<'a> {
+    form: Form,
+    updates: Vec<Update>,
+    /// Number of values of the response.
+    values: &'a mut usize,
+}
+
+impl Found<'_> {
+    /// Adds what is selected of an entry, without the list inside of it.
+    fn add_entry(
+        &mut self,
+        place: &Place<'_>,
+        entry: &Entry,
+        selected: &Selected,
+    ) -> Result<(), Status> {
+        if self.form == Form::Proto {
+            for leaf in indices(selected.leaves) {
+                let Some(value) = &entry.values[leaf] else { continue };
+                self.count(1)?;
+                self.updates.extend(place.updates(leaf, value, self.form));
+            }
+            return Ok(());
+        }
+        for node in &selected.nodes {
+            let Some(json) = self.form.node(node, entry) else { continue };
+            let inner = if node.list_below().is_some() { entry.inner.size() } else { 0 };
+            let count = node.leaves.count_ones() as usize + inner;
+            self.add(place.path(node), self.form.json(&json), count)?;
+        }
+        Ok(())
     }
 
-    /// Checks that what a path without wildcards names exists.
-    fn check_exists(&self, selection: &Selection, tree: &Tree) -> Result<(), Status> {
-        let Some((node, name)) = &selection.exact else { return Ok(()) };
-        let has_entry = LISTS
-            .iter()
-            .zip(&tree.lists)
-            .any(|(list, entries)| list.container == node.path[0] && entries.get(name).is_some());
-        match (has_entry, node.is_leaf()) {
-            (false, _) => Err(Status::not_found(format!(
-                "{}: the configuration has no {} {name:?}",
-                selection.text, node.path[1]
-            ))),
-            (true, true) => Err(Status::not_found(format!("{}: no value", selection.text))),
-            (true, false) => Ok(()),
+    fn add(&mut self, path: Path, val: TypedValue, count: usize) -> Result<(), Status> {
+        self.count(count)?;
+        self.updates.push(Update { path: Some(path), val: Some(val), ..Update::default() });
+        Ok(())
+    }
+
+    fn count(&mut self, count: usize) -> Result<(), Status> {
+        *self.values += count;
+        if *self.values > VALUES_MAX {
+            let message = format!(
+                "the response would have more than {VALUES_MAX} values: ask for fewer, or use \
+                 Subscribe"
+            );
+            return Err(Status::resource_exhausted(message));
         }
+        Ok(())
+    }
+}
+
+/// Checks that what a path without wildcards names exists.
+fn check_exists(selection: &Selection, tree: &Tree) -> Result<(), Status> {
+    let Some(Exact { is_leaf, list, name, inner }) = &selection.exact else { return Ok(()) };
+    let [container, list] = list;
+    let text = &selection.text;
+    let of_list = LISTS.iter().zip(&tree.lists).find(|(list, _)| list.container == *container);
+    let Some(entry) = of_list.and_then(|(_, entries)| entries.get(name)) else {
+        let message = format!("{text}: the configuration has no {list} {name:?}");
+        return Err(Status::not_found(message));
+    };
+    if let Some(inner) = inner
+        && entry.inner.get(inner).is_none()
+    {
+        let message = format!("{text}: the {list} {name:?} has no tagged metric {inner:?}");
+        return Err(Status::not_found(message));
+    }
+    match is_leaf {
+        true => Err(Status::not_found(format!("{text}: no value"))),
+        false => Ok(()),
     }
 }

@@ -5,13 +5,12 @@
 //! with the set of positions that the pattern can be at, so its time does not depend on how many
 //! wildcards there are.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use wirestorm_gnmi::gnmi::{Path, PathElem};
 
-use super::schema::{self, KEY, LISTS, Node};
-use super::selection::{ListSelection, Selected, Selection};
+use super::schema::{self, KEYS, LISTS, Node, TAGGED};
+use super::selection::{Exact, ListSelection, Selected, Selection};
 
 /// Maximum number of elements of a path, with its prefix. The schema has 8 levels.
 const ELEMENTS_MAX: usize = 16;
@@ -95,30 +94,16 @@ pub(super) fn select(prefix: Option<&Path>, path: Option<&Path>) -> Result<Selec
     if pattern.is_end(start) {
         selection.above.push(&schema::ROOT);
     }
-    let names: BTreeSet<&str> = elements
-        .iter()
-        .flat_map(|it| it.keys())
-        .filter(|key| key.0 == KEY)
-        .map(|it| it.1)
-        .collect();
     for (index, container) in schema::ROOT.children.iter().enumerate() {
         let here = pattern.step(start, container, None);
         if !pattern.is_end(start) && pattern.is_end(here) {
             selection.above.push(container);
         }
-        let list = schema::list(index);
         let is_all = pattern.is_end(start) || pattern.is_end(here);
-        let of = |name: Option<&str>| {
-            if is_all {
-                return Selected { leaves: list.leaves, nodes: Vec::new() };
-            }
-            let mut selected = Selected::default();
-            let at_list = pattern.step(here, list, Some(name));
-            pattern.collect(list, at_list, &mut selected);
-            selected
+        selection.lists[index] = match is_all {
+            true => ListSelection::all(schema::list(index)),
+            false => pattern.entries(schema::list(index), here),
         };
-        let named = names.iter().map(|name| ((*name).to_owned(), of(Some(name)))).collect();
-        selection.lists[index] = ListSelection { named, others: of(None) };
     }
     Ok(selection)
 }
@@ -217,14 +202,39 @@ impl Pattern<'_> {
         self.closed(after)
     }
 
-    /// Adds what is selected of a node below a list.
+    /// Returns what is selected of a list; `before` are the positions after its container.
+    fn entries(&self, list: &'static Node, before: Positions) -> ListSelection {
+        let of = |name: Option<&str>| {
+            let mut selected = Selected::default();
+            let at_list = self.step(before, list, Some(name));
+            selected.is_entry = self.is_end(at_list);
+            self.collect(list, at_list, &mut selected);
+            selected
+        };
+        if before == 0 {
+            return ListSelection::default();
+        }
+        let keys = self.elements.iter().flat_map(|it| it.keys());
+        let names = keys.filter(|(key, _)| Some(*key) == list.key).map(|(_, name)| name);
+        let named = names.map(|name| (name.to_owned(), of(Some(name)))).collect();
+        ListSelection { named, others: of(None) }
+    }
+
+    /// Adds what is selected of a node of an entry.
     fn collect(&self, node: &'static Node, positions: Positions, selected: &mut Selected) {
         if self.is_end(positions) {
             selected.leaves |= node.leaves;
             selected.nodes.push(node);
+            if let Some(list) = node.list_below() {
+                selected.inner = Some(Box::new(ListSelection::all(list)));
+            }
         } else if positions != 0 {
             for child in &node.children {
-                self.collect(child, self.step(positions, child, None), selected);
+                if child.key.is_some() {
+                    selected.inner = Some(Box::new(self.entries(child, positions)));
+                } else {
+                    self.collect(child, self.step(positions, child, None), selected);
+                }
             }
         }
     }
@@ -281,15 +291,19 @@ fn mismatch(elements: &[Element<'_>], index: usize, before: &[&'static Node]) ->
     PathError::Unknown { path: text(&elements[..=index]), known }
 }
 
-/// Returns the node and the name of the entry, if a path has no wildcards and names an entry.
-fn exact(elements: &[Element<'_>], nodes: &[&'static Node]) -> Option<(&'static Node, String)> {
+/// Returns what a path names, if it has no wildcards before the name of an entry.
+fn exact(elements: &[Element<'_>], nodes: &[&'static Node]) -> Option<Exact> {
     let [node] = nodes else { return None };
     let is_wildcard = |it: &Element<'_>| it.name == "*" || it.name == "...";
     if elements.iter().any(is_wildcard) {
         return None;
     }
-    let (_, name) = elements.get(1)?.keys().next()?;
-    Some((node, name.to_owned()))
+    // Each list is in a container of its own.
+    let name_at = |depth: usize| Some(elements.get(depth)?.keys().next()?.1.to_owned());
+    let (name, inner) = (name_at(1)?, name_at(3));
+    let is_leaf =
+        node.is_leaf() && (inner.is_some() || !node.path.starts_with(&schema::list(TAGGED).path));
+    Some(Exact { is_leaf, list: [node.path[0], node.path[1]], name, inner })
 }
 
 /// Returns a path as text.
@@ -309,15 +323,13 @@ fn text(elements: &[Element<'_>]) -> String {
     if text.is_empty() { "/".to_owned() } else { text }
 }
 
-/// Returns the path of a node; `entry` is the name of the list's entry.
-pub(super) fn concrete(node: &Node, entry: Option<&str>, origin: &str) -> Path {
+/// Returns the path of a node; `names` are those of the entries that it is in, the outermost first.
+pub(super) fn concrete(node: &Node, names: &[&str], origin: &str) -> Path {
     let elem = |(depth, name): (usize, &&str)| {
-        let name = (*name).to_owned();
-        let key = match entry {
-            Some(entry) if depth == 1 => BTreeMap::from([(KEY.to_owned(), entry.to_owned())]),
-            _ => BTreeMap::new(),
-        };
-        PathElem { name, key }
+        // Each list is in a container of its own.
+        let key = (depth % 2 == 1).then(|| KEYS.iter().zip(names).nth(depth / 2)).flatten();
+        let key = key.map(|(key, name)| ((*key).to_owned(), (*name).to_owned()));
+        PathElem { name: (*name).to_owned(), key: key.into_iter().collect() }
     };
     Path {
         origin: origin.to_owned(),
@@ -327,12 +339,17 @@ pub(super) fn concrete(node: &Node, entry: Option<&str>, origin: &str) -> Path {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::schema::{FLOWS, PORTS};
     use super::*;
 
+    /// Returns a path as text.
+    pub(in super::super) fn text_of(path: &Path) -> String {
+        text(&path.elem.iter().map(Element::new).collect::<Vec<_>>())
+    }
+
     /// Parses `/flows/flow[name=f]/state`.
-    pub(crate) fn path(text: &str) -> Path {
+    pub(in super::super) fn path(text: &str) -> Path {
         let elem = |text: &str| {
             let (name, keys) = text.split_once('[').unwrap_or((text, ""));
             let keys = keys.trim_end_matches(']').split("][").filter_map(|it| it.split_once('='));
@@ -349,9 +366,18 @@ mod tests {
 
     /// Returns the names of the selected leaves of an entry.
     fn leaves(text: &str, list: usize, entry: &str) -> Vec<String> {
-        let leaves = selected(text).lists[list].of(entry).leaves;
-        let nodes = schema::leaf_nodes(list).iter().filter(|it| it.leaves & leaves != 0);
-        nodes.map(|it| it.path[2..].join("/")).collect()
+        names(selected(text).lists[list].of(entry), list)
+    }
+
+    /// Returns the names of the selected leaves of a tagged metric.
+    fn tagged(text: &str, flow: &str, pairs: &str) -> Vec<String> {
+        let inner = selected(text).lists[FLOWS].of(flow).inner.clone();
+        inner.map(|inner| names(inner.of(pairs), TAGGED)).unwrap_or_default()
+    }
+
+    fn names(selected: &Selected, list: usize) -> Vec<String> {
+        let nodes = schema::leaf_nodes(list).iter().filter(|it| it.leaves & selected.leaves != 0);
+        nodes.map(|it| it.path[schema::list(list).path.len()..].join("/")).collect()
     }
 
     #[test]
@@ -362,7 +388,7 @@ mod tests {
         assert_eq!(leaves(text, FLOWS, "f"), counters);
         assert!(leaves(text, FLOWS, "g").is_empty());
         assert!(leaves(text, PORTS, "f").is_empty());
-        assert_eq!(selected(text).exact.unwrap().1, "f");
+        assert_eq!(selected(text).exact.unwrap().name, "f");
         assert_eq!(leaves("/flows/flow[name=*]/state/counters", FLOWS, "g"), counters);
         assert_eq!(leaves("/flows/flow/state/counters", FLOWS, "g"), counters);
         assert!(selected("/flows/flow/state/counters").exact.is_none());
@@ -431,8 +457,71 @@ mod tests {
         let prefix = path("/open-traffic-generator-flow:flows/flow[name=f]");
         let selection = select(Some(&prefix), Some(&path("state/transmit"))).unwrap();
         assert_eq!(selection.lists[FLOWS].of("f").leaves.count_ones(), 1);
-        let concrete = concrete(selection.exact.unwrap().0, Some("f"), "");
-        assert_eq!(concrete, path("/flows/flow[name=f]/state/transmit"));
+        let node = selection.lists[FLOWS].of("f").nodes[0];
+        assert_eq!(concrete(node, &["f"], ""), path("/flows/flow[name=f]/state/transmit"));
+    }
+
+    #[test]
+    fn a_list_inside_of_a_list_has_a_key_of_its_own() {
+        let below = "/flows/flow[name=f]/tagged-metrics/tagged-metric[name-value-pairs=a=1&b=2]";
+        let counter = format!("{below}/state/counters/in-pkts");
+        assert_eq!(tagged(&counter, "f", "a=1&b=2"), ["state/counters/in-pkts"]);
+        assert!(tagged(&counter, "f", "a=1").is_empty());
+        assert!(tagged(&counter, "g", "a=1&b=2").is_empty());
+        assert!(leaves(&counter, FLOWS, "f").is_empty());
+        let node = schema::leaf_nodes(TAGGED)[4];
+        assert_eq!(concrete(node, &["f", "a=1&b=2"], ""), path(&counter));
+        let exact = selected(&counter).exact.unwrap();
+        let inner = Some("a=1&b=2".to_owned());
+        let (list, name) = (["flows", "flow"], "f".to_owned());
+        assert_eq!(exact, Exact { is_leaf: true, list, name, inner });
+        let exact = selected("/flows/flow[name=f]/tagged-metrics/tagged-metric/name-value-pairs");
+        assert!(!exact.exact.unwrap().is_leaf, "it is the leaf of all entries");
+    }
+
+    #[test]
+    fn wildcards_and_missing_keys_select_over_lists_inside_of_lists() {
+        for (text, f, g) in [
+            ("/flows/flow/tagged-metrics/tagged-metric/state/tags", true, true),
+            ("/flows/*/tagged-metrics/*/state/tags", true, true),
+            (".../tags", true, true),
+            ("/flows/flow[name=f]/.../tags", true, false),
+            ("/flows/flow[name=f]/tagged-metrics/*[name-value-pairs=*]/*/tags", true, false),
+            (".../*[name=f]/.../tagged-metric/state/tags", true, false),
+            (".../tags/tag-name", false, false),
+            (".../tags/*", false, false),
+        ] {
+            let expected =
+                |is_selected: bool| if is_selected { vec!["state/tags"] } else { vec![] };
+            assert_eq!(tagged(text, "f", "a=1"), expected(f), "{text}");
+            assert_eq!(tagged(text, "g", "a=1"), expected(g), "{text}");
+            assert_eq!(selected(text).has_tagged(), f, "{text}");
+        }
+        let text = "/flows/flow/tagged-metrics/tagged-metric[name-value-pairs=a=1]";
+        assert_eq!(tagged(text, "f", "a=1").len(), schema::TAGGED_LEAVES.len());
+        assert!(tagged(text, "f", "b=1").is_empty());
+        for text in ["/", "/flows", "/flows/flow", "/flows/flow/tagged-metrics", "/..."] {
+            assert_eq!(tagged(text, "f", "a=1").len(), schema::TAGGED_LEAVES.len(), "{text}");
+        }
+        for text in ["/ports", "/flows/flow/state", "/flows/flow/name", ".../transmit"] {
+            assert!(!selected(text).has_tagged(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_selected_by_itself_and_by_nodes_above() {
+        let entries = |text: &str| {
+            let flow = selected(text).lists[FLOWS].of("f").clone();
+            (flow.is_entry, flow.inner.is_some_and(|inner| inner.of("a=1").is_entry))
+        };
+        for text in ["/", "/flows", "/flows/flow", "/flows/flow[name=f]", "/flows/*", "..."] {
+            assert_eq!(entries(text), (true, true), "{text}");
+        }
+        for text in ["/flows/flow/tagged-metrics", "/flows/flow/tagged-metrics/tagged-metric"] {
+            assert_eq!(entries(text), (false, true), "{text}");
+        }
+        let text = "/flows/flow/tagged-metrics/tagged-metric/state";
+        assert_eq!(entries(text), (false, false));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Schema of the telemetry: the lists of the YANG modules `open-traffic-generator-port`, `-flow` and
 //! `-lag`, and where their values come from.
+//!
+//! Each flow has a list of tagged metrics inside. Each list is in a container of its own.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,12 +10,13 @@ use wirestorm_otg::proto::lag_metric::oper_status;
 use wirestorm_otg::proto::port_metric::link;
 use wirestorm_otg::proto::{FlowMetric, LagMetric, MetricLatency};
 
+use super::tagged::{Tag, Tagged};
 use crate::otg::PortTelemetry;
 
 /// Revision of the modules.
 pub(super) const REVISION: &str = "0.1.0";
 
-/// A list of the schema, and the container around it.
+/// A topmost list of the schema, and the container around it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     pub(super) module: &'static str,
@@ -28,15 +31,18 @@ pub(super) const FLOWS: usize = 1;
 /// Index of the list of link aggregation groups.
 pub(super) const LAGS: usize = 2;
 
-/// All lists. Their key is [`KEY`].
+/// Index of the list of tagged metrics, inside of the list of flows.
+pub(super) const TAGGED: usize = 3;
+
+/// The topmost lists.
 pub(super) const LISTS: [List; 3] = [
     List { module: "open-traffic-generator-port", container: "ports", name: "port" },
     List { module: "open-traffic-generator-flow", container: "flows", name: "flow" },
     List { module: "open-traffic-generator-lag", container: "lags", name: "lag" },
 ];
 
-/// Key of the lists.
-pub(super) const KEY: &str = "name";
+/// Keys of a topmost list, and of a list inside of it.
+pub(super) const KEYS: [&str; 2] = ["name", "name-value-pairs"];
 
 /// Value of a leaf.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +57,8 @@ pub(super) enum Value {
     Text(Arc<str>),
     /// Name of an enumeration.
     Name(&'static str),
+    /// Entries of a list without key.
+    Tags(Arc<[Tag]>),
 }
 
 /// A leaf of a list, by its path below the entry of the list.
@@ -81,7 +89,7 @@ pub(super) static PORT_LEAVES: [Leaf<PortTelemetry>; 11] = [
     leaf("state/counters/in-frames", |it| it.metric.frames_rx.map(Value::Unsigned)),
 ];
 
-/// Leaves of a flow. `tagged-metrics` has no values.
+/// Leaves of a flow.
 pub(super) static FLOW_LEAVES: [Leaf<FlowMetric>; 19] = [
     leaf("name", |it| text(it.name())),
     leaf("state/name", |it| text(it.name())),
@@ -127,26 +135,31 @@ pub(super) static LAG_LEAVES: [Leaf<LagMetric>; 10] = [
     leaf("state/counters/in-frames", |it| it.frames_rx.map(Value::Unsigned)),
 ];
 
-/// Leaves of the modules that never have a value here. Paths to them are valid.
+/// Leaves of a tagged metric, and its list `tags`, which has a value as a whole.
+pub(super) static TAGGED_LEAVES: [Leaf<Tagged>; 7] = [
+    leaf("name-value-pairs", |it| Some(Value::Text(Arc::clone(&it.pairs)))),
+    leaf("state/name-value-pairs", |it| Some(Value::Text(Arc::clone(&it.pairs)))),
+    leaf("state/tags", |it| Some(Value::Tags(Arc::clone(&it.tags)))),
+    leaf("state/counters/in-octets", |it| it.octets_in.map(Value::Unsigned)),
+    leaf("state/counters/in-pkts", |it| it.packets_in.map(Value::Unsigned)),
+    leaf("state/counters/out-octets", |it| it.octets_out.map(Value::Unsigned)),
+    leaf("state/counters/out-pkts", |it| it.packets_out.map(Value::Unsigned)),
+];
+
+/// Leaves of the modules that never have a value of their own here. Paths to them are valid.
 const PORT_LEAVES_WITHOUT_VALUE: [&str; 2] =
     ["state/data-integrity/in-total-frames", "state/data-integrity/in-error-frames"];
-const FLOW_LEAVES_WITHOUT_VALUE: [&str; 16] = [
-    "tagged-metrics/tagged-metric/name-value-pairs",
-    "tagged-metrics/tagged-metric/state/name-value-pairs",
-    "tagged-metrics/tagged-metric/state/tags/tag-name",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-type",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-string",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-hex",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-bool",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-counter64",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-float32",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-ipv4",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-ipv6",
-    "tagged-metrics/tagged-metric/state/tags/tag-value/value-as-mac",
-    "tagged-metrics/tagged-metric/state/counters/in-octets",
-    "tagged-metrics/tagged-metric/state/counters/in-pkts",
-    "tagged-metrics/tagged-metric/state/counters/out-octets",
-    "tagged-metrics/tagged-metric/state/counters/out-pkts",
+const TAGGED_LEAVES_WITHOUT_VALUE: [&str; 10] = [
+    "state/tags/tag-name",
+    "state/tags/tag-value/value-type",
+    "state/tags/tag-value/value-as-string",
+    "state/tags/tag-value/value-as-hex",
+    "state/tags/tag-value/value-as-bool",
+    "state/tags/tag-value/value-as-counter64",
+    "state/tags/tag-value/value-as-float32",
+    "state/tags/tag-value/value-as-ipv4",
+    "state/tags/tag-value/value-as-ipv6",
+    "state/tags/tag-value/value-as-mac",
 ];
 
 fn text(text: &str) -> Option<Value> {
@@ -187,22 +200,35 @@ pub(super) struct Node {
     pub(super) path: Vec<&'static str>,
     /// Name of the key, for a list with a key.
     pub(super) key: Option<&'static str>,
-    /// Leaves with values at this node and below.
+    /// The leaf that has the value of this node.
+    pub(super) leaf: Option<usize>,
+    /// Leaves with values at this node and below, without those of lists below.
     pub(super) leaves: Leaves,
     pub(super) children: Vec<Node>,
 }
 
 /// The schema. Child `n` of the root is the container of list `n`, whose only child is the list.
 pub(super) static ROOT: LazyLock<Node> = LazyLock::new(|| {
+    let topmost = |index: usize, with_value, without_value| {
+        let List { container, name, .. } = LISTS[index];
+        list_in_container(&[], [container, name], KEYS[0], with_value, without_value)
+    };
     let ports = PORT_LEAVES.iter().map(|it| it.path).collect();
     let flows = FLOW_LEAVES.iter().map(|it| it.path).collect();
     let lags = LAG_LEAVES.iter().map(|it| it.path).collect();
-    let children = vec![
-        container(PORTS, ports, &PORT_LEAVES_WITHOUT_VALUE),
-        container(FLOWS, flows, &FLOW_LEAVES_WITHOUT_VALUE),
-        container(LAGS, lags, &[]),
-    ];
-    Node { path: Vec::new(), key: None, leaves: 0, children }
+    let tagged = TAGGED_LEAVES.iter().map(|it| it.path).collect();
+    let ports = topmost(PORTS, ports, &PORT_LEAVES_WITHOUT_VALUE);
+    let mut flows = topmost(FLOWS, flows, &[]);
+    let lags = topmost(LAGS, lags, &[]);
+    let flow = &mut flows.children[0];
+    flow.children.push(list_in_container(
+        &flow.path,
+        ["tagged-metrics", "tagged-metric"],
+        KEYS[1],
+        tagged,
+        &TAGGED_LEAVES_WITHOUT_VALUE,
+    ));
+    Node { path: Vec::new(), key: None, leaf: None, leaves: 0, children: vec![ports, flows, lags] }
 });
 
 impl Node {
@@ -214,73 +240,86 @@ impl Node {
     pub(super) fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }
+
+    /// Returns the list with a key below this node, if there is one.
+    pub(super) fn list_below(&self) -> Option<&Self> {
+        self.children.iter().find_map(|child| match child.key {
+            Some(_) => Some(child),
+            None => child.list_below(),
+        })
+    }
 }
 
 /// Returns the node of the list with this index.
 pub(super) fn list(index: usize) -> &'static Node {
+    if index == TAGGED {
+        let flow = list(FLOWS);
+        return &flow.children[flow.children.len() - 1].children[0];
+    }
     &ROOT.children[index].children[0]
 }
 
 /// Returns the nodes of the leaves with values of the list with this index, by leaf.
 pub(super) fn leaf_nodes(index: usize) -> &'static [&'static Node] {
-    static NODES: LazyLock<[Vec<&'static Node>; 3]> = LazyLock::new(|| {
-        [PORTS, FLOWS, LAGS].map(|index| {
+    static NODES: LazyLock<[Vec<&'static Node>; 4]> = LazyLock::new(|| {
+        [PORTS, FLOWS, LAGS, TAGGED].map(|index| {
             let mut nodes = Vec::new();
             collect(list(index), &mut nodes);
-            nodes.sort_by_key(|node| node.leaves);
+            nodes.sort_by_key(|node| node.leaf);
             nodes
         })
     });
     &NODES[index]
 }
 
+/// Adds the nodes with a value below a list, without those of lists below.
 fn collect(node: &'static Node, nodes: &mut Vec<&'static Node>) {
-    if node.is_leaf() && node.leaves != 0 {
+    if node.leaf.is_some() {
         nodes.push(node);
     }
-    for child in &node.children {
+    for child in node.children.iter().filter(|child| child.key.is_none()) {
         collect(child, nodes);
     }
 }
 
-fn container(index: usize, mut paths: Vec<&'static str>, without_value: &[&'static str]) -> Node {
-    let List { container, name, .. } = LISTS[index];
-    let with_value = paths.len();
-    paths.extend(without_value);
-    let paths: Vec<(Leaves, &str)> = paths
-        .into_iter()
-        .enumerate()
-        .map(|(leaf, path)| (if leaf < with_value { 1 << leaf } else { 0 }, path))
-        .collect();
-    let list = node(vec![container, name], &paths);
-    Node { path: vec![container], key: None, leaves: list.leaves, children: vec![list] }
+/// The leaf with a value, if it is one, and its path.
+type LeafPath = (Option<usize>, &'static str);
+
+/// Returns the container of a list, from the path of its parent, its name and that of the list, and
+/// the paths of the leaves below an entry.
+fn list_in_container(
+    parent: &[&'static str],
+    [container, name]: [&'static str; 2],
+    key: &'static str,
+    with_value: Vec<&'static str>,
+    without_value: &[&'static str],
+) -> Node {
+    let with_value = with_value.into_iter().enumerate().map(|(leaf, path)| (Some(leaf), path));
+    let without_value = without_value.iter().map(|path| (None, *path));
+    let paths: Vec<LeafPath> = with_value.chain(without_value).collect();
+    let path = |names: &[&'static str]| [parent, names].concat();
+    let list = Node { key: Some(key), ..node(path(&[container, name]), &paths) };
+    Node { path: path(&[container]), key: None, leaf: None, leaves: 0, children: vec![list] }
 }
 
-/// Returns a node with its children, from the paths of the leaves below it.
-fn node(path: Vec<&'static str>, below: &[(Leaves, &'static str)]) -> Node {
-    let mut groups: Vec<(&str, Vec<(Leaves, &str)>)> = Vec::new();
-    for (leaf, rest) in below {
-        if rest.is_empty() {
-            continue;
-        }
+/// Returns a node with its children, from the leaves at it and below with their paths.
+fn node(path: Vec<&'static str>, below: &[LeafPath]) -> Node {
+    let mut groups: Vec<(&str, Vec<LeafPath>)> = Vec::new();
+    for (leaf, rest) in below.iter().filter(|(_, rest)| !rest.is_empty()) {
         let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
         match groups.iter_mut().find(|(group, _)| *group == name) {
             Some((_, group)) => group.push((*leaf, rest)),
             None => groups.push((name, vec![(*leaf, rest)])),
         }
     }
-    let child = |(name, below): (&'static str, Vec<_>)| {
+    let child = |(name, below): (&'static str, Vec<LeafPath>)| {
         let path = path.iter().copied().chain([name]).collect();
         node(path, &below)
     };
     let children = groups.into_iter().map(child).collect();
-    let key = match path.last() {
-        Some(&"port" | &"flow" | &"lag") => Some(KEY),
-        Some(&"tagged-metric") => Some("name-value-pairs"),
-        _ => None,
-    };
-    let leaves = below.iter().fold(0, |leaves, (leaf, _)| leaves | leaf);
-    Node { path, key, leaves, children }
+    let leaf = below.iter().find(|(_, rest)| rest.is_empty()).and_then(|(leaf, _)| *leaf);
+    let leaves = below.iter().filter_map(|(leaf, _)| *leaf).fold(0, |all, leaf| all | 1 << leaf);
+    Node { path, key: None, leaf, leaves, children }
 }
 
 #[cfg(test)]
@@ -297,11 +336,17 @@ mod tests {
     #[test]
     fn leaves_are_found_by_their_index() {
         assert_eq!(leaf_nodes(PORTS).len(), PORT_LEAVES.len());
-        for (index, node) in leaf_nodes(FLOWS).iter().enumerate() {
-            assert_eq!(node.path[2..].join("/"), FLOW_LEAVES[index].path);
-            assert_eq!(node.leaves, 1 << index);
+        let flows = FLOW_LEAVES.iter().map(|it| it.path).collect::<Vec<_>>();
+        let tagged = TAGGED_LEAVES.iter().map(|it| it.path).collect::<Vec<_>>();
+        for (index, expected) in [(FLOWS, flows), (TAGGED, tagged)] {
+            let list = list(index);
+            let nodes = leaf_nodes(index);
+            let below = |node: &&Node| node.path[list.path.len()..].join("/");
+            assert_eq!(nodes.iter().map(below).collect::<Vec<_>>(), expected);
+            assert!(nodes.iter().enumerate().all(|(leaf, node)| node.leaf == Some(leaf)));
+            assert_eq!(list.leaves.count_ones() as usize, expected.len());
         }
-        assert_eq!(list(FLOWS).leaves.count_ones() as usize, FLOW_LEAVES.len());
         assert_eq!(list(FLOWS).key, Some("name"));
+        assert_eq!(list(TAGGED).key, Some("name-value-pairs"));
     }
 }

@@ -61,16 +61,17 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads the metrics, and calls `then` with them on a thread for blocking work. Waits while a
-    /// request changes the configuration of the user; no thread waits.
+    /// Reads the metrics, with tagged metrics if wanted, and calls `then` with them on a thread for
+    /// blocking work. Waits while a request changes the configuration of the user; no thread waits.
     pub(super) async fn read<T: Send + 'static>(
         &self,
+        with_tags: bool,
         then: impl FnOnce(Tree) -> T + Clone + Send + 'static,
     ) -> Result<T, Status> {
         loop {
             let (source, then) = (self.clone(), then.clone());
             let read = move || {
-                let telemetry = source.sessions.try_telemetry(&source.user)?;
+                let telemetry = source.sessions.try_telemetry(&source.user, with_tags)?;
                 Some(then(Tree::now(&telemetry)))
             };
             let read = tokio::task::spawn_blocking(read).await;
@@ -107,7 +108,7 @@ impl gNMI for Service {
     async fn get(&self, request: Request<GetRequest>) -> Answer<GetResponse> {
         let source = self.source(&request)?;
         let query = get::Query::new(request.into_inner())?;
-        let response = source.read(move |tree| query.response(&tree)).await?;
+        let response = source.read(query.has_tagged(), move |tree| query.response(&tree)).await?;
         response.map(Response::new)
     }
 

@@ -14,8 +14,7 @@ use wirestorm_gnmi::gnmi::{
     Path, SubscribeRequest, SubscribeResponse, Subscription, SubscriptionList, SubscriptionMode,
 };
 
-use super::change::Change;
-use super::schema::LISTS;
+use super::change::changes;
 use super::selection::Selection;
 use super::service::{PATHS_MAX, Source, check_extensions, echo, form, select};
 use super::tree::Tree;
@@ -126,6 +125,11 @@ impl List {
         let updates_only = list.updates_only;
         Ok(Self { mode, prefix: echo(list.prefix.as_ref()), form, updates_only, schedules })
     }
+
+    /// Returns whether a path selects tagged metrics.
+    fn has_tagged(&self) -> bool {
+        self.schedules.iter().flat_map(|it| &it.1).any(Selection::has_tagged)
+    }
 }
 
 impl Schedule {
@@ -228,9 +232,10 @@ impl Sink<'_> {
         Ok(Some(request))
     }
 
-    async fn read(&self) -> Result<Arc<Tree>, End> {
+    /// Reads the values, with tagged metrics if wanted.
+    async fn read(&self, with_tags: bool) -> Result<Arc<Tree>, End> {
         tokio::select! {
-            tree = self.source.read(Arc::new) => Ok(tree?),
+            tree = self.source.read(with_tags, Arc::new) => Ok(tree?),
             () = self.sender.closed() => Err(None),
         }
     }
@@ -253,7 +258,7 @@ impl Sink<'_> {
     }
 
     async fn all(&self, list: &List) -> Result<(), End> {
-        let tree = self.read().await?;
+        let tree = self.read(list.has_tagged()).await?;
         for selection in list.schedules.iter().flat_map(|it| &it.1) {
             self.changes(list, selection, None, &tree, true).await?;
         }
@@ -265,7 +270,8 @@ impl Sink<'_> {
         mut list: List,
         mut requests: Streaming<SubscribeRequest>,
     ) -> Result<(), End> {
-        let start = self.read().await?;
+        let with_tags = list.has_tagged();
+        let start = self.read(with_tags).await?;
         let now = Instant::now();
         let schedules = std::mem::take(&mut list.schedules);
         let mut groups = Vec::with_capacity(schedules.len());
@@ -303,7 +309,7 @@ impl Sink<'_> {
                 },
                 () = self.sender.closed() => return Err(None),
             }
-            let tree = self.read().await?;
+            let tree = self.read(with_tags).await?;
             let now = Instant::now();
             for group in groups.iter_mut().filter(|it| it.due() <= now) {
                 let is_all = group.advance(now);
@@ -315,8 +321,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Sends the selected values that have changed since the last tree, or all of them: a
-    /// notification for each entry of a list.
+    /// Sends the selected values that have changed since the last tree, or all of them.
     async fn changes(
         &self,
         list: &List,
@@ -325,26 +330,11 @@ impl Sink<'_> {
         tree: &Tree,
         is_all: bool,
     ) -> Result<(), End> {
-        for index in 0..LISTS.len() {
-            let of_list = &selection.lists[index];
-            for entry in tree.lists[index].selected(of_list) {
-                // Without changes nothing else gives way to other tasks.
-                tokio::task::consume_budget().await;
-                let before = last.and_then(|last| last.lists[index].get(&entry.name));
-                let change = Change { list, selection, index, is_all };
-                if let Some(notification) = change.of(before, Some(entry), tree.unix_ns) {
-                    self.send(Response::Update(notification)).await?;
-                }
-            }
-            for entry in last.into_iter().flat_map(|last| last.lists[index].selected(of_list)) {
-                tokio::task::consume_budget().await;
-                if tree.lists[index].get(&entry.name).is_some() {
-                    continue;
-                }
-                let change = Change { list, selection, index, is_all };
-                if let Some(notification) = change.of(Some(entry), None, tree.unix_ns) {
-                    self.send(Response::Update(notification)).await?;
-                }
+        for change in changes(list, selection, last, tree, is_all) {
+            // Without changes nothing else gives way to other tasks.
+            tokio::task::consume_budget().await;
+            if let Some(notification) = change {
+                self.send(Response::Update(notification)).await?;
             }
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! Values of all leaves at one time.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::schema::{FLOW_LEAVES, LAG_LEAVES, Leaf, Leaves, PORT_LEAVES, Value};
+use super::schema::{FLOW_LEAVES, LAG_LEAVES, Leaf, Leaves, PORT_LEAVES, TAGGED_LEAVES, Value};
 use super::selection::ListSelection;
+use super::tagged::Tagged;
 use crate::otg::Telemetry;
 
 /// Values of all leaves at one time.
@@ -13,11 +15,11 @@ use crate::otg::Telemetry;
 pub(super) struct Tree {
     /// Time in nanoseconds since the Unix epoch.
     pub(super) unix_ns: i64,
-    /// Entries of each list of the schema.
+    /// Entries of each topmost list of the schema.
     pub(super) lists: [Entries; 3],
 }
 
-/// Entries of a list in the order of the configuration.
+/// Entries of a list, in the order of the configuration or of the keys of tagged metrics.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     entries: Vec<Entry>,
@@ -30,6 +32,8 @@ pub(super) struct Entry {
     pub(super) name: Arc<str>,
     /// Values by leaf; `None` for a leaf without value.
     pub(super) values: Vec<Option<Value>>,
+    /// Entries of the list inside of it.
+    pub(super) inner: Entries,
 }
 
 impl Tree {
@@ -37,7 +41,11 @@ impl Tree {
     pub(super) fn now(telemetry: &Telemetry) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let ports = telemetry.ports.iter().map(|it| entry(it.metric.name(), it, &PORT_LEAVES));
-        let flows = telemetry.flows.iter().map(|it| entry(it.name(), it, &FLOW_LEAVES));
+        let flows = telemetry.flows.iter().map(|it| {
+            let tagged = Tagged::of(&it.tagged_metrics);
+            let inner = tagged.iter().map(|it| entry(&it.pairs, it, &TAGGED_LEAVES)).collect();
+            Entry { inner, ..entry(it.name(), it, &FLOW_LEAVES) }
+        });
         let lags = telemetry.lags.iter().map(|it| entry(it.name(), it, &LAG_LEAVES));
         Self {
             unix_ns: i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
@@ -48,7 +56,7 @@ impl Tree {
 
 fn entry<T>(name: &str, metrics: &T, leaves: &[Leaf<T>]) -> Entry {
     let values = leaves.iter().map(|leaf| (leaf.value)(metrics)).collect();
-    Entry { name: name.into(), values }
+    Entry { name: name.into(), values, inner: Entries::default() }
 }
 
 impl FromIterator<Entry> for Entries {
@@ -60,6 +68,9 @@ impl FromIterator<Entry> for Entries {
 }
 
 impl Entries {
+    /// No entries.
+    pub(super) const EMPTY: &'static Self = &Self { entries: Vec::new(), by_name: BTreeMap::new() };
+
     pub(super) fn get(&self, name: &str) -> Option<&Entry> {
         self.entries.get(*self.by_name.get(name)?)
     }
@@ -68,12 +79,20 @@ impl Entries {
         self.entries.iter()
     }
 
-    /// Returns the entries of which a path may select leaves.
+    /// Returns the number of leaves, also of those without value.
+    pub(super) fn size(&self) -> usize {
+        self.entries.iter().map(|it| it.values.len() + it.inner.size()).sum()
+    }
+
+    /// Returns the entries of which a path may select leaves, or entries inside.
     pub(super) fn selected<'a>(
         &'a self,
         selection: &'a ListSelection,
     ) -> Box<dyn Iterator<Item = &'a Entry> + Send + 'a> {
-        if selection.others.leaves == 0 {
+        if self.entries.is_empty() {
+            return Box::new(iter::empty());
+        }
+        if selection.others.is_empty() {
             // Many subscriptions to one entry each must not cost a walk over all entries.
             return Box::new(selection.named.keys().filter_map(|name| self.get(name)));
         }

@@ -8,7 +8,7 @@ use wirestorm_gnmi::gnmi::{Encoding, TypedValue};
 
 use super::schema::{LISTS, Node, Value};
 use super::selection::ListSelection;
-use super::tree::{Entry, Tree};
+use super::tree::{Entries, Entry, Tree};
 
 /// A supported encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,9 @@ impl Form {
     /// Encodes the value of a leaf.
     pub(super) fn leaf(self, value: &Value) -> TypedValue {
         let value = match (self, value) {
-            (Self::Json | Self::JsonIetf, value) => return self.json(&self.scalar(value)),
+            (Self::Json | Self::JsonIetf, value) | (_, value @ Value::Tags(_)) => {
+                return self.json(&self.scalar(value, ""));
+            }
             (Self::Proto, Value::Unsigned(value)) => Typed::UintVal(*value),
             // "ieeefloat32: An IEEE 32-bit floating point number, 4 octets, big endian."
             (Self::Proto, Value::Float(value)) => Typed::BytesVal(value.to_be_bytes().to_vec()),
@@ -50,17 +52,18 @@ impl Form {
         TypedValue { value: Some(value) }
     }
 
-    /// Encodes JSON.
+    /// Encodes JSON, which values that are no scalars have in each form.
     pub(super) fn json(self, json: &Json) -> TypedValue {
         let bytes = json.to_string().into_bytes();
         let value = match self {
-            Self::JsonIetf => Typed::JsonIetfVal(bytes),
-            Self::Json | Self::Proto => Typed::JsonVal(bytes),
+            Self::JsonIetf | Self::Proto => Typed::JsonIetfVal(bytes),
+            Self::Json => Typed::JsonVal(bytes),
         };
         TypedValue { value: Some(value) }
     }
 
-    fn scalar(self, value: &Value) -> Json {
+    /// Returns the JSON of a value; `prefix` is for the topmost members.
+    fn scalar(self, value: &Value, prefix: &str) -> Json {
         let number = |value: f64| Number::from_f64(value).map_or(Json::Null, Json::Number);
         let is_ietf = self == Self::JsonIetf;
         match value {
@@ -76,62 +79,72 @@ impl Form {
             Value::Bool(value) => (*value).into(),
             Value::Text(value) => value.as_ref().into(),
             Value::Name(value) => (*value).into(),
+            Value::Tags(tags) => tags.iter().map(|tag| tag.json(prefix)).collect(),
         }
     }
 
     /// Returns the JSON of a node of an entry; `None` without values.
     pub(super) fn node(self, node: &Node, entry: &Entry) -> Option<Json> {
         let list = LISTS.iter().find(|it| it.container == node.path[0])?;
-        self.below(node, entry, self.prefix(list.module).as_deref())
+        self.below(node, entry, &self.prefix(list.module))
     }
 
     /// Returns the JSON of a node above the lists, with the selected entries alone.
     pub(super) fn above(self, node: &Node, tree: &Tree, lists: &[ListSelection; 3]) -> Json {
         let mut members = Map::new();
         for (index, list) in LISTS.iter().enumerate() {
-            if lists[index].others.leaves == 0 {
+            if lists[index].is_empty() {
                 continue;
             }
-            let prefix = self.prefix(list.module).unwrap_or_default();
+            let prefix = self.prefix(list.module);
             let container = match node.path.first() {
                 None => &node.children[index],
                 Some(name) if *name == list.container => node,
                 Some(_) => continue,
             };
-            let entries: Vec<Json> = tree.lists[index]
-                .all()
-                .filter_map(|entry| self.below(&container.children[0], entry, None))
-                .collect();
-            if entries.is_empty() {
+            let Some(entries) = self.entries(&container.children[0], &tree.lists[index]) else {
                 continue;
-            }
+            };
             if node.path.is_empty() {
-                let inner = Map::from_iter([(list.name.to_owned(), Json::Array(entries))]);
+                let inner = Map::from_iter([(list.name.to_owned(), entries)]);
                 members.insert(format!("{prefix}{}", list.container), Json::Object(inner));
             } else {
-                members.insert(format!("{prefix}{}", list.name), Json::Array(entries));
+                members.insert(format!("{prefix}{}", list.name), entries);
             }
         }
         Json::Object(members)
     }
 
-    fn prefix(self, module: &str) -> Option<String> {
-        // RFC 7951 section 4: the names of the topmost members have their module.
-        (self == Self::JsonIetf).then(|| format!("{module}:"))
+    /// Returns the module of a topmost member with a colon; nothing in JSON without modules.
+    pub(super) fn prefix(self, module: &str) -> String {
+        match self {
+            // RFC 7951 section 4: the names of the topmost members have their module.
+            Self::JsonIetf | Self::Proto => format!("{module}:"),
+            Self::Json => String::new(),
+        }
     }
 
-    fn below(self, node: &Node, entry: &Entry, prefix: Option<&str>) -> Option<Json> {
-        if node.is_leaf() {
-            if node.leaves == 0 {
-                return None;
-            }
-            let value = entry.values.get(node.leaves.trailing_zeros() as usize)?;
-            return value.as_ref().map(|value| self.scalar(value));
+    /// Returns the entries of a list; `None` without values.
+    fn entries(self, list: &Node, entries: &Entries) -> Option<Json> {
+        let entries = entries.all().filter_map(|entry| self.below(list, entry, ""));
+        let entries: Vec<Json> = entries.collect();
+        (!entries.is_empty()).then_some(Json::Array(entries))
+    }
+
+    /// Returns the JSON of a node of an entry; `prefix` is for the topmost members.
+    fn below(self, node: &Node, entry: &Entry, prefix: &str) -> Option<Json> {
+        if let Some(leaf) = node.leaf {
+            let value = entry.values.get(leaf)?.as_ref()?;
+            return Some(self.scalar(value, prefix));
         }
         let mut members = Map::new();
         for child in &node.children {
-            if let Some(value) = self.below(child, entry, None) {
-                members.insert(format!("{}{}", prefix.unwrap_or_default(), child.name()), value);
+            let value = match child.key {
+                Some(_) => self.entries(child, &entry.inner),
+                None => self.below(child, entry, ""),
+            };
+            if let Some(value) = value {
+                members.insert(format!("{prefix}{}", child.name()), value);
             }
         }
         (!members.is_empty()).then_some(Json::Object(members))
@@ -150,10 +163,13 @@ fn decimal(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wirestorm_otg::proto::{FlowMetric, MetricTimestamp, PortMetric, flow_metric};
+    use wirestorm_otg::proto::{
+        FlowMetric, FlowMetricTag, FlowMetricTagValue, FlowTaggedMetric, MetricTimestamp,
+        PortMetric, flow_metric,
+    };
 
     use super::super::path;
-    use super::super::schema::{self, FLOWS};
+    use super::super::schema::{self, FLOWS, TAGGED};
     use super::*;
     use crate::otg::{PortTelemetry, Telemetry};
 
@@ -221,6 +237,73 @@ mod tests {
         let all = path::select(None, None).unwrap().lists;
         let empty = Form::Json.above(&schema::ROOT, &Tree::default(), &all);
         assert_eq!(empty, json!({}));
+    }
+
+    #[test]
+    fn a_list_inside_of_a_list_is_an_array_inside_of_an_array() {
+        let tag = |name: &str, value: FlowMetricTagValue| FlowMetricTag {
+            name: Some(name.to_owned()),
+            value: Some(value),
+        };
+        let hex = FlowMetricTagValue { hex: Some("0x7".to_owned()), ..Default::default() };
+        let text = FlowMetricTagValue { str: Some("p2".to_owned()), ..Default::default() };
+        let tagged = FlowTaggedMetric {
+            tags: vec![tag("vlan", hex), tag("rx_name", text)],
+            frames_rx: Some(3),
+            bytes_rx: Some(192),
+            ..FlowTaggedMetric::default()
+        };
+        let name = Some("f".to_owned());
+        let tagged_metrics = vec![tagged];
+        let flow = FlowMetric { name, tagged_metrics, ..FlowMetric::default() };
+        let tree = Tree::now(&Telemetry { flows: vec![flow], ..Telemetry::default() });
+        let module = "open-traffic-generator-flow:";
+        let tags = |prefix: &str| {
+            json!([
+                {
+                    (format!("{prefix}tag-name")): "rx_name",
+                    (format!("{prefix}tag-value")):
+                        {"value-type": "STRING", "value-as-string": "p2"},
+                },
+                {
+                    (format!("{prefix}tag-name")): "vlan",
+                    (format!("{prefix}tag-value")): {"value-type": "HEX", "value-as-hex": "0x7"},
+                },
+            ])
+        };
+        let pairs = "rx_name=p2&vlan=0x7";
+        let entry = |prefix: &str| {
+            json!({
+                (format!("{prefix}name-value-pairs")): pairs,
+                (format!("{prefix}state")): {
+                    "name-value-pairs": pairs,
+                    "tags": tags(""),
+                    "counters": {"in-octets": "192", "in-pkts": "3"},
+                },
+            })
+        };
+        let all = path::select(None, None).unwrap().lists;
+        let root = Form::JsonIetf.above(&schema::ROOT, &tree, &all);
+        let flow = &root[format!("{module}flows")]["flow"][0];
+        assert_eq!(flow["tagged-metrics"], json!({"tagged-metric": [entry("")]}));
+        let flow = tree.lists[FLOWS].get("f").unwrap();
+        let container = &schema::list(FLOWS).children[2];
+        assert_eq!(
+            Form::JsonIetf.node(container, flow).unwrap(),
+            json!({ (format!("{module}tagged-metric")): [entry("")] })
+        );
+        let tagged = flow.inner.get(pairs).unwrap();
+        let list = schema::list(TAGGED);
+        assert_eq!(Form::JsonIetf.node(list, tagged).unwrap(), entry(module));
+        let node = schema::leaf_nodes(TAGGED)[2];
+        assert_eq!(Form::JsonIetf.node(node, tagged).unwrap(), tags(module));
+        assert_eq!(Form::Json.node(node, tagged).unwrap(), tags(""));
+        assert_eq!(Form::Json.node(&node.children[0], tagged), None);
+        let counters = &list.children[1].children[2];
+        assert_eq!(
+            Form::Json.node(counters, tagged).unwrap(),
+            json!({"in-octets": 192, "in-pkts": 3})
+        );
     }
 
     #[test]

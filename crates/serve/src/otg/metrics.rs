@@ -37,8 +37,9 @@ pub(crate) struct PortTelemetry {
 }
 
 impl Session {
-    /// Returns the metrics of all flows and ports; nothing without a configuration.
-    pub(super) fn telemetry(&mut self) -> Telemetry {
+    /// Returns the metrics of all flows and ports, with tagged metrics if wanted; nothing without a
+    /// configuration.
+    pub(super) fn telemetry(&mut self, with_tags: bool) -> Telemetry {
         let Some(loaded) = self.loaded.as_mut() else { return Telemetry::default() };
         loaded.traffic.sample();
         loaded.links.update();
@@ -46,10 +47,12 @@ impl Session {
             let (_, speed_bps) = self.server.link(&loaded.ports[index].interface);
             PortTelemetry { metric: loaded.port_metric(index), speed_bps }
         };
+        let every_tag = FlowTaggedMetricsFilter::default();
+        let tags = with_tags.then_some(&every_tag);
         Telemetry {
             ports: (0..loaded.ports.len()).map(port).collect(),
             flows: (0..loaded.lowered.flows.len())
-                .map(|index| loaded.flow_metric(index, None))
+                .map(|index| loaded.flow_metric(index, tags))
                 .collect(),
             lags: (0..loaded.lowered.lags.len()).map(|index| loaded.lag_metric(index)).collect(),
         }

@@ -59,11 +59,11 @@ impl Sessions {
         request(&mut session)
     }
 
-    /// Returns the metrics of all flows and ports of a user; `None` while a request changes the
-    /// configuration or its state, which can take seconds.
-    pub(crate) fn try_telemetry(&self, user: &Identity) -> Option<Telemetry> {
+    /// Returns the metrics of all flows and ports of a user, with tagged metrics if wanted; `None`
+    /// while a request changes the configuration or its state, which can take seconds.
+    pub(crate) fn try_telemetry(&self, user: &Identity, with_tags: bool) -> Option<Telemetry> {
         let session = self.session(user);
-        try_lock(&session).map(|mut session| session.telemetry())
+        try_lock(&session).map(|mut session| session.telemetry(with_tags))
     }
 
     /// Reads the links of all ports. Skips configurations that a request changes meanwhile.

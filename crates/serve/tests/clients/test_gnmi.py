@@ -73,7 +73,8 @@ def path(*elements, origin="", target=""):
     made = pb.Path(origin=origin, target=target)
     for element in elements:
         name, key = element if isinstance(element, tuple) else (element, None)
-        made.elem.add(name=name, key={} if key is None else {"name": key})
+        key_name = "name-value-pairs" if name == "tagged-metric" else "name"
+        made.elem.add(name=name, key={} if key is None else {key_name: key})
     return made
 
 
@@ -328,6 +329,143 @@ def test_changes_are_sent_until_the_flow_vanishes(api, stub, mode):
     set_config(api, api.config())
     follow(lambda: len(deleted) >= 3)
     assert deleted == ["/flows/flow[name=f]", "/ports/port[name=p1]", "/ports/port[name=p2]"]
+    responses.cancel()
+
+
+def configure_tags(api):
+    """Sets a configuration: the flow `f` has four values of the tag `low`, `g` has no tags."""
+    config = two_ports(api)
+    for name in ["f", "g"]:
+        flow = add_flow(config, name, "p1", "p2")
+        _, ip, _ = flow.packet.ethernet().ipv4().udp()
+        ip.dst.increment.start, ip.dst.increment.count = "10.0.0.8", 4
+    flow = config.flows[0]
+    flow.metrics.predefined_metric_tags.rx_name = True
+    # The last four bits of the address.
+    tag = flow.packet[1].dst.metric_tags.metrictag(name="low")[-1]
+    tag.offset, tag.length = 28, 4
+    set_config(api, config)
+
+
+TAGGED = {
+    value: ("tagged-metric", f"low={value}&rx_name=p2") for value in ["0x8", "0x9", "0xa", "0xb"]
+}
+TAGGED_PATHS = {
+    value: f"/flows/flow[name=f]/tagged-metrics/{name}[name-value-pairs={pairs}]"
+    for value, (name, pairs) in TAGGED.items()
+}
+# Each value has a quarter of the frames.
+TAGGED_COUNTERS = {
+    "in-octets": 128 * PACKETS // 4,
+    "in-pkts": PACKETS // 4,
+    "out-octets": 128 * PACKETS // 4,
+    "out-pkts": PACKETS // 4,
+}
+
+
+def tags_of(low, module=""):
+    low = {"value-type": "HEX", "value-as-hex": low}
+    rx_name = {"value-type": "STRING", "value-as-string": "p2"}
+    tags = [("low", low), ("rx_name", rx_name)]
+    return [{f"{module}tag-name": name, f"{module}tag-value": value} for name, value in tags]
+
+
+def test_tagged_metrics_have_the_counters_of_each_value(api, stub, client):
+    configure_tags(api)
+    transmit(api, "start")
+    all_received(api)
+    module = "open-traffic-generator-flow:"
+    flow = ("flow", "f")
+    container = path("flows", flow, "tagged-metrics")
+    expected = {}
+    for low, entry in TAGGED_PATHS.items():
+        pairs = TAGGED[low][1]
+        expected[f"{entry}/name-value-pairs"] = expected[f"{entry}/state/name-value-pairs"] = pairs
+        for name, count in TAGGED_COUNTERS.items():
+            expected[f"{entry}/state/counters/{name}"] = count
+        expected[entry] = {f"{module}state": {"tags": tags_of(low)}}
+    everything = path("flows", "flow", "tagged-metrics", "tagged-metric")
+    for wanted in [container, everything, path("flows", flow, "tagged-metrics", "*")]:
+        assert get(stub, wanted) == once(stub, wanted) == expected
+    assert expected.items() <= once(stub, path()).items()
+    assert not any("tagged" in it for it in once(stub, path("flows", ("flow", "g"))))
+    assert not any("tagged" in it for it in once(stub, path("flows", flow, "state")))
+
+    entry, leaf = TAGGED_PATHS["0xa"], ("state", "counters", "in-pkts")
+    found = {f"{entry}/{'/'.join(leaf)}": PACKETS // 4}
+    for of_flow in [flow, "flow", ("flow", "*"), "*"]:
+        wanted = path("flows", of_flow, "tagged-metrics", TAGGED["0xa"], *leaf)
+        assert get(stub, wanted) == once(stub, wanted) == found
+    assert get(stub, path("...", TAGGED["0xa"], "...", "in-pkts")) == found
+    assert len(get(stub, path("...", "tagged-metric", "...", "in-pkts"))) == 4
+
+    # Without its entry, `tags` has an object for each tag.
+    tags = path("flows", flow, "tagged-metrics", TAGGED["0x8"], "state", "tags")
+    low, rx_name = tags_of("0x8", module)
+    entry = f"{TAGGED_PATHS['0x8']}/state/tags"
+    expected = {f"{entry}[tag-name=low]": low, f"{entry}[tag-name=rx_name]": rx_name}
+    assert get(stub, tags) == once(stub, tags) == expected
+    assert get(stub, tags, encoding="JSON_IETF") == {entry: [low, rx_name]}
+    assert get(stub, path("...", "tags", "tag-name")) == {}
+
+    of_json = {
+        "name-value-pairs": TAGGED["0x8"][1],
+        "state": {
+            "name-value-pairs": TAGGED["0x8"][1],
+            "tags": tags_of("0x8"),
+            "counters": TAGGED_COUNTERS,
+        },
+    }
+    flows = get(stub, path("flows"), encoding="JSON")["/flows"]["flow"]
+    assert flows[0]["tagged-metrics"]["tagged-metric"][0] == of_json
+    assert [len(it.get("tagged-metrics", {}).get("tagged-metric", [])) for it in flows] == [4, 0]
+    # pygnmi takes no `=` in a key.
+    counters = "/flows/flow[name=f]/tagged-metrics/tagged-metric/state/counters"
+    (answer,) = client.get(path=[counters])["notification"]
+    read = {it["path"]: it["val"] for it in answer["update"]}
+    assert read == {f"{it[1:]}/state/counters": TAGGED_COUNTERS for it in TAGGED_PATHS.values()}
+
+    missing = grpc.StatusCode.NOT_FOUND
+    unknown = path("flows", flow, "tagged-metrics", ("tagged-metric", "low=0x1"))
+    details = refused(missing, lambda: get(stub, unknown))
+    assert details.endswith('the flow "f" has no tagged metric "low=0x1"')
+    assert once(stub, unknown) == {}, "it may appear later"
+
+
+@pytest.mark.parametrize("mode", ["ON_CHANGE", "SAMPLE"])
+def test_changes_of_tagged_metrics_are_sent_until_they_vanish(api, stub, mode):
+    configure_tags(api)
+    request = subscription(
+        path("flows", ("flow", "f"), "tagged-metrics"),
+        path("flows", "*", "tagged-metrics", TAGGED["0xa"], "state", "counters", "in-pkts"),
+        mode_of_each=mode,
+        sample_interval=100 * MS if mode == "SAMPLE" else 0,
+    )
+    responses = stream(stub, request)
+    assert until_sync(responses) == {}, "no frame has a value yet"
+    values = {}
+
+    def follow(is_done):
+        for response in responses:
+            for deleted in map(text, response.update.delete):
+                for known in [it for it in values if it.startswith(deleted)]:
+                    del values[known]
+            values.update({text(it.path): value(it.val) for it in response.update.update})
+            if is_done():
+                return
+        raise AssertionError("the stream has ended")
+
+    transmit(api, "start")
+    counters = {
+        f"{entry}/state/counters/{name}": count
+        for entry in TAGGED_PATHS.values()
+        for name, count in TAGGED_COUNTERS.items()
+    }
+    follow(lambda: counters.items() <= values.items())
+    tags = [tag["tag-name"] for tag in values[TAGGED_PATHS["0xa"]]["open-traffic-generator-flow:state"]["tags"]]
+    assert tags == ["low", "rx_name"]
+    set_config(api, api.config())
+    follow(lambda: values == {})
     responses.cancel()
 
 
