@@ -231,6 +231,9 @@ pub struct RunSummary {
     pub state: RunState,
     /// Whether the whole run is paused. Flows that are paused on their own do not count.
     pub is_paused: bool,
+    /// Whether commands paused flows that the command `resume` without names continues. Flows that
+    /// the plan starts paused do not count.
+    pub has_paused_flows: bool,
     /// User who started it; null for a run of another program.
     pub user: Option<String>,
     /// Session of the user; empty for the default session.
@@ -318,7 +321,8 @@ pub enum CommandRequest {
     },
     /// Continue the run, or flows of a plan of streams.
     Resume {
-        /// Names of the flows; null for the whole run.
+        /// Names of the flows; null for the whole run with all flows that commands paused. A flow
+        /// that the plan starts paused continues by its name alone, unless a command paused it too.
         #[serde(default)]
         flows: Option<Vec<String>>,
     },

@@ -293,7 +293,8 @@ impl Model {
 
     /// Returns whether a run of this session is paused, so that it can be resumed.
     pub(crate) fn has_paused(&self) -> bool {
-        self.active().any(|run| run.is_paused && self.is_own_run(run))
+        let is_paused = |run: &RunSummary| run.is_paused || run.has_paused_flows;
+        self.active().any(|run| is_paused(run) && self.is_own_run(run))
     }
 
     /// Returns the number of active runs of this session.

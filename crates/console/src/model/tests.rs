@@ -21,6 +21,7 @@ pub(crate) fn run(id: &str, state: RunState) -> RunSummary {
         kind: "streams".to_owned(),
         state,
         is_paused: false,
+        has_paused_flows: false,
         user: Some("ada".to_owned()),
         session: String::new(),
         interfaces: vec!["eth1".to_owned(), "eth2".to_owned()],
@@ -197,6 +198,9 @@ fn end_of_the_list_reads_older_runs_once() {
         assert_eq!(model.apply(Update::Key(plain(KeyCode::PageDown))), []);
     }
     let effect = [Effect::ReadRuns("cursor".to_owned())];
+    let flow = RunSummary { has_paused_flows: true, ..run("first", RunState::Running) };
+    server(&mut model, ServerUpdate::Event(Event::Run { run: Box::new(flow) }));
+    assert_eq!((state(&model), model.has_paused()), ("running", true), "r resumes its flows");
     assert_eq!(model.apply(Update::Key(plain(KeyCode::PageDown))), effect);
     assert_eq!(model.apply(Update::Key(plain(KeyCode::Down))), [], "the page is on its way");
     let late = RunList { runs: of(0..3), total: 3, next: None };

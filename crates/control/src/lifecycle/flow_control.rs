@@ -62,6 +62,8 @@ struct Given {
     changed: BTreeSet<usize>,
     /// Flows whose frames changed.
     with_new_frames: BTreeSet<usize>,
+    /// Flows that a command paused and no later one resumed or stopped.
+    paused: BTreeSet<usize>,
 }
 
 /// Delay of commands, so that all workers have seen a command when it takes effect. It exceeds the
@@ -118,6 +120,20 @@ impl FlowControl {
     pub(super) fn give(&self, flows: Vec<usize>, command: FlowCommand) {
         let mut given = self.given();
         given.changed.extend(&flows);
+        match &command {
+            FlowCommand::Pause => given.paused.extend(&flows),
+            FlowCommand::Resume | FlowCommand::Stop => {
+                for flow in &flows {
+                    given.paused.remove(flow);
+                }
+            }
+            // They do not end a pause.
+            FlowCommand::Start
+            | FlowCommand::SetSpeed(_)
+            | FlowCommand::Scale { .. }
+            | FlowCommand::SetMembers(_)
+            | FlowCommand::SetFrames(_) => {}
+        }
         let at = clock::now().saturating_add(NOTICE);
         if matches!(command, FlowCommand::SetFrames(_)) {
             given.with_new_frames.extend(&flows);
@@ -134,6 +150,11 @@ impl FlowControl {
     /// Returns the flows whose frames changed.
     pub(crate) fn flows_with_new_frames(&self) -> BTreeSet<usize> {
         self.given().with_new_frames.clone()
+    }
+
+    /// Returns the flows that a command paused and no later one resumed or stopped.
+    pub(crate) fn paused_flows(&self) -> BTreeSet<usize> {
+        self.given().paused.clone()
     }
 
     /// Returns the number of commands given.
@@ -208,5 +229,15 @@ mod tests {
         let long = CommandError::LongFrames { length: 1_519, length_max: 1_518 };
         assert_eq!(check(&[0, 1], 1_519), Err(long));
         assert_eq!(check(&[3], 60), Err(CommandError::NoFlow { found: 3, flows: 3 }));
+    }
+
+    #[test]
+    fn pause_of_a_flow_ends_with_resume_or_stop_alone() {
+        let control = FlowControl::new(4);
+        control.give(vec![0, 1, 2], FlowCommand::Pause);
+        control.give(vec![0, 3], FlowCommand::Start);
+        control.give(vec![1], FlowCommand::Resume);
+        control.give(vec![2, 3], FlowCommand::Stop);
+        assert_eq!(control.paused_flows(), BTreeSet::from([0]));
     }
 }

@@ -1,6 +1,6 @@
 //! Handles to runs: watch, command and wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
@@ -141,6 +141,12 @@ impl RunHandle {
     /// Returns whether the whole run is paused. Flows that are paused on their own do not count.
     pub fn is_paused(&self) -> bool {
         self.0.controls.is_paused() && !self.state().is_over()
+    }
+
+    /// Returns the flows that a command paused and no later one resumed or stopped, by index in the
+    /// plan. Flows that the plan starts paused are not among them. Empty after the end.
+    pub fn paused_flows(&self) -> BTreeSet<usize> {
+        if self.state().is_over() { BTreeSet::new() } else { self.0.controls.flows.paused_flows() }
     }
 
     /// Returns the counters of flows by VLAN tag so far, of all receiving ports, by indices in the

@@ -38,7 +38,14 @@ pub(super) fn convert(
         }
         CommandRequest::Stop => Command::Stop,
         CommandRequest::Pause { flows: None } => Command::Pause,
-        CommandRequest::Resume { flows: None } => Command::Resume,
+        CommandRequest::Resume { flows: None } => {
+            let paused: Vec<usize> = run.handle.paused_flows().into_iter().collect();
+            let mut commands = vec![Command::Resume];
+            if !paused.is_empty() {
+                commands.push(to_flows(paused, FlowCommand::Resume));
+            }
+            return Ok(Request::Execute(commands));
+        }
         CommandRequest::Pause { flows: Some(flows) } => {
             to_flows(named(flows, names)?, FlowCommand::Pause)
         }

@@ -630,7 +630,8 @@ impl Server {
                 run.handle.start(at);
             }
             commands::Request::Execute(commands) => {
-                let was_paused = run.handle.is_paused();
+                let pauses = || (run.handle.is_paused(), run.handle.paused_flows().is_empty());
+                let before = pauses();
                 for command in commands {
                     run.handle.command(command).map_err(|error| {
                         let code = match error {
@@ -640,7 +641,7 @@ impl Server {
                         ErrorDocument::new(code, error.to_string())
                     })?;
                 }
-                if run.handle.is_paused() != was_paused {
+                if pauses() != before {
                     self.publish_run(&run);
                 }
             }

@@ -68,9 +68,55 @@ fn pause_is_seen_by_clients_that_come_later_and_ends_with_resume() {
     client.command(&id, &CommandRequest::Resume { flows: flows(&["voice"]) }).unwrap();
     wait_for_counters(&late, &id, |it| !it.flows[0].is_paused);
     client.command(&id, &CommandRequest::Pause { flows: None }).unwrap();
+    client.command(&id, &CommandRequest::Pause { flows: flows(&["voice"]) }).unwrap();
     client.command(&id, &CommandRequest::Stop).unwrap();
     let run = wait_for(&client, &id, RunState::is_over);
     assert!(!run.is_paused && run.state == RunState::Interrupted, "{run:?}");
+    assert!(!run.has_paused_flows, "{run:?}");
+}
+
+#[test]
+fn resume_without_names_continues_the_flows_that_commands_paused() {
+    if !require_root() {
+        return;
+    }
+    let server = TestServer::start();
+    let client = server.client("ada", "");
+    let mut wanted = request("1kpps", "60s");
+    let voice = plan("1kpps");
+    let (head, flow) = voice.split_once("  - name: voice\n").unwrap();
+    let other = |name: &str, more: &str| format!("  - name: {name}\n{more}{flow}");
+    let waiting = other("waiting", "    start: paused\n");
+    let text = format!("{head}{}{}{waiting}", other("voice", ""), other("video", ""));
+    wanted.plan = PlanSource::Text(text);
+    let id = client.create_run(&wanted).unwrap().id;
+    let is_paused = |progress: &Progress| -> Vec<bool> {
+        progress.flows.iter().map(|flow| flow.is_paused).collect()
+    };
+    wait_for_counters(&client, &id, |it| is_paused(it) == [false, false, true]);
+    assert!(!client.run(&id).unwrap().has_paused_flows, "the plan has paused it");
+    let mut events = server.client("bob", "").events().unwrap();
+    let mut next_with = |has_paused_flows: bool| {
+        let mut found = events.by_ref().map(Result::unwrap);
+        let is_it = |event: &Event| matches!(event, Event::Run { run } if run.has_paused_flows == has_paused_flows);
+        assert!(found.any(|event| is_it(&event)), "no event with {has_paused_flows}");
+    };
+    next_with(false);
+    let pause = |flows| client.command(&id, &CommandRequest::Pause { flows }).unwrap();
+    let resume = |flows| client.command(&id, &CommandRequest::Resume { flows }).unwrap();
+    assert!(pause(flows(&["video"])).has_paused_flows);
+    next_with(true);
+    wait_for_counters(&client, &id, |it| is_paused(it) == [false, true, true]);
+    // With a pause of the whole run on top.
+    assert!(pause(None).is_paused);
+    let resumed = resume(None);
+    assert!(!resumed.is_paused && !resumed.has_paused_flows, "{resumed:?}");
+    next_with(false);
+    let before = wait_for_counters(&client, &id, |it| is_paused(it) == [false, false, true]);
+    let frames = |progress: &Progress, flow: usize| progress.flows[flow].tx_frames;
+    wait_for_counters(&client, &id, |it| frames(it, 1) > frames(&before, 1) + 100);
+    resume(flows(&["waiting"]));
+    wait_for_counters(&client, &id, |it| is_paused(it) == [false; 3] && frames(it, 2) > 0);
 }
 
 #[test]
