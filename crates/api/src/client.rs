@@ -379,6 +379,14 @@ impl Client {
         self.get(&format!("/runs?limit={limit}{after}"))
     }
 
+    /// Returns the active runs, the newest first: at most 1,000, of whatever age.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn active_runs(&self) -> Result<Vec<RunSummary>> {
+        self.get::<RunList>("/runs?active=true").map(|list| list.runs)
+    }
+
     /// Returns how a run was started: its plan and its options.
     ///
     /// # Errors

@@ -295,7 +295,8 @@ pub struct RunOrigin {
 pub struct RunList {
     /// Runs.
     pub runs: Vec<RunSummary>,
-    /// Number of runs in the history, also those that the list leaves out.
+    /// Number of runs in the history, or of active runs in a list of those; also those that the
+    /// list leaves out.
     pub total: usize,
     /// Value of `after` for the next, older runs; null if the list has the oldest one.
     pub next: Option<String>,

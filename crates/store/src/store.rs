@@ -70,6 +70,14 @@ impl Store {
         self.index.runs(after, limit)
     }
 
+    /// Returns all runs whose processes execute them, the newest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn running(&self) -> Result<Vec<RunEntry>, StoreError> {
+        self.index.running()
+    }
+
     /// Returns the number of runs.
     ///
     /// # Errors

@@ -46,10 +46,14 @@ pub(super) async fn create(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// Maximum number of runs, 1 to 1,000; 100 by default.
+    /// Maximum number of runs, 1 to 1,000; 100 by default, and 1,000 with `active=true`.
     limit: Option<usize>,
-    /// `next` of the list before, to continue with older runs; from the newest run without it.
+    /// `next` of the list before, to continue with older runs; from the newest run without it. Not
+    /// with `active=true`.
     after: Option<String>,
+    /// `true`: only active runs, which are those that have not ended, whatever their age; `total`
+    /// counts them, and there is one page. `false` by default.
+    active: Option<bool>,
 }
 
 /// Runs of the server and of its history, the newest first
@@ -62,6 +66,13 @@ pub(super) async fn list(
     State(server): State<Arc<Server>>,
     Query(query): Query<ListQuery>,
 ) -> Answer<Json<RunList>> {
+    if query.active == Some(true) {
+        if query.after.is_some() {
+            let message = "after: the list of active runs has one page: leave out after";
+            return Err(ErrorDocument::new(ErrorCode::Invalid, message).into());
+        }
+        return blocking_json(move || server.active_list(query.limit)).await;
+    }
     let limit = query.limit.unwrap_or(PAGE);
     blocking_json(move || server.runs(limit, query.after.as_deref())).await
 }

@@ -22,10 +22,7 @@ impl Server {
     /// # Errors
     /// The limit is 0 or above [`RUNS_PAGE_MAX`], or the cursor is not one.
     pub(crate) fn runs(&self, limit: usize, after: Option<&str>) -> Answer<RunList> {
-        if !(1..=RUNS_PAGE_MAX).contains(&limit) {
-            let message = format!("found {limit}, expected 1 to {RUNS_PAGE_MAX}");
-            return Err(invalid("limit", message));
-        }
+        check_limit(limit)?;
         let cursor = after.map(|text| {
             parse_cursor(text).ok_or_else(|| {
                 invalid("after", format!("found {text:?}, expected `next` of the page before"))
@@ -42,11 +39,32 @@ impl Server {
         entries.truncate(limit);
         let last = entries.last().filter(|_| has_more);
         let next = last.map(|last| format!("{}.{}", last.started_unix_ns, last.id));
-        let summary = |entry: RunEntry| match self.runs.get(&entry.id) {
+        let runs = entries.into_iter().map(|entry| self.summary(entry)).collect();
+        Ok(RunList { runs, total, next })
+    }
+
+    /// Returns the active runs of the server and of its history, the newest first: at most `limit`,
+    /// or [`RUNS_PAGE_MAX`] without one. The total counts all active runs.
+    ///
+    /// # Errors
+    /// As [`Self::runs`].
+    pub(crate) fn active_list(&self, limit: Option<usize>) -> Answer<RunList> {
+        let limit = limit.map_or(Ok(RUNS_PAGE_MAX), check_limit)?;
+        let entries = self.store().running().map_err(|error| of_store(&error))?;
+        let runs = entries.into_iter().map(|entry| self.summary(entry));
+        // The row of a run that has just ended, or whose result could not be saved, is older.
+        let mut runs: Vec<RunSummary> = runs.filter(|run| !run.state.is_over()).collect();
+        let total = runs.len();
+        runs.truncate(limit);
+        Ok(RunList { runs, total, next: None })
+    }
+
+    /// Returns the summary of a run of the history.
+    fn summary(&self, entry: RunEntry) -> RunSummary {
+        match self.runs.get(&entry.id) {
             Some(run) => run.summary(),
             None => runs::summary_of(entry),
-        };
-        Ok(RunList { runs: entries.into_iter().map(summary).collect(), total, next })
+        }
     }
 
     /// Returns a run by its ID, its name, the beginning of its ID, or `latest`.
@@ -55,10 +73,7 @@ impl Server {
             return Ok(run.summary());
         }
         let entry = self.store().find(selector).map_err(|error| of_store(&error))?;
-        Ok(match self.runs.get(&entry.id) {
-            Some(run) => run.summary(),
-            None => runs::summary_of(entry),
-        })
+        Ok(self.summary(entry))
     }
 
     /// Returns the result of a run as JSON.
@@ -108,6 +123,14 @@ impl Server {
         let record = self.saved(&summary.id)?.record;
         origin::of_record(record)
             .map_err(|error| ErrorDocument::new(ErrorCode::Storage, error.to_string()))
+    }
+}
+
+/// Returns the number of runs of a page.
+fn check_limit(limit: usize) -> Answer<usize> {
+    match (1..=RUNS_PAGE_MAX).contains(&limit) {
+        true => Ok(limit),
+        false => Err(invalid("limit", format!("found {limit}, expected 1 to {RUNS_PAGE_MAX}"))),
     }
 }
 

@@ -9,7 +9,7 @@ use wirestorm_api::delays::FlowDelays;
 use wirestorm_api::error::ErrorCode;
 use wirestorm_api::event::Event;
 use wirestorm_api::progress::Progress;
-use wirestorm_api::run::{CommandRequest, PlanSource, RunState, WhenLeaseEnds};
+use wirestorm_api::run::{CommandRequest, PlanSource, RunRequest, RunState, WhenLeaseEnds};
 use wirestorm_testkit::require::require_root;
 
 use crate::service::{PATIENCE, TestServer, code, plan, request, wait_for};
@@ -287,6 +287,46 @@ fn history_has_pages_that_join_and_skip_deleted_runs() {
         assert_eq!(code(client.runs_after(None, limit)), Some(ErrorCode::Invalid), "{limit}");
     }
     assert_eq!(code(client.runs_after(Some("yesterday"), 2)), Some(ErrorCode::Invalid));
+}
+
+#[test]
+fn active_runs_are_listed_whatever_their_age() {
+    if !require_root() {
+        return;
+    }
+    let server = TestServer::start();
+    let client = server.client("ada", "");
+    assert_eq!(client.active_runs().unwrap(), []);
+    let shared = |duration: &str| RunRequest { shared: true, ..request("1kpps", duration) };
+    let old = client.create_run(&shared("60s")).unwrap().id;
+    for _ in 0..3 {
+        let id = client.create_run(&shared("50ms")).unwrap().id;
+        wait_for(&client, &id, RunState::is_over);
+    }
+    let newest = client.create_run(&shared("60s")).unwrap().id;
+    let newest_page = client.runs_after(None, 2).unwrap();
+    assert!(newest_page.runs.iter().all(|run| run.id != old), "{newest_page:?}");
+    let active = |client: &Client| {
+        let runs = client.active_runs().unwrap().into_iter();
+        runs.map(|run| run.id).collect::<Vec<_>>()
+    };
+    assert_eq!(active(&client), [newest.clone(), old.clone()]);
+    client.command(&newest, &CommandRequest::Stop).unwrap();
+    wait_for(&client, &newest, RunState::is_over);
+    assert_eq!(active(&client), [old]);
+
+    let get = |query: &str| {
+        let url = format!("http://{}/api/v1/runs?{query}", server.address());
+        let mut response = ureq::get(url).config().http_status_as_error(false).build().call();
+        let response = response.as_mut().unwrap();
+        let text = response.body_mut().read_to_string().unwrap();
+        (response.status().as_u16(), serde_json::from_str::<serde_json::Value>(&text).unwrap())
+    };
+    let (status, list) = get("active=true&limit=1");
+    assert_eq!((status, &list["total"], &list["next"]), (200, &1.into(), &().into()), "{list}");
+    assert_eq!(get("active=false").1["total"], 5, "all runs");
+    let (status, error) = get("active=true&after=1.x");
+    assert!(status == 400 && error.to_string().contains("one page"), "{error}");
 }
 
 #[test]

@@ -307,6 +307,11 @@ impl Index {
         rows::entries(&self.connection, after, limit).map_err(self.failed())
     }
 
+    /// Returns the runs that have not ended, the newest first.
+    pub(crate) fn running(&self) -> Result<Vec<RunEntry>, StoreError> {
+        rows::running(&self.connection).map_err(self.failed())
+    }
+
     /// Returns the number of all runs.
     pub(crate) fn count(&self) -> Result<usize, StoreError> {
         rows::count(&self.connection).map_err(self.failed())

@@ -98,6 +98,12 @@ pub(super) fn trial_numbers(connection: &Connection, run: &str) -> rusqlite::Res
     numbers.query_map([run], |row| row.get(0))?.collect()
 }
 
+/// Columns of a run, as [`entry`] reads them.
+const ENTRIES: &str =
+    "SELECT id, name, kind, method, state, process, command, started_unix_ns, ended_unix_ns, error,
+     outcome, figure_name, figure_value, figure_unit,
+     (SELECT count(DISTINCT number) FROM trials WHERE run = id), owner, interfaces FROM runs";
+
 /// Reads at most `limit` runs, the newest first: those after `after`, the start time and the ID of
 /// another run.
 pub(super) fn entries(
@@ -105,17 +111,26 @@ pub(super) fn entries(
     after: Option<(u64, &str)>,
     limit: usize,
 ) -> rusqlite::Result<Vec<RunEntry>> {
-    let mut rows = connection.prepare(
-        "SELECT id, name, kind, method, state, process, command, started_unix_ns, ended_unix_ns,
-         error, outcome, figure_name, figure_value, figure_unit,
-         (SELECT count(DISTINCT number) FROM trials WHERE run = id), owner, interfaces
-         FROM runs WHERE (started_unix_ns, id) < (?1, ?2)
-         ORDER BY started_unix_ns DESC, id DESC LIMIT ?3",
-    )?;
+    let mut rows = connection.prepare(&format!(
+        "{ENTRIES} WHERE (started_unix_ns, id) < (?1, ?2)
+         ORDER BY started_unix_ns DESC, id DESC LIMIT ?3"
+    ))?;
     let signed = |value| i64::try_from(value).unwrap_or(i64::MAX);
     // No start time is later than the greatest number, and no ID goes before the empty one.
     let (started, id) = after.map_or((i64::MAX, ""), |(started, id)| (signed(started), id));
     rows.query_map(params![started, id, signed(limit as u64)], entry)?.collect()
+}
+
+/// Reads the runs that have not ended, the newest first.
+pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<RunEntry>> {
+    let mut rows = connection
+        .prepare(&format!("{ENTRIES} WHERE state = ?1 ORDER BY started_unix_ns DESC, id DESC"))?;
+    let mut running = Vec::new();
+    for found in rows.query_map([State::Running.name()], entry)? {
+        // The row of a run that died has not changed.
+        running.extend(Some(found?).filter(|it| it.state == State::Running));
+    }
+    Ok(running)
 }
 
 /// Returns the number of all runs.

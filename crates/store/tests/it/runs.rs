@@ -102,6 +102,11 @@ fn running_run_is_neither_resumed_nor_deleted() {
     let mut store = open(scratch.path());
     let mut writer = create(&store, None);
     let id = writer.id().to_owned();
+    create(&store, None).finish(State::Finished, None).unwrap();
+    let running = |store: &Store| -> Vec<String> {
+        store.running().unwrap().into_iter().map(|run| run.id).collect()
+    };
+    assert_eq!(running(&store), [id.clone()]);
     for error in [store.resume(&id).map(drop).unwrap_err(), store.delete(&id).unwrap_err()] {
         assert!(matches!(error, StoreError::Running { .. }), "{error}");
         assert!(error.to_string().contains(&id), "{error}");
@@ -120,6 +125,7 @@ fn running_run_is_neither_resumed_nor_deleted() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(open(scratch.path()).find(&id).unwrap().state, State::Died);
+    assert!(running(&open(scratch.path())).is_empty());
     // The number of a process that runs, but started at another time.
     writer.update(|record| record.process.id = std::process::id()).unwrap();
     let (writer, trials) = store.resume(&id).unwrap();
