@@ -13,8 +13,6 @@ use wirestorm_api::session::Session as Identity;
 use crate::command::CommandError;
 use crate::{Connector, PlanLoader};
 
-/// Newest runs among which the active ones are.
-const RUNS_MAX: usize = 200;
 /// Time that a command waits for the end of a run that it stopped.
 const STOP_WAIT: Duration = Duration::from_secs(15);
 /// Interval of live counters while a command waits.
@@ -161,12 +159,8 @@ impl Session {
     /// Returns the active runs of this session, the newest first.
     pub(crate) fn active(&mut self) -> Result<Vec<RunSummary>> {
         let identity = self.identity()?;
-        let runs = self.client.runs(RUNS_MAX)?.runs.into_iter();
-        Ok(runs
-            .filter(|run| {
-                !run.state.is_over() && Self::is_own(&identity, run.user.as_deref(), &run.session)
-            })
-            .collect())
+        let runs = self.client.active_runs()?.into_iter();
+        Ok(runs.filter(|run| Self::is_own(&identity, run.user.as_deref(), &run.session)).collect())
     }
 
     /// Returns the active runs that names or ports select; without both, all of this session.

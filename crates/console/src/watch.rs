@@ -59,9 +59,9 @@ impl Watch {
     /// Reads the runs after a cursor.
     pub(crate) fn read_runs(&self, after: String) {
         self.spawn("console-runs", move |watch| {
-            if let Ok(list) = watch.client.runs_after(Some(&after), RUNS_PAGE) {
-                watch.send(ServerUpdate::MoreRuns(after, list));
-            }
+            let read = watch.client.runs_after(Some(&after), RUNS_PAGE);
+            let read = read.map_err(|error| error.to_string());
+            watch.send(ServerUpdate::MoreRuns(after, read));
         });
     }
 
@@ -116,7 +116,10 @@ impl Watch {
     }
 
     fn send_lists(&self) -> Result<(), ClientError> {
-        self.send(ServerUpdate::Runs(self.client.runs_after(None, RUNS_PAGE)?));
+        // A run that ends in between is over in the newest ones, which are read last.
+        let active = self.client.active_runs()?;
+        let newest = self.client.runs_after(None, RUNS_PAGE)?;
+        self.send(ServerUpdate::Runs { newest, active });
         let plans = self.client.plans()?.into_iter().map(|plan| plan.name).collect();
         let captures = self.client.captures()?.into_iter().map(|capture| capture.name).collect();
         self.send(ServerUpdate::Names { plans, captures });

@@ -1,6 +1,7 @@
 //! Keys of the tables and of the page over them.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use wirestorm_api::run::RunSummary;
 
 use super::{Effect, Model, View};
 use crate::editor::Edited;
@@ -46,16 +47,13 @@ impl Model {
             _ if is_interrupt => return self.quit(),
             KeyCode::Char(_) if has_control => {}
             KeyCode::Char(':' | '/' | 'i') => self.is_editing = true,
-            KeyCode::Enter => {
-                let selected = (self.view == View::Runs).then(|| self.runs.get(self.offset));
-                match selected.flatten() {
-                    Some(run) => {
-                        let line = format!("show {}", run.id);
-                        return self.execute(line);
-                    }
-                    None => self.is_editing = true,
+            KeyCode::Enter => match self.selected_run() {
+                Some(run) => {
+                    let line = format!("show {}", run.id);
+                    return self.execute(line);
                 }
-            }
+                None => self.is_editing = true,
+            },
             KeyCode::Char('q') => return self.quit(),
             KeyCode::Char('h' | '?') | KeyCode::F(1) => return self.execute("help".to_owned()),
             KeyCode::Char('p') => return self.execute("pause".to_owned()),
@@ -100,6 +98,11 @@ impl Model {
             _ => {}
         }
         if self.view == View::Runs { self.read_more_runs() } else { Vec::new() }
+    }
+
+    /// Returns the selected run of the view of runs.
+    pub(super) fn selected_run(&self) -> Option<&RunSummary> {
+        if self.view == View::Runs { self.runs.get(self.offset) } else { None }
     }
 
     /// Returns whether the view is that of histograms.

@@ -101,10 +101,10 @@ pub(crate) enum ServerUpdate {
     Up(Identity),
     /// The server does not answer.
     Lost(String),
-    /// The newest runs of the history.
-    Runs(RunList),
-    /// The next, older runs of the history after a cursor.
-    MoreRuns(String, RunList),
+    /// The newest runs of the history, and all active ones.
+    Runs { newest: RunList, active: Vec<RunSummary> },
+    /// The next, older runs of the history after a cursor, or why they could not be read.
+    MoreRuns(String, Result<RunList, String>),
     /// Names of plans and captures.
     Names { plans: Vec<String>, captures: Vec<String> },
     /// A change.
@@ -166,7 +166,7 @@ pub(crate) struct Model {
     /// Number of the connection, to ignore news of an earlier one.
     pub(crate) generation: u64,
     pub(crate) ports: Vec<Port>,
-    /// Newest runs, the newest first.
+    /// Newest runs and all active ones, the newest first.
     pub(crate) runs: Vec<RunSummary>,
     /// Number of runs in the history.
     pub(crate) runs_total: usize,

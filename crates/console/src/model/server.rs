@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wirestorm_api::event::Event;
 use wirestorm_api::run::{RunList, RunSummary};
 
-use super::{Connection, Effect, FOLLOWED_MAX, Model, RUNS_MAX, ServerUpdate};
+use super::{Connection, Effect, FOLLOWED_MAX, Model, RUNS_MAX, ServerUpdate, View};
 use crate::completion::Names;
 
 /// Runs below the selected one at which the next page is read.
@@ -29,9 +29,8 @@ impl Model {
                 }
                 Vec::new()
             }
-            ServerUpdate::Runs(list) => {
-                (self.runs, self.runs_total, self.runs_next) = (list.runs, list.total, list.next);
-                self.runs_reading = None;
+            ServerUpdate::Runs { newest, active } => {
+                self.change_runs(|model| model.replace_runs(newest, active));
                 for run in self.runs.iter().filter(|run| run.state.is_over()) {
                     self.traffic.end(&run.id, run.state);
                     self.followed.remove(&run.id);
@@ -41,8 +40,8 @@ impl Model {
                 self.update_names();
                 self.follow_active()
             }
-            ServerUpdate::MoreRuns(after, list) => {
-                self.add_runs(&after, list);
+            ServerUpdate::MoreRuns(after, read) => {
+                self.change_runs(|model| model.add_runs(after, read));
                 Vec::new()
             }
             ServerUpdate::Names { plans, captures } => {
@@ -78,7 +77,7 @@ impl Model {
                 self.follow_active()
             }
             Event::RunDeleted { id } => {
-                self.runs.retain(|run| run.id != id);
+                self.change_runs(|model| model.runs.retain(|run| run.id != id));
                 self.runs_total = self.runs_total.saturating_sub(1);
                 self.update_names();
                 Vec::new()
@@ -125,8 +124,10 @@ impl Model {
             Some(at) => self.runs[at] = run,
             None => {
                 let at = self.runs.partition_point(|it| it.created_unix_ns > run.created_unix_ns);
-                self.runs.insert(at, run);
-                self.runs.truncate(RUNS_MAX);
+                self.change_runs(|model| {
+                    model.runs.insert(at, run);
+                    model.runs.truncate(RUNS_MAX);
+                });
                 // An active run may be older than the pages that were read.
                 self.runs_total += usize::from(at == 0);
             }
@@ -134,21 +135,60 @@ impl Model {
         self.update_names();
     }
 
+    /// Changes the list of runs. The selected run stays selected; if it is gone, the one at its
+    /// place is.
+    fn change_runs(&mut self, change: impl FnOnce(&mut Self)) {
+        let selected = self.selected_run().map(|run| run.id.clone());
+        change(self);
+        if self.view == View::Runs {
+            let is_selected = |run: &RunSummary| Some(&run.id) == selected.as_ref();
+            let at = self.runs.iter().position(is_selected).unwrap_or(self.offset);
+            self.offset = at.min(self.runs.len().saturating_sub(1));
+        }
+    }
+
+    /// Replaces the runs by the newest ones and the active ones.
+    fn replace_runs(&mut self, newest: RunList, active: Vec<RunSummary>) {
+        // The selected run may be older than those.
+        let selected =
+            self.selected_run().filter(|run| run.state.is_over() && newest.next.is_some());
+        let selected = selected.cloned();
+        self.runs = newest.runs;
+        (self.runs_total, self.runs_next, self.runs_reading) = (newest.total, newest.next, None);
+        self.merge_runs(active.into_iter().chain(selected));
+    }
+
     /// Adds the runs after the oldest known one.
-    fn add_runs(&mut self, after: &str, list: RunList) {
+    fn add_runs(&mut self, after: String, read: Result<RunList, String>) {
         let is_next = self.runs_reading.take().is_some_and(|reading| reading == after);
         if !is_next {
             return;
         }
-        let known: BTreeSet<&str> = self.runs.iter().map(|run| run.id.as_str()).collect();
-        let new = list.runs.into_iter().filter(|run| !known.contains(run.id.as_str()));
-        let new: Vec<RunSummary> = new.collect();
-        self.runs.extend(new);
-        // A run that was active may have been added before its page.
+        match read {
+            Ok(list) => {
+                (self.runs_total, self.runs_next) = (list.total, list.next);
+                self.merge_runs(list.runs.into_iter());
+                self.update_names();
+            }
+            Err(reason) => {
+                let text = format!(
+                    "cannot read runs older than the {} in the list: {reason}; scroll down to try \
+                     again",
+                    self.runs.len()
+                );
+                self.log(&text, true);
+                self.runs_next = Some(after);
+            }
+        }
+    }
+
+    /// Adds runs that are not in the list yet.
+    fn merge_runs(&mut self, runs: impl Iterator<Item = RunSummary>) {
+        let mut known: BTreeSet<String> = self.runs.iter().map(|run| run.id.clone()).collect();
+        self.runs.extend(runs.filter(|run| known.insert(run.id.clone())));
+        // An active run can be older than the page that was read, and is in its own page too.
         self.runs.sort_by(|a, b| (b.created_unix_ns, &b.id).cmp(&(a.created_unix_ns, &a.id)));
         self.runs.truncate(RUNS_MAX);
-        (self.runs_total, self.runs_next) = (list.total, list.next);
-        self.update_names();
     }
 
     /// Returns the effect that reads older runs if the end of the list is near.

@@ -163,6 +163,29 @@ pub(crate) fn page(runs: Vec<RunSummary>) -> RunList {
     RunList { total: runs.len(), runs, next: None }
 }
 
+/// The list of runs, without active ones beyond it.
+pub(crate) fn lists(newest: RunList) -> ServerUpdate {
+    ServerUpdate::Runs { newest, active: Vec::new() }
+}
+
+/// Runs that have ended: `r0` is the newest.
+fn ended(range: std::ops::Range<u64>) -> Vec<RunSummary> {
+    let run = |number| RunSummary {
+        created_unix_ns: 1_000 - number,
+        ..run(&format!("r{number}"), RunState::Finished)
+    };
+    range.map(run).collect()
+}
+
+/// The newest 100 of 150 runs.
+fn first_of_two() -> RunList {
+    RunList { runs: ended(0..100), total: 150, next: Some("cursor".to_owned()) }
+}
+
+fn arrow(model: &mut Model, code: KeyCode) -> Vec<Effect> {
+    model.apply(Update::Key(plain(code)))
+}
+
 #[test]
 fn pause_of_another_console_is_shown_and_can_be_resumed() {
     let mut model = busy();
@@ -173,8 +196,11 @@ fn pause_of_another_console_is_shown_and_can_be_resumed() {
     server(&mut model, ServerUpdate::Event(event));
     assert_eq!((state(&model), model.has_paused()), ("paused", true));
     let other = RunSummary { user: Some("bob".to_owned()), ..paused };
-    server(&mut model, ServerUpdate::Runs(page(vec![other])));
+    server(&mut model, lists(page(vec![other])));
     assert!(!model.has_paused(), "that run is one of bob");
+    let flow = RunSummary { has_paused_flows: true, ..run("first", RunState::Running) };
+    server(&mut model, ServerUpdate::Event(Event::Run { run: Box::new(flow) }));
+    assert_eq!((state(&model), model.has_paused()), ("running", true), "r resumes its flows");
     let ended = Event::Run { run: Box::new(run("first", RunState::Finished)) };
     server(&mut model, ServerUpdate::Event(ended));
     assert_eq!((state(&model), model.has_paused()), ("finished", false));
@@ -183,44 +209,79 @@ fn pause_of_another_console_is_shown_and_can_be_resumed() {
 #[test]
 fn end_of_the_list_reads_older_runs_once() {
     let mut model = busy();
-    let of = |range: std::ops::Range<u64>| {
-        let run = |number| RunSummary {
-            created_unix_ns: 1_000 - number,
-            ..run(&format!("r{number}"), RunState::Finished)
-        };
-        range.map(run).collect::<Vec<_>>()
-    };
-    let next = Some("cursor".to_owned());
-    let first = RunList { runs: of(0..100), total: 150, next };
-    server(&mut model, ServerUpdate::Runs(first));
+    server(&mut model, lists(first_of_two()));
     assert_eq!(press(&mut model, "R"), [], "the selected run is far from the end");
     for _ in 0..7 {
-        assert_eq!(model.apply(Update::Key(plain(KeyCode::PageDown))), []);
+        assert_eq!(arrow(&mut model, KeyCode::PageDown), []);
     }
     let effect = [Effect::ReadRuns("cursor".to_owned())];
-    let flow = RunSummary { has_paused_flows: true, ..run("first", RunState::Running) };
-    server(&mut model, ServerUpdate::Event(Event::Run { run: Box::new(flow) }));
-    assert_eq!((state(&model), model.has_paused()), ("running", true), "r resumes its flows");
-    assert_eq!(model.apply(Update::Key(plain(KeyCode::PageDown))), effect);
-    assert_eq!(model.apply(Update::Key(plain(KeyCode::Down))), [], "the page is on its way");
-    let late = RunList { runs: of(0..3), total: 3, next: None };
-    server(&mut model, ServerUpdate::MoreRuns("another".to_owned(), late));
+    assert_eq!(arrow(&mut model, KeyCode::PageDown), effect);
+    assert_eq!(arrow(&mut model, KeyCode::Down), [], "the page is on its way");
+    let late = RunList { runs: ended(0..3), total: 3, next: None };
+    server(&mut model, ServerUpdate::MoreRuns("another".to_owned(), Ok(late)));
     assert_eq!(model.runs.len(), 100, "an answer to an earlier request");
     // A run was added meanwhile, so the page begins with a known one.
-    let second = RunList { runs: of(99..150), total: 150, next: None };
-    server(
-        &mut model,
-        ServerUpdate::Runs(RunList {
-            runs: of(0..100),
-            total: 150,
-            next: Some("cursor".to_owned()),
-        }),
-    );
-    assert_eq!(model.apply(Update::Key(plain(KeyCode::Down))), effect);
-    server(&mut model, ServerUpdate::MoreRuns("cursor".to_owned(), second));
+    let second = RunList { runs: ended(99..150), total: 150, next: None };
+    server(&mut model, lists(first_of_two()));
+    assert_eq!(arrow(&mut model, KeyCode::Down), effect);
+    server(&mut model, ServerUpdate::MoreRuns("cursor".to_owned(), Ok(second)));
     let ids: Vec<&str> = model.runs.iter().map(|run| run.id.as_str()).collect();
     assert_eq!((ids.len(), ids[99], ids[149]), (150, "r99", "r149"));
-    assert_eq!(model.apply(Update::Key(plain(KeyCode::PageDown))), [], "there are no more");
+    assert_eq!(arrow(&mut model, KeyCode::PageDown), [], "there are no more");
+}
+
+#[test]
+fn older_runs_are_read_again_after_an_error() {
+    let mut model = busy();
+    server(&mut model, lists(first_of_two()));
+    press(&mut model, "R");
+    model.offset = 98;
+    let effect = [Effect::ReadRuns("cursor".to_owned())];
+    assert_eq!(arrow(&mut model, KeyCode::Down), effect);
+    let failed = Err("the disk is full".to_owned());
+    assert_eq!(server(&mut model, ServerUpdate::MoreRuns("cursor".to_owned(), failed)), []);
+    let logged = model.log.back().unwrap();
+    assert!(logged.is_error && logged.text.contains("older than the 100"), "{logged:?}");
+    assert!(logged.text.contains("the disk is full"), "{logged:?}");
+    assert_eq!(arrow(&mut model, KeyCode::Down), effect, "the next attempt");
+}
+
+#[test]
+fn active_run_beyond_the_newest_page_stays_active() {
+    let mut model = busy();
+    let active = vec![run("first", RunState::Running)];
+    server(&mut model, ServerUpdate::Runs { newest: first_of_two(), active });
+    assert_eq!(model.active().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["first"]);
+    assert!(model.traffic.port("eth1").tx.frames > 0.0, "its rates continue");
+    assert_eq!((model.own_active(), model.runs.len()), (1, 101));
+    // The page has the newer news.
+    let active = vec![run("first", RunState::Running)];
+    let newest = page(vec![run("first", RunState::Finished)]);
+    server(&mut model, ServerUpdate::Runs { newest, active });
+    assert_eq!(model.active().count(), 0);
+}
+
+#[test]
+fn selected_run_stays_selected_when_the_list_changes() {
+    let mut model = busy();
+    server(&mut model, lists(first_of_two()));
+    press(&mut model, "R");
+    model.offset = 1;
+    let new = RunSummary { created_unix_ns: 2_000, ..run("new", RunState::Running) };
+    server(&mut model, ServerUpdate::Event(Event::Run { run: Box::new(new) }));
+    assert_eq!(press(&mut model, "\n"), [Effect::Execute("show r1".to_owned())]);
+    server(&mut model, ServerUpdate::Event(Event::RunDeleted { id: "r0".to_owned() }));
+    assert_eq!(press(&mut model, "\n"), [Effect::Execute("show r1".to_owned())]);
+    // The list was read again, and the run is older than its first page.
+    let newer =
+        |run: RunSummary| RunSummary { created_unix_ns: run.created_unix_ns + 4_000, ..run };
+    let runs = ended(200..210).into_iter().map(newer).collect();
+    let newest = RunList { runs, total: 150, next: Some("cursor".to_owned()) };
+    server(&mut model, lists(newest));
+    assert_eq!(press(&mut model, "\n"), [Effect::Execute("show r1".to_owned())]);
+    server(&mut model, ServerUpdate::Event(Event::RunDeleted { id: "r1".to_owned() }));
+    let last = [Effect::Execute("show r209".to_owned())];
+    assert_eq!(press(&mut model, "\n"), last, "the last run, which is next to its place");
 }
 
 #[test]
@@ -305,7 +366,7 @@ fn run_that_died_with_its_server_has_no_rate() {
     assert_eq!(model.traffic.port_history("eth1").0.len(), before, "nothing was measured");
     server(&mut model, ServerUpdate::Up(identity()));
     assert!(model.traffic.port("eth1").tx.frames > 0.0);
-    server(&mut model, ServerUpdate::Runs(page(vec![run("first", RunState::Died)])));
+    server(&mut model, lists(page(vec![run("first", RunState::Died)])));
     let port = model.traffic.port("eth1");
     assert_eq!((port.tx.frames, port.tx_frames), (0.0, 6_000));
     assert_eq!(model.active().count(), 0);
@@ -350,7 +411,7 @@ fn broken_stream_of_an_active_run_is_followed_again() {
 fn number_of_followed_runs_and_log_lines_is_bounded() {
     let mut model = model();
     let runs = (0..2 * FOLLOWED_MAX).map(|it| run(&format!("r{it}"), RunState::Running));
-    let effects = server(&mut model, ServerUpdate::Runs(page(runs.collect())));
+    let effects = server(&mut model, lists(page(runs.collect())));
     assert_eq!(effects.len(), FOLLOWED_MAX);
     for _ in 0..2 * LOG_MAX {
         model.log("a\nb", false);
@@ -362,7 +423,7 @@ fn number_of_followed_runs_and_log_lines_is_bounded() {
 fn enter_opens_the_selected_run() {
     let mut model = busy();
     let runs = vec![run("newest", RunState::Finished), run("older", RunState::Finished)];
-    server(&mut model, ServerUpdate::Runs(page(runs)));
+    server(&mut model, lists(page(runs)));
     press(&mut model, "R");
     model.apply(Update::Key(plain(KeyCode::Down)));
     assert_eq!(press(&mut model, "\n"), [Effect::Execute("show older".to_owned())]);

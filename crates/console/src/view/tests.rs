@@ -4,7 +4,7 @@ use ratatui::style::Color;
 use wirestorm_api::run::RunState;
 
 use super::*;
-use crate::model::tests::{busy, model, page, press, run, server};
+use crate::model::tests::{busy, lists, model, page, press, run, server};
 use crate::model::{Page, ServerUpdate, Update};
 use crate::session::tests::port;
 
@@ -83,7 +83,7 @@ fn every_view_fits_every_size() {
     let mut model = busy();
     let runs =
         (0..50).map(|it| run(&format!("2026-01-01T00-00-{it:02}-streams"), RunState::Finished));
-    server(&mut model, ServerUpdate::Runs(page(runs.collect())));
+    server(&mut model, lists(page(runs.collect())));
     for (view, ..) in View::ALL {
         model.view = view;
         for (columns, rows) in [(80, 24), (120, 40), (40, 12), (200, 60), (41, 200), (300, 12)] {
