@@ -410,7 +410,8 @@ pub(crate) struct Show {
 impl Execute for Show {
     fn execute(self, session: &mut Session) -> Result<Answer> {
         if self.plan {
-            return Ok(Answer::Text(plan_text(session.client.origin(&self.run)?)?));
+            let origin = session.client.origin(&self.run)?;
+            return Ok(Answer::Text(plan_text(&self.run, origin)?));
         }
         let run = session.client.run(&self.run)?;
         if run.state.is_over() {
@@ -433,14 +434,27 @@ impl Execute for Show {
 }
 
 /// Returns the text of the plan of a run.
-fn plan_text(origin: RunOrigin) -> Result<String> {
+fn plan_text(run: &str, origin: RunOrigin) -> Result<String> {
     match origin.plan {
         Some(PlanSource::Text(text)) => Ok(text),
         // Streams of TRex and replays are documents of the request.
         Some(other) => serde_json::to_string_pretty(&other)
             .map_err(|error| CommandError::failed(error.to_string())),
-        None => Err(CommandError::failed("the history does not have the plan of this run")),
+        None => {
+            let reason = match origin.command.as_slice() {
+                [] => "streams and profiles of TRex above 1 MiB stay out of it: use your own copy"
+                    .to_owned(),
+                words => format!("use the command line that started it: {}", line_of(words)),
+            };
+            Err(CommandError::failed(format!("run {run} has no plan in the history; {reason}")))
+        }
     }
+}
+
+/// Returns words as a line of a shell.
+fn line_of(words: &[String]) -> String {
+    let words = words.iter().map(String::as_str);
+    shlex::try_join(words.clone()).unwrap_or_else(|_| words.collect::<Vec<_>>().join(" "))
 }
 
 /// Print a result.
@@ -528,6 +542,20 @@ mod tests {
         let times = ["2", "500ms", "1m", "2min", "1h"].map(|text| seconds(text).unwrap());
         assert_eq!(times.map(|time| time.as_secs_f64()), [2.0, 0.5, 60.0, 120.0, 3600.0]);
         assert!(seconds("soon").unwrap_err().to_string().contains("\"soon\""));
+    }
+
+    #[test]
+    fn run_without_a_plan_names_what_to_use_instead() {
+        let message = |command: &[&str]| {
+            let command = command.iter().map(|word| (*word).to_owned()).collect();
+            plan_text("night", RunOrigin { command, ..RunOrigin::default() })
+                .unwrap_err()
+                .to_string()
+        };
+        let replay = message(&["wirestorm", "replay", "my web.pcap"]);
+        assert!(replay.contains("run night ") && replay.contains("wirestorm replay 'my web.pcap'"));
+        let streams = message(&[]);
+        assert!(streams.contains("run night ") && streams.contains("1 MiB"), "{streams}");
     }
 
     #[test]
