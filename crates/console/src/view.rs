@@ -25,8 +25,8 @@ Keys of the tables:
   d s l t u R      dashboard, streams, latency, connections, CPU, runs; Tab: next table
   :                command line, also / and i; Esc leaves it
   l                in latency: table, or histograms; Left and Right: other flows
-  p r              pause and resume your runs
-  c                count from now on
+  p r              pause and resume your runs; r also resumes paused flows
+  c                count from now on; delays in the table stay those of the run
   o                own ports only, or all
   0-9              hide or show the port with this number
   a n              show all ports

@@ -11,7 +11,7 @@ use crate::histogram;
 use crate::number::{elapsed, grouped, nanoseconds, scaled};
 use crate::session::Session;
 use crate::text::table;
-use crate::traffic::{DelayLine, HistogramLine, Traffic};
+use crate::traffic::{DelayLine, HistogramLine, PortLine, Traffic};
 
 /// Interval of the live counters from which the rates come.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -131,15 +131,11 @@ fn ports_text(
     names.sort();
     names.dedup();
     let mut rows = Vec::new();
-    let mut total = crate::traffic::PortLine::default();
+    let mut total = PortLine::default();
+    let mut lines = traffic.port_lines();
     for interface in names {
-        let line = traffic.port(interface);
-        total.tx.frames += line.tx.frames;
-        total.tx.bytes += line.tx.bytes;
-        total.rx.frames += line.rx.frames;
-        total.rx.bytes += line.rx.bytes;
-        total.tx_frames += line.tx_frames;
-        total.rx_frames += line.rx_frames;
+        let line = lines.remove(interface).unwrap_or_default();
+        total.add(&line);
         rows.push(port_row(name(interface), &line));
     }
     if is_global {
@@ -148,7 +144,7 @@ fn ports_text(
     Ok(table(["port", "tx", "tx L1", "rx", "rx L1", "tx frames", "rx frames"], &rows))
 }
 
-fn port_row(name: String, line: &crate::traffic::PortLine) -> [String; 7] {
+fn port_row(name: String, line: &PortLine) -> [String; 7] {
     [
         name,
         scaled(line.tx.frames, "pps"),
@@ -169,7 +165,10 @@ fn flows_text(traffic: &Traffic) -> String {
             let or_none = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), grouped);
             [
                 flow.name.to_string(),
-                scaled(flow.tx.frames, "pps"),
+                match flow.is_paused {
+                    true => "paused".to_owned(),
+                    false => scaled(flow.tx.frames, "pps"),
+                },
                 received.map_or_else(|| "-".to_owned(), |_| scaled(flow.rx.frames, "pps")),
                 grouped(flow.tx_frames),
                 or_none(received.map(|it| it.frames)),
@@ -215,24 +214,32 @@ fn latency_text(traffic: &Traffic) -> String {
     }
 }
 
-/// Returns a table for each flow: ranges of delays, and the frames in them.
+/// Returns a table for each flow with a histogram: ranges of delays, and the frames in them.
 fn histogram_texts(traffic: &Traffic) -> Vec<String> {
     const ROWS_MAX: usize = 40;
     const BAR: usize = 30;
     let text = |line: HistogramLine| {
         let name = line.name.to_string();
-        let rows = histogram::rows(&[line], ROWS_MAX);
-        let sum: u64 = rows.iter().map(|row| row.total()).sum();
-        let most = rows.iter().map(|row| row.total()).max().unwrap_or(0);
+        let rows = histogram::rows(&line.counts, &[], ROWS_MAX);
+        let sum: u64 = rows.iter().map(|row| row.total).sum();
+        let most = rows.iter().map(|row| row.total).max().unwrap_or(0);
         let row = |row: &histogram::Row| {
-            let frames = row.total();
+            let frames = row.total;
             let share = format!("{:.3} %", 100.0 * frames as f64 / sum.max(1) as f64);
             [row.range(), grouped(frames), share, histogram::bar(frames, most, BAR)]
         };
         let rows: Vec<_> = rows.iter().map(row).collect();
         table([&name, "frames", "share", ""], &rows)
     };
-    traffic.histograms().into_iter().map(text).collect()
+    let histograms = traffic.histograms(0..usize::MAX);
+    let left_out = match histograms.left_out {
+        0 => None,
+        flows => Some(format!(
+            "{flows} more measured flows: each run has histograms of its first {}\n",
+            FlowDelays::FLOWS_MAX
+        )),
+    };
+    histograms.chosen.into_iter().map(text).chain(left_out).collect()
 }
 
 fn connections_text(traffic: &Traffic) -> String {
@@ -288,12 +295,15 @@ impl Execute for Streams {
         let runs = session.runs(&[], &self.ports)?;
         let mut rows = Vec::new();
         for run in runs {
-            for flow in first_counters(session, &run.id)?.flows {
+            let progress = first_counters(session, &run.id)?;
+            let is_over = progress.state.is_over();
+            for flow in progress.flows {
+                let is_paused = !is_over && (flow.is_paused || progress.is_paused);
                 rows.push([
                     flow.name.to_string(),
                     run.id.clone(),
                     if flow.received.is_some() { "measured" } else { "not measured" }.to_owned(),
-                    if flow.is_paused { "paused" } else { "" }.to_owned(),
+                    if is_paused { "paused" } else { "" }.to_owned(),
                     grouped(flow.tx_frames),
                 ]);
             }

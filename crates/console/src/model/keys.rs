@@ -3,7 +3,7 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use wirestorm_api::run::RunSummary;
 
-use super::{Effect, Model, View};
+use super::{CLEARED, Effect, Model, View};
 use crate::editor::Edited;
 
 /// Columns that Right and Left move a page.
@@ -60,7 +60,7 @@ impl Model {
             KeyCode::Char('r') => return self.execute("resume".to_owned()),
             KeyCode::Char('c') => {
                 self.traffic.clear();
-                self.log("counters start from now", false);
+                self.log(CLEARED, false);
             }
             KeyCode::Char('o') => self.own_only = !self.own_only,
             KeyCode::Char('a' | 'n') => {
@@ -111,8 +111,8 @@ impl Model {
     }
 
     fn scroll_flows(&mut self, by: isize) {
-        let most = self.traffic.histograms().len().saturating_sub(1);
-        self.first_flow = self.first_flow.saturating_add_signed(by).min(most);
+        let most = self.traffic.histogram_count().saturating_sub(1);
+        self.first_flow = self.first_flow.min(most).saturating_add_signed(by).min(most);
     }
 
     fn show(&mut self, view: View) {
@@ -125,7 +125,7 @@ impl Model {
             View::Dashboard => self.shown_ports().len(),
             View::Streams => self.traffic.flows().len(),
             View::Latency if self.with_histograms => {
-                crate::histogram::rows(&self.traffic.histograms(), 0).len()
+                crate::histogram::rows(&self.traffic.histograms(0..0).total, &[], 0).len()
             }
             View::Latency => self.traffic.flows().len() + self.traffic.probes().len(),
             View::Connections => self.traffic.connections().len(),

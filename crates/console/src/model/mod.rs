@@ -28,6 +28,8 @@ pub(crate) const RUNS_PAGE: usize = 100;
 const RUNS_MAX: usize = 10_000;
 /// Most runs that are followed at a time.
 const FOLLOWED_MAX: usize = 32;
+/// What the counters are about after they were cleared.
+const CLEARED: &str = "counters and histograms start from now; other delays are of the whole run";
 /// Longest answer, in lines, that the log shows; longer ones have a page.
 const LOG_ANSWER_MAX: usize = 3;
 
@@ -291,7 +293,8 @@ impl Model {
         self.runs.iter().filter(|run| !run.state.is_over() && run.user.is_some())
     }
 
-    /// Returns whether a run of this session is paused, so that it can be resumed.
+    /// Returns whether a run of this session, or flows of one, are paused, so that `resume`
+    /// continues them.
     pub(crate) fn has_paused(&self) -> bool {
         let is_paused = |run: &RunSummary| run.is_paused || run.has_paused_flows;
         self.active().any(|run| is_paused(run) && self.is_own_run(run))
@@ -387,7 +390,7 @@ impl Model {
         let text = match answer {
             Ok(Answer::Clear) => {
                 self.traffic.clear();
-                "counters start from now".to_owned()
+                CLEARED.to_owned()
             }
             Ok(Answer::History) => self.editor.history.lines().join("\n"),
             Ok(Answer::Quit) => return self.quit(),

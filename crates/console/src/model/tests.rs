@@ -319,6 +319,20 @@ fn second_press_of_latency_shows_histograms() {
 }
 
 #[test]
+fn left_and_right_scroll_the_flows_of_histograms() {
+    let mut model = busy();
+    let flows = crate::traffic::tests::measured(["voice", "video"].map(str::to_owned).into_iter());
+    server(&mut model, ServerUpdate::Progress("first".into(), flows));
+    press(&mut model, "ll");
+    let mut after = |code| {
+        arrow(&mut model, code);
+        model.first_flow
+    };
+    use KeyCode::{Left, Right};
+    assert_eq!([Right, Right, Left, Left].map(&mut after), [1, 1, 0, 0]);
+}
+
+#[test]
 fn keys_of_trex_pause_resume_and_clear() {
     let mut model = busy();
     let effects = press(&mut model, "pr");

@@ -39,7 +39,7 @@ impl Amount {
         }
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    fn add(&mut self, other: Self) {
         self.frames += other.frames;
         self.bytes += other.bytes;
     }
@@ -60,6 +60,21 @@ pub(crate) struct PortLine {
     pub(crate) rx_dropped: u64,
 }
 
+impl PortLine {
+    /// Adds the counters and rates of another run or port.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.tx.add(other.tx);
+        self.rx.add(other.rx);
+        self.tx_frames += other.tx_frames;
+        self.tx_bytes += other.tx_bytes;
+        self.rx_frames += other.rx_frames;
+        self.rx_bytes += other.rx_bytes;
+        self.tx_failed += other.tx_failed;
+        self.tx_unsent += other.tx_unsent;
+        self.rx_dropped += other.rx_dropped;
+    }
+}
+
 /// Counters and rates of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FlowLine {
@@ -69,7 +84,7 @@ pub(crate) struct FlowLine {
     pub(crate) rx: Amount,
     pub(crate) tx_frames: u64,
     pub(crate) tx_unsent: u64,
-    /// Whether the flow, or its whole run, is paused.
+    /// Whether the flow, or its whole run, is paused; not after the end of the run.
     pub(crate) is_paused: bool,
     /// Counters of the receivers; `None` for a flow that is not measured.
     pub(crate) received: Option<ReceivedLine>,
@@ -86,9 +101,11 @@ pub(crate) struct ReceivedLine {
     pub(crate) delay: Option<DelayLine>,
 }
 
-/// Delays of a flow or of probes in nanoseconds.
+/// Delays of a flow or of probes in nanoseconds, since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DelayLine {
+    /// Frames or probes with a delay.
+    pub(crate) samples: u64,
     pub(crate) min_ns: Option<f64>,
     pub(crate) mean_ns: f64,
     /// Median; `None` for flows beyond those with histograms.
@@ -100,7 +117,20 @@ pub(crate) struct DelayLine {
     pub(crate) recent_ns: Option<f64>,
 }
 
-/// Frames of a flow in each range of delays since the counters were cleared.
+/// Histograms of the delays of flows since the counters were cleared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Histograms {
+    /// Number of flows with a histogram.
+    pub(crate) count: usize,
+    /// Number of measured flows without one: those after the first ones of their run.
+    pub(crate) left_out: usize,
+    /// Frames of all flows with a histogram, as those of a flow.
+    pub(crate) total: BTreeMap<i64, u64>,
+    /// Chosen flows.
+    pub(crate) chosen: Vec<HistogramLine>,
+}
+
+/// Frames of a flow in each range of delays.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HistogramLine {
     pub(crate) name: Arc<str>,

@@ -5,13 +5,15 @@ mod lines;
 mod track;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
+use wirestorm_api::delays::FlowDelays;
 use wirestorm_api::progress::Progress;
 use wirestorm_api::run::RunState;
 
 pub(crate) use lines::{
-    ConnectionLine, CpuLine, DelayLine, FlowLine, HistogramLine, PortLine, ProbeLine,
+    ConnectionLine, CpuLine, DelayLine, FlowLine, HistogramLine, Histograms, PortLine, ProbeLine,
 };
 use track::Track;
 
@@ -79,7 +81,7 @@ impl Traffic {
 
     /// Removes the oldest ended runs beyond the limit.
     fn remove_old(&mut self) {
-        let ended = self.runs.iter().filter(|(_, track)| track.latest().state.is_over());
+        let ended = self.runs.iter().filter(|(_, track)| track.is_over());
         let mut ended: Vec<(u64, String)> =
             ended.map(|(run, track)| (track.number, run.clone())).collect();
         ended.sort();
@@ -97,7 +99,7 @@ impl Traffic {
 
     /// Counts from now on. Ended runs leave the tables.
     pub(crate) fn clear(&mut self) {
-        let ended = self.runs.iter().filter(|(_, track)| track.latest().state.is_over());
+        let ended = self.runs.iter().filter(|(_, track)| track.is_over());
         for run in ended.map(|(run, _)| run.clone()).collect::<Vec<_>>() {
             self.forget(&run);
         }
@@ -131,26 +133,13 @@ impl Traffic {
         }
     }
 
-    fn port_lines(&self) -> BTreeMap<String, PortLine> {
+    /// Returns the counters and rates of all interfaces of runs, by interface.
+    pub(crate) fn port_lines(&self) -> BTreeMap<String, PortLine> {
         let mut lines: BTreeMap<String, PortLine> = BTreeMap::new();
         for (port, line) in self.runs.values().flat_map(Track::ports) {
-            let sum = lines.entry(port.interface.clone()).or_default();
-            sum.tx.add(line.tx);
-            sum.rx.add(line.rx);
-            sum.tx_frames += line.tx_frames;
-            sum.tx_bytes += line.tx_bytes;
-            sum.rx_frames += line.rx_frames;
-            sum.rx_bytes += line.rx_bytes;
-            sum.tx_failed += line.tx_failed;
-            sum.tx_unsent += line.tx_unsent;
-            sum.rx_dropped += line.rx_dropped;
+            lines.entry(port.interface.clone()).or_default().add(&line);
         }
         lines
-    }
-
-    /// Returns the counters and rates of an interface.
-    pub(crate) fn port(&self, interface: &str) -> PortLine {
-        self.port_lines().remove(interface).unwrap_or_default()
     }
 
     /// Returns the frames that an interface sent and received in each second.
@@ -182,9 +171,43 @@ impl Traffic {
         self.newest().into_iter().flat_map(|(run, track)| track.flows(run)).collect()
     }
 
-    /// Returns the histograms of delays of the flows that have some, the newest run first.
-    pub(crate) fn histograms(&self) -> Vec<HistogramLine> {
-        self.newest().into_iter().flat_map(|(_, track)| track.histograms()).collect()
+    /// Returns the histograms of delays of active runs, the newest run first; of the newest ended
+    /// run if none is active. `chosen`: flows, among those with a histogram, that get a line.
+    pub(crate) fn histograms(&self, chosen: Range<usize>) -> Histograms {
+        let mut histograms = Histograms::default();
+        for track in self.with_histograms() {
+            let flows = &track.latest().flows;
+            let measured = flows.iter().filter(|flow| flow.received.is_some()).count();
+            histograms.left_out += measured.saturating_sub(FlowDelays::FLOWS_MAX);
+            for (name, counts) in track.histograms() {
+                let mut line = chosen.contains(&histograms.count).then(BTreeMap::new);
+                for (start, count) in counts {
+                    *histograms.total.entry(start).or_default() += count;
+                    if let Some(line) = &mut line {
+                        line.insert(start, count);
+                    }
+                }
+                let line = line.map(|counts| HistogramLine { name: Arc::clone(name), counts });
+                histograms.chosen.extend(line);
+                histograms.count += 1;
+            }
+        }
+        histograms
+    }
+
+    /// Returns the number of flows with a histogram.
+    pub(crate) fn histogram_count(&self) -> usize {
+        self.with_histograms().into_iter().map(|track| track.histograms().count()).sum()
+    }
+
+    /// Returns the runs whose histograms are shown.
+    fn with_histograms(&self) -> Vec<&Track> {
+        let mut runs: Vec<&Track> = self.newest().into_iter().map(|(_, track)| track).collect();
+        match runs.iter().any(|track| !track.is_over()) {
+            true => runs.retain(|track| !track.is_over()),
+            false => runs.truncate(1),
+        }
+        runs
     }
 
     /// Returns the latency probes of all runs.
@@ -195,6 +218,7 @@ impl Traffic {
             sent: probe.sent,
             received: probe.received,
             delay: probe.mean_ns.map(|mean_ns| DelayLine {
+                samples: probe.received,
                 mean_ns,
                 max_ns: probe.max_ns.map(|it| it as f64),
                 ..DelayLine::default()
@@ -274,7 +298,7 @@ impl Traffic {
 
     /// Returns the names of all flows, for completion.
     pub(crate) fn flow_names(&self) -> Vec<String> {
-        let active = self.runs.values().filter(|track| !track.latest().state.is_over());
+        let active = self.runs.values().filter(|track| !track.is_over());
         active.flat_map(|it| &it.latest().flows).map(|flow| flow.name.to_string()).collect()
     }
 }

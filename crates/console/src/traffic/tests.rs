@@ -3,6 +3,13 @@ use wirestorm_api::progress::{ConnectionProgress, FlowProgress, FlowReceived, Po
 
 use super::*;
 
+impl Traffic {
+    /// Counters and rates of an interface.
+    pub(crate) fn port(&self, interface: &str) -> PortLine {
+        self.port_lines().remove(interface).unwrap_or_default()
+    }
+}
+
 /// Counters of a run with a sender on `eth1` and a receiver on `eth2`, at a time.
 pub(crate) fn progress(milliseconds: u64, frames: u64) -> Progress {
     let port = |name: &str, interface: &str| PortProgress {
@@ -112,14 +119,70 @@ fn recent_delay_is_the_mean_of_the_last_second() {
 fn histograms_count_from_the_time_of_clearing() {
     let mut traffic = Traffic::default();
     traffic.add("a", progress(0, 1_000));
-    let counts = |traffic: &Traffic| traffic.histograms()[0].counts.clone();
+    let counts = |traffic: &Traffic| {
+        let histograms = traffic.histograms(0..1);
+        assert_eq!(histograms.total, histograms.chosen[0].counts);
+        histograms.total
+    };
     assert_eq!(counts(&traffic), BTreeMap::from([(1_024, 500), (8_192, 100)]));
     traffic.clear();
     assert_eq!(counts(&traffic), BTreeMap::new());
     traffic.add("a", progress(1_000, 1_200));
     assert_eq!(counts(&traffic), BTreeMap::from([(1_024, 100), (8_192, 20)]));
-    let delay = traffic.flows()[0].received.clone().unwrap().delay.unwrap();
+    // The other figures cannot be taken apart.
+    let received = traffic.flows()[0].received.clone().unwrap();
+    let delay = received.delay.unwrap();
     assert_eq!((delay.p50_ns, delay.p99_ns), (Some(1_100.0), Some(9_000.0)));
+    assert_eq!((received.frames, delay.samples), (198, 1_188));
+}
+
+#[test]
+fn histograms_are_those_of_active_runs_else_of_the_newest() {
+    let mut traffic = Traffic::default();
+    traffic.add("old", Progress { state: RunState::Finished, ..progress(0, 100) });
+    traffic.add("a", progress(0, 200));
+    traffic.add("b", progress(0, 400));
+    let frames = |traffic: &Traffic| traffic.histograms(0..0).total[&1_024];
+    assert_eq!(frames(&traffic), 300);
+    traffic.end("b", RunState::Finished);
+    assert_eq!(frames(&traffic), 100);
+    traffic.end("a", RunState::Finished);
+    assert_eq!(frames(&traffic), 200, "b is the newest");
+}
+
+/// Counters of a run with measured flows, of which the first have delays.
+pub(crate) fn measured(names: impl Iterator<Item = String>) -> Progress {
+    let mut progress = progress(1_000, 100);
+    let flow = progress.flows.remove(0);
+    let flows = names.enumerate().map(|(index, name)| FlowProgress {
+        name: name.into(),
+        delays: flow.delays.clone().filter(|_| index < FlowDelays::FLOWS_MAX),
+        ..flow.clone()
+    });
+    progress.flows = flows.collect();
+    progress
+}
+
+#[test]
+fn flows_without_a_histogram_are_counted() {
+    let mut traffic = Traffic::default();
+    traffic.add("a", measured((0..100).map(|it| format!("flow {it}"))));
+    let histograms = traffic.histograms(62..1_000);
+    let names: Vec<&str> = histograms.chosen.iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["flow 62", "flow 63"]);
+    assert_eq!((histograms.count, histograms.left_out), (64, 36));
+    assert_eq!(histograms.total[&1_024], 64 * 50);
+}
+
+#[test]
+fn flows_of_an_ended_run_are_not_paused() {
+    let mut traffic = Traffic::default();
+    let mut paused = Progress { is_paused: true, ..progress(1_000, 100) };
+    paused.flows[0].is_paused = true;
+    traffic.add("a", paused);
+    assert!(traffic.flows()[0].is_paused);
+    traffic.end("a", RunState::Interrupted);
+    assert!(!traffic.flows()[0].is_paused);
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! Counters of a run over the last second, and the rows that follow from them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use wirestorm_api::delays::FlowDelays;
 use wirestorm_api::progress::{FlowProgress, PortProgress, Progress};
 use wirestorm_api::run::RunState;
 
-use super::lines::{Amount, DelayLine, FlowLine, HistogramLine, PortLine, ReceivedLine};
+use super::lines::{Amount, DelayLine, FlowLine, PortLine, ReceivedLine};
 
 /// Time between the counters of a rate, in nanoseconds.
 const WINDOW_NS: u64 = 1_000_000_000;
 /// Most counters in the window of a run.
 const SAMPLES_MAX: usize = 12;
+
 /// Counters of a run.
 #[derive(Debug)]
 pub(super) struct Track {
@@ -26,6 +28,10 @@ pub(super) struct Track {
 impl Track {
     pub(super) fn latest(&self) -> &Progress {
         &self.samples[self.samples.len() - 1]
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.latest().state.is_over()
     }
 
     /// Returns the counters before the last ones, and the seconds between both. `None` if the run
@@ -85,25 +91,38 @@ impl Track {
             let then = before.map(|(before, seconds)| (before.flows.get(index), seconds));
             let base = self.base.as_ref().and_then(|base| base.flows.get(index));
             let mut line = flow_line(run, flow, then, base);
-            line.is_paused |= self.latest().is_paused;
+            line.is_paused = !self.is_over() && (line.is_paused || self.latest().is_paused);
             line
         })
     }
 
-    pub(super) fn histograms(&self) -> impl Iterator<Item = HistogramLine> {
+    /// Returns the flows with histograms of delays: their names, and the frames in each range since
+    /// the counters were cleared.
+    pub(super) fn histograms(
+        &self,
+    ) -> impl Iterator<Item = (&Arc<str>, impl Iterator<Item = (i64, u64)>)> {
         self.latest().flows.iter().enumerate().filter_map(|(index, flow)| {
-            let mut counts: BTreeMap<i64, u64> =
-                flow.delays.as_ref()?.histogram.iter().copied().collect();
+            let now = flow.delays.as_ref()?;
             let base = self.base.as_ref().and_then(|base| base.flows.get(index)?.delays.as_ref());
-            for (start, count) in base.into_iter().flat_map(|base| &base.histogram) {
-                if let Some(now) = counts.get_mut(start) {
-                    *now = now.saturating_sub(*count);
-                }
-            }
-            counts.retain(|_, count| *count > 0);
-            Some(HistogramLine { name: Arc::clone(&flow.name), counts })
+            Some((&flow.name, counts_since(now, base)))
         })
     }
+}
+
+/// Returns the frames in each range of delays that came after `base`.
+fn counts_since<'a>(
+    now: &'a FlowDelays,
+    base: Option<&'a FlowDelays>,
+) -> impl Iterator<Item = (i64, u64)> + 'a {
+    let before = move |start: i64| {
+        let counts = &base?.histogram;
+        let at = counts.binary_search_by_key(&start, |(start, _)| *start).ok()?;
+        Some(counts[at].1)
+    };
+    let since = move |&(start, count): &(i64, u64)| {
+        (start, count.saturating_sub(before(start).unwrap_or(0)))
+    };
+    now.histogram.iter().map(since).filter(|(_, count)| *count > 0)
 }
 
 fn flow_line(
@@ -140,6 +159,7 @@ fn flow_line(
             duplicated: since(received.duplicated, base_received.map(|it| it.duplicated)),
             reordered: since(received.reordered, base_received.map(|it| it.reordered)),
             delay: received.delay_mean_ns.map(|mean_ns| DelayLine {
+                samples: received.frames,
                 min_ns: received.delay_min_ns.map(|it| it as f64),
                 mean_ns,
                 p50_ns: flow.delays.as_ref().and_then(|it| it.p50_ns).map(|it| it as f64),

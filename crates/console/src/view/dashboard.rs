@@ -145,10 +145,11 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model) {
     let hidden = model.ports.len() - all.len();
     let mut title = "Dashboard".to_owned();
     if shown.len() < all.len() {
-        title += &format!(" - ports {} to {} of {}", first + 1, first + shown.len(), all.len());
+        let last = first + shown.len();
+        title += &format!(" - ports {} to {last} of {} (arrows scroll)", first + 1, all.len());
     }
     if hidden > 0 {
-        title += &format!(" - {hidden} hidden, a shows all");
+        title += &format!(" - {hidden} hidden (a shows all)");
     }
     let inner = titled(frame, area, &title, theme);
     if shown.is_empty() {
@@ -161,18 +162,16 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model) {
     }
     let count = shown.len() + usize::from(with_total);
     let width = (columns / count).clamp(PORT_MIN, PORT_MAX);
+    let lines = model.traffic.port_lines();
+    let line = |port: &Port| lines.get(&port.interface).cloned().unwrap_or_default();
     let mut cells: Vec<Cell> = shown
         .iter()
-        .map(|(_, port)| Cell {
-            model,
-            port: Some(*port),
-            line: model.traffic.port(&port.interface),
-            width: width - 1,
-        })
+        .map(|(_, port)| Cell { model, port: Some(*port), line: line(port), width: width - 1 })
         .collect();
     if with_total {
-        let line = total(all.iter().map(|(_, port)| model.traffic.port(&port.interface)));
-        cells.push(Cell { model, port: None, line, width: width - 1 });
+        let mut total = PortLine::default();
+        all.iter().for_each(|(_, port)| total.add(&line(port)));
+        cells.push(Cell { model, port: None, line: total, width: width - 1 });
     }
     let mut heads = vec![Span::raw(format!("{:NAMES$}", ""))];
     for (number, port) in shown {
@@ -218,22 +217,4 @@ fn rows(height: usize) -> Vec<&'static Row> {
     }
     chosen.truncate(height);
     chosen
-}
-
-fn total(lines: impl Iterator<Item = PortLine>) -> PortLine {
-    let mut sum = PortLine::default();
-    for line in lines {
-        sum.tx.frames += line.tx.frames;
-        sum.tx.bytes += line.tx.bytes;
-        sum.rx.frames += line.rx.frames;
-        sum.rx.bytes += line.rx.bytes;
-        sum.tx_frames += line.tx_frames;
-        sum.tx_bytes += line.tx_bytes;
-        sum.rx_frames += line.rx_frames;
-        sum.rx_bytes += line.rx_bytes;
-        sum.tx_failed += line.tx_failed;
-        sum.tx_unsent += line.tx_unsent;
-        sum.rx_dropped += line.rx_dropped;
-    }
-    sum
 }

@@ -27,6 +27,19 @@ pub(super) const fn left(head: &str, width: usize) -> Column<'_> {
     Column { head, width, is_right: false }
 }
 
+/// Returns the number of columns that have room, and the width that they leave.
+pub(super) fn fit(columns: &[Column<'_>], area: Rect) -> (usize, usize) {
+    let mut spare =
+        usize::from(area.width).saturating_sub(columns.first().map_or(0, |it| it.width));
+    let mut shown = columns.len().min(1);
+    for column in columns.iter().skip(1) {
+        let Some(rest) = spare.checked_sub(1 + column.width) else { break };
+        spare = rest;
+        shown += 1;
+    }
+    (shown, spare)
+}
+
 /// Draws rows from `first` on. `selected`: row to mark. `none`: text instead of an empty table.
 pub(super) fn draw(
     frame: &mut Frame,
@@ -40,17 +53,7 @@ pub(super) fn draw(
     if rows.is_empty() {
         return frame.render_widget(Paragraph::new(none.to_owned()), area);
     }
-    let total = usize::from(area.width);
-    let mut used = columns.first().map_or(0, |column| column.width);
-    let mut shown = 1;
-    for column in columns.iter().skip(1) {
-        if used + 1 + column.width > total {
-            break;
-        }
-        used += 1 + column.width;
-        shown += 1;
-    }
-    let spare = total.saturating_sub(used);
+    let (shown, spare) = fit(columns, area);
     let widths: Vec<usize> = columns[..shown]
         .iter()
         .enumerate()

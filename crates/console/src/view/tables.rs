@@ -9,6 +9,7 @@ use crate::command::{state, state_name};
 use crate::histogram::{bar, rows as histogram_rows};
 use crate::model::Model;
 use crate::number::{count, elapsed, nanoseconds, scaled, sparkline};
+use crate::traffic::Histograms;
 
 fn or_none<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
@@ -19,8 +20,8 @@ pub(super) fn streams(frame: &mut Frame, area: Rect, model: &Model) {
     let flows = model.traffic.flows();
     let title = match flows.len() {
         0 => "Streams".to_owned(),
-        1 => "Streams - 1 flow; missing: sent, not arrived yet".to_owned(),
-        flows => format!("Streams - {flows} flows; missing: sent, not arrived yet"),
+        1 => "Streams - 1 flow (missing: sent, but not arrived yet)".to_owned(),
+        flows => format!("Streams - {flows} flows (missing: sent, but not arrived yet)"),
     };
     let inner = titled(frame, area, &title, theme);
     let columns = [
@@ -61,39 +62,38 @@ pub(super) fn streams(frame: &mut Frame, area: Rect, model: &Model) {
 }
 
 pub(super) fn latency(frame: &mut Frame, area: Rect, model: &Model) {
+    const GRAPH: usize = 20;
     let theme = Theme::of(model);
-    let title = "Latency - now: mean of the last second; l: histograms";
+    let title = "Latency since the start of the run (now: last second) - l shows histograms";
     let inner = titled(frame, area, title, theme);
     let columns = [
         left("flow, or probe", 14),
-        right("min", 9),
         right("mean", 9),
+        right("now", 9),
         right("p50", 9),
         right("p99", 9),
         right("max", 9),
         right("jitter", 9),
-        right("now", 9),
-        left("", 20),
+        right("min", 9),
+        left("", GRAPH),
         right("samples", 11),
         left("", 30),
     ];
-    const GRAPH: usize = 20;
     let flows = model.traffic.flows();
     let flow_rows = flows.iter().filter_map(|flow| {
-        let received = flow.received.as_ref()?;
-        let delay = received.delay.as_ref()?;
+        let delay = flow.received.as_ref()?.delay.as_ref()?;
         let history = model.traffic.delay_history(flow);
         Some(vec![
             flow.name.to_string(),
-            or_none(delay.min_ns, nanoseconds),
             nanoseconds(delay.mean_ns),
+            or_none(delay.recent_ns, nanoseconds),
             or_none(delay.p50_ns, nanoseconds),
             or_none(delay.p99_ns, nanoseconds),
             or_none(delay.max_ns, nanoseconds),
             or_none(delay.jitter_ns, nanoseconds),
-            or_none(delay.recent_ns, nanoseconds),
+            or_none(delay.min_ns, nanoseconds),
             history.map_or_else(String::new, |it| sparkline(it.iter(), GRAPH)),
-            count(received.frames, 11),
+            count(delay.samples, 11),
         ])
     });
     let probes = model.traffic.probes();
@@ -101,8 +101,8 @@ pub(super) fn latency(frame: &mut Frame, area: Rect, model: &Model) {
         let delay = probe.delay.as_ref();
         vec![
             probe.name.clone(),
-            "-".to_owned(),
             or_none(delay, |it| nanoseconds(it.mean_ns)),
+            "-".to_owned(),
             "-".to_owned(),
             "-".to_owned(),
             or_none(delay.and_then(|it| it.max_ns), nanoseconds),
@@ -120,32 +120,48 @@ pub(super) fn latency(frame: &mut Frame, area: Rect, model: &Model) {
 /// Frames in ranges of delays: a column for each flow that has room, and one for all.
 pub(super) fn histograms(frame: &mut Frame, area: Rect, model: &Model) {
     const BAR: usize = 14;
+    const FLOW: usize = 10;
     let theme = Theme::of(model);
-    let lines = model.traffic.histograms();
-    let title = match lines.len() {
-        0 | 1 => "Histogram of the delay - l: table".to_owned(),
-        flows => format!("Histograms of the delay - {flows} flows, Left Right; l: table"),
-    };
-    let inner = titled(frame, area, &title, theme);
-    let first = model.first_flow.min(lines.len().saturating_sub(1));
-    let mut columns = vec![left("delay", 22), right("frames", 10), left("", BAR)];
-    if lines.len() > 1 {
-        columns.extend(lines.iter().skip(first).map(|line| right(&line.name, 10)));
+    let mut columns = vec![left("delay", 24), right("frames", FLOW), left("", BAR)];
+    let (fixed, spare) = grid::fit(&columns, area);
+    let room = if fixed == columns.len() { spare / (1 + FLOW) } else { 0 };
+    let first = model.first_flow.min(model.traffic.histogram_count().saturating_sub(1));
+    let histograms = model.traffic.histograms(first..first + room);
+    let inner = titled(frame, area, &histograms_title(&histograms, first), theme);
+    if histograms.count > 1 {
+        columns[1].head = "all flows";
+        columns.extend(histograms.chosen.iter().map(|line| right(&line.name, FLOW)));
     }
     let height = usize::from(inner.height).saturating_sub(1);
-    let rows = histogram_rows(&lines, height);
-    let most = rows.iter().map(|row| row.total()).max().unwrap_or(0);
+    let rows = histogram_rows(&histograms.total, &histograms.chosen, height);
+    let most = rows.iter().map(|row| row.total).max().unwrap_or(0);
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
-            let total = row.total();
-            let fixed = [row.range(), count(total, 10), bar(total, most, BAR)];
-            let flows = row.counts.iter().skip(first).map(|value| count(*value, 10));
-            fixed.into_iter().chain(flows).collect()
+            let all = [row.range(), count(row.total, FLOW), bar(row.total, most, BAR)];
+            all.into_iter().chain(row.counts.iter().map(|value| count(*value, FLOW))).collect()
         })
         .collect();
     let none = "No delays. Flows need `metrics: {enable: true}` in the plan.";
     grid::draw(frame, inner, theme, &columns, &rows, (model.offset, None), none);
+}
+
+/// Returns the title of histograms. `first`: index of the first flow with a column.
+fn histograms_title(histograms: &Histograms, first: usize) -> String {
+    let Histograms { count, left_out, chosen, .. } = histograms;
+    let all = match left_out {
+        0 => count.to_string(),
+        _ => format!("the first {count} of {}", count + left_out),
+    };
+    let last = first + chosen.len();
+    let shown = match chosen.len() {
+        _ if *count < 2 => return "Latency histogram - l shows the table".to_owned(),
+        // No column has room.
+        0 => return format!("Latency histogram of {all} flows - l shows the table"),
+        1 => format!("flow {last}"),
+        _ => format!("flows {}-{last}", first + 1),
+    };
+    format!("Latency histograms - {shown} of {all} - ← → scroll, l table")
 }
 
 pub(super) fn connections(frame: &mut Frame, area: Rect, model: &Model) {
@@ -185,7 +201,7 @@ pub(super) fn connections(frame: &mut Frame, area: Rect, model: &Model) {
 
 pub(super) fn cpu(frame: &mut Frame, area: Rect, model: &Model) {
     let theme = Theme::of(model);
-    let inner = titled(frame, area, "CPU time of the workers - 100 %: one CPU", theme);
+    let inner = titled(frame, area, "CPU time of the workers (100 % is one CPU)", theme);
     let columns = [
         left("run", 27),
         left("state", 9),
@@ -221,8 +237,11 @@ pub(super) fn cpu(frame: &mut Frame, area: Rect, model: &Model) {
 pub(super) fn runs(frame: &mut Frame, area: Rect, model: &Model) {
     let theme = Theme::of(model);
     let title = match model.runs_total > model.runs.len() {
-        true => format!("Runs, {} of {} - Enter: report", model.runs.len(), model.runs_total),
-        false => "Runs, the newest first - Enter: report".to_owned(),
+        true => {
+            let (read, all) = (model.runs.len(), model.runs_total);
+            format!("Runs - {read} of {all}, more at the end - Enter shows the report")
+        }
+        false => "Runs - the newest first - Enter shows the report".to_owned(),
     };
     let inner = titled(frame, area, &title, theme);
     let columns = [

@@ -1,5 +1,6 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::style::Color;
 use wirestorm_api::run::RunState;
 
@@ -75,7 +76,7 @@ fn ports_without_room_scroll() {
     let last = screen(&model, 80, 24);
     assert!(last[1].contains("ports 10 to 12 of 12"), "{last:#?}");
     press(&mut model, "5");
-    assert!(screen(&model, 80, 24)[1].contains("1 hidden, a shows all"));
+    assert!(screen(&model, 80, 24)[1].contains("1 hidden (a shows all)"));
 }
 
 #[test]
@@ -84,13 +85,21 @@ fn every_view_fits_every_size() {
     let runs =
         (0..50).map(|it| run(&format!("2026-01-01T00-00-{it:02}-streams"), RunState::Finished));
     server(&mut model, lists(page(runs.collect())));
-    for (view, ..) in View::ALL {
+    let flows = crate::traffic::tests::measured((0..70).map(|it| format!("flow {it}")));
+    server(&mut model, ServerUpdate::Progress("first".into(), flows));
+    let histograms = std::iter::once((View::Latency, true));
+    for (view, with_histograms) in
+        View::ALL.map(|(view, ..)| (view, false)).into_iter().chain(histograms)
+    {
         model.view = view;
+        model.with_histograms = with_histograms;
         for (columns, rows) in [(80, 24), (120, 40), (40, 12), (200, 60), (41, 200), (300, 12)] {
             let screen = screen(&model, columns, rows);
             let title = screen[1].trim_start_matches(['─', ' ']).to_lowercase();
             let name = View::ALL.iter().find(|(it, ..)| *it == view).unwrap().2.to_lowercase();
             assert!(title.starts_with(&name), "{view:?} at {columns}x{rows}: {screen:#?}");
+            let is_histogram = title.starts_with("latency histogram");
+            assert_eq!(is_histogram, with_histograms, "{screen:#?}");
         }
         for (columns, rows) in [(39, 24), (80, 11), (1, 1), (5, 2)] {
             screen(&model, columns, rows);
@@ -209,10 +218,8 @@ fn tables_of_a_page_scroll_instead_of_wrapping() {
     assert!(screen[2].starts_with("| xxx") && !screen[2].ends_with('|'), "{screen:#?}");
     assert!(screen[3].starts_with("word") && screen[4].starts_with("word"), "{screen:#?}");
     assert_eq!(screen[5], "end");
-    let right =
-        ratatui::crossterm::event::KeyEvent::from(ratatui::crossterm::event::KeyCode::Right);
     for _ in 0..2 {
-        model.apply(Update::Key(right));
+        model.apply(Update::Key(KeyEvent::from(KeyCode::Right)));
     }
     assert!(super::tests::screen(&model, 80, 24)[2].ends_with("x |"));
 }
@@ -242,19 +249,65 @@ fn wide_and_control_characters_do_not_break_the_lines() {
 }
 
 #[test]
-fn latency_has_percentiles_and_jitter_at_80_columns() {
+fn latency_has_the_last_second_percentiles_and_jitter_at_80_columns() {
     let mut model = busy();
     press(&mut model, "l");
+    let heads = |columns: u16| {
+        let shown = screen(&model, columns, 24);
+        assert!(shown[1].contains("now: last second"), "{shown:#?}");
+        shown[2].split_whitespace().skip(3).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(heads(80), "mean now p50 p99 max jitter");
+    assert_eq!(heads(130), "mean now p50 p99 max jitter min samples");
     let shown = screen(&model, 80, 24);
-    assert_eq!(
-        shown[2].split_whitespace().skip(3).collect::<Vec<_>>().join(" "),
-        "min mean p50 p99 max jitter",
-        "{shown:#?}"
-    );
     let flow = shown.iter().find(|line| line.starts_with("voice")).unwrap();
-    for value in ["1.00 us", "2.00 us", "1.10 us", "9.00 us", "150 ns"] {
+    for value in ["2.00 us", "1.10 us", "9.00 us", "150 ns"] {
         assert!(flow.contains(value), "{flow}");
     }
+    // The title explains a column that the narrowest terminal has too.
+    let narrow = screen(&model, 40, 24);
+    assert!(narrow[2].ends_with("now"), "{narrow:#?}");
+}
+
+#[test]
+fn left_and_right_show_histograms_of_other_flows() {
+    let mut model = busy();
+    let names = ["voice", "video", "data"].map(str::to_owned);
+    let flows = crate::traffic::tests::measured(names.into_iter());
+    server(&mut model, ServerUpdate::Progress("first".into(), flows));
+    press(&mut model, "ll");
+    let shown = |model: &Model| {
+        let shown = screen(model, 80, 24);
+        assert!(shown[3].starts_with("1.02 us to 1.28 us"), "{shown:#?}");
+        // All three flows, whichever are shown.
+        assert!(shown[3].contains(" 150 "), "{shown:#?}");
+        (shown[1].clone(), shown[2].clone())
+    };
+    let (title, heads) = shown(&model);
+    assert!(title.contains("flows 1-2 of 3 - ← → scroll, l table"), "{title}");
+    assert!(heads.contains("all flows") && heads.ends_with("voice      video"), "{heads}");
+    let press_arrow = |model: &mut Model, code: KeyCode| {
+        model.apply(Update::Key(KeyEvent::from(code)));
+    };
+    press_arrow(&mut model, KeyCode::Right);
+    assert!(shown(&model).1.ends_with("video       data"), "{:?}", shown(&model));
+    press_arrow(&mut model, KeyCode::Right);
+    let (title, heads) = shown(&model);
+    assert!(title.contains("flow 3 of 3") && heads.ends_with("data"), "{title} {heads}");
+    assert!(!heads.contains("video"), "{heads}");
+    press_arrow(&mut model, KeyCode::Left);
+    assert!(shown(&model).0.contains("flows 2-3 of 3"));
+}
+
+#[test]
+fn title_of_histograms_tells_how_many_flows_have_none() {
+    let mut model = busy();
+    let flows = crate::traffic::tests::measured((0..100).map(|it| format!("flow {it}")));
+    server(&mut model, ServerUpdate::Progress("first".into(), flows));
+    press(&mut model, "ll");
+    model.first_flow = 62;
+    let title = screen(&model, 80, 24)[1].clone();
+    assert!(title.contains("flows 63-64 of the first 64 of 100 - ← → scroll, l table"), "{title}");
 }
 
 #[test]
@@ -267,7 +320,7 @@ fn histogram_has_a_bar_for_each_range() {
         line.unwrap_or_else(|| panic!("{shown:#?}")).clone()
     };
     let bars = |line: &str| line.chars().filter(|it| *it == '█').count();
-    let (fast, slow) = (line("1.02 us - 1.28 us"), line("8.19 us - 10.24 us"));
+    let (fast, slow) = (line("1.02 us to 1.28 us"), line("8.19 us to 10.24 us"));
     assert!(fast.contains("3,000") && slow.contains("600"), "{fast} {slow}");
     assert_eq!((bars(&fast), bars(&slow)), (14, 3));
     assert!(!shown[2].contains("voice"), "one flow needs no column of its own");

@@ -122,10 +122,30 @@ fn update_takes_other_units_than_the_start_and_counters_have_histograms() {
     line("delay", "jitter");
     line("voice", "share");
     line("voice", "paused");
-    assert!(output.contains("us - ") && output.contains('█'), "{output}");
+    assert!(output.contains("us to ") && output.contains('█'), "{output}");
     assert!(output.contains(PLAN.trim()), "the plan is as it was sent: {output}");
     let wrong = execute(&lab, &scratch, &[&start, "update -m 5x"]);
     wrong.expect_error(1, &["load", "\"5x\"", "50%, 10kpps"]);
+}
+
+#[test]
+fn resume_continues_the_run_and_the_flows_that_were_paused() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let start = format!("start -f {} -p 0 1", plan(&scratch).display());
+    let paused = |lines: &[&str]| -> Vec<String> {
+        let lines = [&[start.as_str()], lines].concat();
+        let output = execute(&lab, &scratch, &lines).expect(0).output;
+        let flows = output.lines().filter(|line| line.starts_with('v') && line.contains("paused"));
+        flows.map(|line| line[..5].to_owned()).collect()
+    };
+    // A second of counters after each command: a pause of a flow takes up to 25 ms.
+    assert_eq!(paused(&["pause -i voice", "stats -s", "streams"]), ["voice", "voice"]);
+    assert!(paused(&["pause -i voice", "pause", "resume", "stats -s", "streams"]).is_empty());
+    assert_eq!(paused(&["pause", "stats -s"]), ["voice", "video"]);
+    assert_eq!(paused(&["pause", "stats -l", "streams"]), ["voice", "video"]);
 }
 
 #[test]
@@ -306,7 +326,7 @@ fn tables_show_a_plan_that_a_line_starts() {
     assert!(screen.contains("p99") && screen.contains("jitter"), "{screen}");
     terminal.text("l");
     let screen = terminal.wait_for("histogram", |screen| {
-        screen.lines().any(|line| line.contains("us - ") && line.contains('█'))
+        screen.lines().any(|line| line.contains("us to ") && line.contains('█'))
     });
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     terminal.text("p");
@@ -314,6 +334,19 @@ fn tables_show_a_plan_that_a_line_starts() {
     terminal.text("r");
     terminal
         .wait_for("no hint", |screen| screen.contains("r resume ") && screen.contains("resumed"));
+
+    // A flow on its own.
+    terminal.text(":pause -i voice\n");
+    terminal.wait_for("answer", |screen| screen.contains("paused flows of"));
+    terminal.leave_command_line();
+    terminal.text("s");
+    terminal.wait_for("paused flow", |screen| {
+        row(screen, "voice").contains("paused") && screen.contains("r resume!")
+    });
+    terminal.text("r");
+    terminal.wait_for("resumed flow", |screen| {
+        row(screen, "voice").contains("kpps") && screen.contains("r resume ")
+    });
 
     // Completion of a flow's name, then the history.
     terminal.text(":rate 3kpps -i vo");
