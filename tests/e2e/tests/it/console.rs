@@ -136,7 +136,7 @@ fn resume_continues_the_run_and_the_flows_that_were_paused() {
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let start = format!("start -f {} -p 0 1", plan(&scratch).display());
     let paused = |lines: &[&str]| -> Vec<String> {
-        let lines = [&[start.as_str()], lines].concat();
+        let lines = [&[start.as_str()][..], lines].concat();
         let output = execute(&lab, &scratch, &lines).expect(0).output;
         let flows = output.lines().filter(|line| line.starts_with('v') && line.contains("paused"));
         flows.map(|line| line[..5].to_owned()).collect()
@@ -354,7 +354,7 @@ fn tables_show_a_plan_that_a_line_starts() {
     terminal.wait_for("completed name", |screen| screen.contains("> rate 3kpps -i voice"));
     terminal.keys(&["Enter"]);
     terminal.wait_for("answer", |screen| screen.contains("rate 3kpps for"));
-    terminal.keys(&["Up", "Up"]);
+    terminal.keys(&["Up", "Up", "Up"]);
     terminal.wait_for("history", |screen| screen.contains("> start -f"));
     terminal.keys(&["C-c"]);
 
