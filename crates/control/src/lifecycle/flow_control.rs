@@ -127,17 +127,14 @@ impl FlowControl {
                     given.paused.remove(flow);
                 }
             }
+            FlowCommand::SetFrames(_) => given.with_new_frames.extend(&flows),
             // They do not end a pause.
             FlowCommand::Start
             | FlowCommand::SetSpeed(_)
             | FlowCommand::Scale { .. }
-            | FlowCommand::SetMembers(_)
-            | FlowCommand::SetFrames(_) => {}
+            | FlowCommand::SetMembers(_) => {}
         }
         let at = clock::now().saturating_add(NOTICE);
-        if matches!(command, FlowCommand::SetFrames(_)) {
-            given.with_new_frames.extend(&flows);
-        }
         given.pending.push_back(PendingCommand { at, flows, command });
         self.count.store(given.finished + given.pending.len(), Ordering::Release);
     }
