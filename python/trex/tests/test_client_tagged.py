@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stream_helpers import LIMIT_S, wait_until
+from tagged_cases import INVALID_CALLS, dot1q
 
 from trex.stl.api import (
     IP,
@@ -24,10 +25,6 @@ FCS = 4
 ZERO_COUNTERS = dict.fromkeys(
     ("pkts", "bytes", "seq_err", "seq_err_too_big", "seq_err_too_small", "dup", "ooo"), 0
 )
-
-
-def dot1q(vlan):
-    return {"type": "Dot1Q", "value": {"vlan": vlan}}
 
 
 def qinq(outer, inner):
@@ -82,11 +79,13 @@ def test_groups_are_counted_by_received_tag(client):
     assert unknown == {"1": {"4": {"0-3": ZERO_COUNTERS, "unknown_tag": of_unknown}}}
     assert client.get_tpg_unknown_tags(1) == {"1": [{"tag": dot1q(9), "tpgid": 4}]}
     assert client.get_tpg_tx_stats(0, 1) == {"0": {"1": {"pkts": 20, "bytes": one["bytes"]}}}
+    unknown = client.get_tpg_stats(1, 4, 0, 4, max_sections=0, unknown_tag=True)
+    assert unknown == ({"1": {"4": {"unknown_tag": of_unknown}}}, 0)
     # They are not part of the flow statistics.
     assert set(client.get_pgid_stats()["flow_stats"]) == {"global"}
     assert client.get_active_pgids() == {"flow_stats": [], "latency": []}
 
-    client.clear_tpg_stats(1, 2, tag_list=[2])
+    client.clear_tpg_stats(1, 2, 0, 3, tag_list=[])
     client.clear_tpg_tx_stats(0, 2)
     client.clear_tpg_unknown_tags(1)
     assert client.get_tpg_stats(1, 2, 0, 4)[0] == {"1": {"2": {"0-3": ZERO_COUNTERS}}}
@@ -146,19 +145,10 @@ def test_tags_change_during_the_run(client):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda c: c.enable_tpg(3, [dot1q(2)]), "already"),
-        (lambda c: c.get_tpg_stats(0, 0, 0, 1), "port"),
-        (lambda c: c.get_tpg_stats(1, 3, 0, 1), "tpgid"),
-        (lambda c: c.get_tpg_stats(1, 0, 0, 5), "max_tag 5"),
-        (lambda c: c.get_tpg_stats(1, 0, 1, 1), "max_tag 1"),
-        (lambda c: c.get_tpg_tx_stats(0, 3), "tpgid"),
-        (lambda c: c.clear_tpg_stats(1, 0), "either max_tag or tag_list"),
-        (lambda c: c.clear_tpg_stats(1, 0, tag_list=[4]), "tag_list"),
-        (lambda c: c.get_tpg_unknown_tags(0), "port"),
+        *INVALID_CALLS,
         (lambda c: c.update_tpg_tags([{**dot1q(2), "tag_id": 0}]), "already is number 1"),
         (lambda c: c.update_tpg_tags([{**dot1q(7), "tag_id": 9}]), "tag_id 9"),
         (lambda c: c.update_tpg_tags([dot1q(7)]), "tag_id"),
-        (lambda c: c.get_tpg_status(username="me", port=0), "either username or port"),
     ],
 )
 def test_invalid_calls_for_tagged_groups_are_rejected(client, call, message):
@@ -186,3 +176,13 @@ def test_groups_must_be_enabled(client):
     client.enable_tpg(1, [dot1q(1)])
     client.reset()
     assert not client.get_tpg_status()["enabled"], "who takes ports by force ends it"
+
+
+def test_groups_end_with_one_of_their_ports(client):
+    client.release([1])
+    client.enable_tpg(1, [dot1q(1)])
+    client.acquire([1])
+    client.release([1])
+    assert client.get_tpg_status()["enabled"]
+    client.release([0])
+    assert not client.get_tpg_status()["enabled"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tagged_cases import INVALID_CALLS, dot1q
 from wirestorm_lab import veth_pair
 
 from trex.astf.api import (
@@ -251,10 +252,6 @@ def test_second_client_takes_ports_by_force_and_reads_their_streams(stateless):
     with_other.disconnect()
 
 
-def dot1q(vlan):
-    return {"type": "Dot1Q", "value": {"vlan": vlan}}
-
-
 def tagged(group, vlan, mode):
     """Returns a stream with packets of 72 bytes."""
     frame = Ether() / Dot1Q(vlan=vlan) / IP(src="16.0.0.1", dst="48.0.0.1") / UDP() / (b"x" * 26)
@@ -270,17 +267,18 @@ def test_tagged_packet_groups_count_on_the_server(stateless):
     with pytest.raises(STLError, match="not enabled"):
         stateless.disable_tpg()
     tags = [dot1q(vlan) for vlan in range(1, 1201)]
-    stateless.enable_tpg(3, tags, rx_ports=[1])
+    stateless.enable_tpg(4, tags, rx_ports=[1])
     assert stateless.get_tpg_status(port=0)["data"] == {
         "acquired_ports": [0, 1],
         "rx_ports": [1],
         "username": "ada",
-        "num_tpgids": 3,
+        "num_tpgids": 4,
         "num_tags": 1200,
     }
     assert stateless.get_tpg_tags() == tags and stateless.get_tpg_tags(7, 9) == tags[7:9]
     burst = STLTXSingleBurst(total_pkts=100, pps=2000)
-    streams = [tagged(0, 1, burst), tagged(1, 600, burst), tagged(2, 1201, burst)]
+    vlans = (1, 600, 1201, 2)
+    streams = [tagged(group, vlan, burst) for group, vlan in enumerate(vlans)]
     stateless.add_streams(streams, 0)
     stateless.start([0])
     stateless.wait_on_traffic([0], timeout=_WAIT_S)
@@ -302,8 +300,17 @@ def test_tagged_packet_groups_count_on_the_server(stateless):
     assert stateless.get_tpg_tx_stats(0, 1) == {"0": {"1": of_unknown}}
     stateless.clear_tpg_tx_stats(0, 1)
     assert stateless.get_tpg_tx_stats(0, 1)["0"]["1"]["pkts"] == 0
+    found = stateless.get_tpg_stats(1, 2, 0, 1200, max_sections=0, unknown_tag=True)
+    assert found == ({"1": {"2": {"unknown_tag": of_unknown}}}, 0)
     stateless.clear_tpg_stats(1, 1, tag_list=[599])
     assert stateless.get_tpg_stats(1, 1, 0, 1200)[0] == {"1": {"1": {"0-1199": zero}}}
+    stateless.clear_tpg_stats(1, 3, 0, 1, tag_list=[])
+    assert stateless.get_tpg_stats(1, 3, 1, 2)[0] == {"1": {"3": {"1": counted}}}
+    stateless.clear_tpg_stats(1, 3, 0, 2, tag_list=[])
+    assert stateless.get_tpg_stats(1, 3, 1, 2)[0] == {"1": {"3": {"1": zero}}}
+    stateless.clear_tpg_stats(1, 2, 0, 0, unknown_tag=True)
+    found = stateless.get_tpg_stats(1, 2, 0, 0, unknown_tag=True)[0]
+    assert found["1"]["2"]["unknown_tag"]["pkts"] == 0
     changes = [{"type": None, "tag_id": 0}, {**dot1q(1), "tag_id": 1}]
     stateless.update_tpg_tags(changes, clear=True)
     assert stateless.get_tpg_tags(0, 2) == [None, dot1q(1)]
@@ -320,6 +327,34 @@ def test_tagged_packet_groups_count_on_the_server(stateless):
     other.release()
     assert not other.get_tpg_status()["enabled"]
     other.disconnect()
+
+
+@needs_binary
+def test_invalid_calls_for_tagged_groups_are_those_of_local_ports(stateless):
+    tags = [dot1q(1), dot1q(2)]
+    stateless.enable_tpg(3, tags, rx_ports=[1])
+    for call, message in INVALID_CALLS:
+        with pytest.raises(STLError, match=message):
+            call(stateless)
+    assert stateless.get_tpg_tags() == tags
+
+
+@needs_binary
+def test_release_ends_no_groups_of_other_ports(stateless):
+    stateless.release([1])
+    stateless.enable_tpg(1, [dot1q(1)])
+    # Another session of the same user.
+    address = stateless.get_connection_info()["server"]
+    other = STLClient(server=address, username="ada", verbose_level="none")
+    other.connect()
+    other.acquire([1])
+    other.disconnect()
+    assert stateless.get_tpg_status()["data"]["acquired_ports"] == [0]
+    stateless.acquire([1])
+    stateless.release([1])
+    assert stateless.get_tpg_status()["enabled"]
+    stateless.release([0])
+    assert not stateless.get_tpg_status()["enabled"]
 
 
 @needs_binary

@@ -444,15 +444,17 @@ class TRexClient(Addressing, CaptureCommands, Namespaces, Sockets):
         process loses the port and its traffic ends.
         """
         self._require_session()
-        owners.acquire([self.links[number] for number in self._numbers(ports, of_all=True)], force)
+        numbers = self._numbers(ports, of_all=True)
+        owners.acquire([self.links[number] for number in numbers], force)
         if force:
-            self._discard_groups()
+            self._discard_groups(numbers)
 
     def _release_ports(self, ports: Any) -> None:
         """Releases ports."""
         self._require_session()
-        owners.release([self.links[number] for number in self._acquired_ports(ports)])
-        self._discard_groups()
+        numbers = self._acquired_ports(ports)
+        owners.release([self.links[number] for number in numbers])
+        self._discard_groups(numbers)
 
     def _version(self) -> dict[str, Any]:
         from trex.client.transmission import native

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+from collections.abc import Iterable
 from typing import Any
 
 from trex.arguments import listify
@@ -50,8 +51,8 @@ class Session:
     def _collect_group_counters(self) -> None:
         """Collects the counters of packet groups before transmissions are removed."""
 
-    def _discard_groups(self) -> None:
-        """Stops counting packet groups, because the ports change their owner."""
+    def _discard_groups(self, ports: Iterable[int]) -> None:
+        """Stops counting tagged packet groups at ports that change their owner."""
 
     def _require_session(self) -> None:
         if not self._is_connected:

@@ -47,7 +47,6 @@ class TagTable:
 
     def with_changes(self, changes: list[Any]) -> TagTable:
         """Returns a table with changes: tags with their `tag_id`; the type None removes one."""
-        validate_type("new_tags", changes, list)
         table = TagTable([])
         table._tags, table._ids = list(self._tags), dict(self._ids)
         for change in changes:
@@ -137,14 +136,14 @@ class TaggedGroups:
         return {name: counters[name] for name in _UNKNOWN_COUNTERS} if tag == UNKNOWN else counters
 
     def sections(
-        self, port: int, group: int, tags: tuple[int, int], limit: int
+        self, port: int, group: int, tags: range, limit: int
     ) -> tuple[dict[str, Any], int]:
         """Returns counters by tag, with equal neighbours merged, and the first tag that is not
         included.
         """
         counts = self._received.get((port, group), {})
         found: dict[str, Any] = {}
-        first, end = tags
+        first, end = tags.start, tags.stop
         while first < end and len(found) < limit:
             next_tag = first + 1
             while next_tag < end and counts.get(next_tag, _ZERO) == counts.get(first, _ZERO):

@@ -489,7 +489,7 @@ for _name in (
     *("topo_load", "topo_clear", "topo_resolve", "topo_show", "topo_save", "tunnels_topo_load"),
     *("tunnels_topo_clear", "tunnels_topo_show", "activate_tunnel", "update_tunnel_client_record"),
     *("get_flow_info", "set_ignored_macs_ips", "get_ignored_macs_ips", "wait_for_steady"),
-    *("wait_for_transient", "check_states", "get_traffic_distribution"),
+    *("wait_for_transient", "check_states", "get_traffic_distribution", "enable_tpg"),
 ):
     if hasattr(RemoteASTFClient, _name):
         setattr(RemoteASTFClient, _name, unsupported(_name))

@@ -6,11 +6,11 @@ from typing import Any
 
 from trex.remote.client import unsupported
 from trex.remote.streams import RemoteStreamCommands
-from trex.remote.tagged_groups import RemoteTaggedGroupCommands
+from trex.remote.tagged_groups import RemoteTaggedGroups
 from trex.stl.client import STLClient
 
 
-class RemoteSTLClient(RemoteTaggedGroupCommands, RemoteStreamCommands, STLClient):
+class RemoteSTLClient(RemoteTaggedGroups, RemoteStreamCommands, STLClient):
     """TRex's stateless client, with the ports of a server."""
 
     def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
@@ -26,8 +26,8 @@ class RemoteSTLClient(RemoteTaggedGroupCommands, RemoteStreamCommands, STLClient
         self.acquire(ports, force)
 
     def _release_ports(self, ports: Any) -> None:
-        # The server releases no port with groups.
-        self._end_groups()
+        # The server releases no port with groups. Another session of the user may have the groups.
+        self._discard_groups(self._acquired_ports(ports))
         super()._release_ports(ports)
 
     def get_stats(self, ports: Any = None, sync_now: bool = True) -> dict[Any, Any]:

@@ -43,12 +43,12 @@ class STLClient(Console, TaggedGroupCommands, StreamCommands):
         Raises `TRexError` with the owner if another process has a port.
 
         :param force: also acquire ports of other clients of this process; ends tagged packet
-            groups; has no effect on ports of other processes
+            groups of the ports; has no effect on ports of other processes
         """
         self._acquire_ports(ports, force)
 
     def release(self, ports: Any = None) -> None:
-        """Releases ports. Ends tagged packet groups."""
+        """Releases ports. Ends the tagged packet groups that have one of them."""
         self._release_ports(ports)
 
     def set_service_mode(
