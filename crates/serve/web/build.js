@@ -13,7 +13,8 @@ if (readFileSync('src/documents.ts', 'utf8') !== typesOfDocument()) {
 execFileSync('node_modules/.bin/tsc', ['--noEmit'], { stdio: 'inherit' });
 
 const licence = readFileSync('node_modules/uplot/LICENSE', 'utf8');
-const target = ['chrome110', 'firefox115', 'safari16.4'];
+// The first ones with `light-dark()`.
+const target = ['chrome123', 'firefox120', 'safari17.5'];
 
 await build({
   entryPoints: { wirestorm: 'src/main.ts' },

@@ -36,13 +36,20 @@ class Palette {
   }
 
   read() {
-    const style = getComputedStyle(document.documentElement);
-    const color = (name) => style.getPropertyValue(name).trim();
+    // The color of an element is without `light-dark()`, which a canvas does not take.
+    const probe = document.createElement('span');
+    probe.hidden = true;
+    document.body.append(probe);
+    const color = (name) => {
+      probe.style.color = `var(${name})`;
+      return getComputedStyle(probe).color;
+    };
     this.text = color('--muted');
     this.grid = color('--grid');
     this.back = color('--panel');
     this.reference = color('--reference');
     this.series = Array.from({ length: COLORS }, (_, number) => color(`--c${number}`));
+    probe.remove();
   }
 
   of(place) {

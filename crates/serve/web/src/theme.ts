@@ -1,12 +1,14 @@
 // Light and dark: the system's choice, unless the user chooses.
 
-import { button } from './element.ts';
+import { button, element } from './element.ts';
 
 const THEMES = ['system', 'light', 'dark'] as const;
 type Theme = (typeof THEMES)[number];
 const KEY = 'wirestorm-theme';
 
 const listeners = new Set<() => void>();
+/** Its color is that of a variable, without `light-dark()`, which a canvas does not take. */
+const probe = element('span', { hidden: true });
 
 /** Calls a listener when the colors change, until `signal` aborts. */
 export function onThemeChange(listener: () => void, signal: AbortSignal): void {
@@ -16,7 +18,9 @@ export function onThemeChange(listener: () => void, signal: AbortSignal): void {
 
 /** Returns a color of the theme, such as `--grid`. */
 export function color(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (!probe.isConnected) document.body.append(probe);
+  probe.style.color = `var(${name})`;
+  return getComputedStyle(probe).color;
 }
 
 /** Creates the button that switches between the themes. */
