@@ -8,6 +8,7 @@ import { readBody, save } from './download.ts';
 import { button, checkbox, element, labelled, select } from './element.ts';
 import { bytes, time } from './format.ts';
 import { cell, numberCell, Rows, table } from './list.ts';
+import { newest } from './newest.ts';
 import { attempt, done, failed } from './notice.ts';
 
 const EDITS_MAX = 32;
@@ -62,12 +63,14 @@ export function capturesView(context: Context): View {
     })),
     rows.body,
   );
-  const read = async (): Promise<void> => {
-    const captures = await api.call('GET /captures', { signal });
-    rows.update(captures);
-    empty.hidden = captures.length > 0;
-    list.hidden = captures.length === 0;
-  };
+  const read = newest(
+    () => api.call('GET /captures', { signal }),
+    (captures) => {
+      rows.update(captures);
+      empty.hidden = captures.length > 0;
+      list.hidden = captures.length === 0;
+    },
+  );
   const readAgain = (): void => {
     read().catch((error: unknown) => {
       if (!isAbort(error)) failed('Captures', error);
@@ -111,6 +114,8 @@ export function capturesView(context: Context): View {
             confirm(`Delete capture ${capture.name}?`, 'Delete the capture', async () => {
               await api.call('DELETE /captures/{name}', { path });
               done(`Deleted ${capture.name}.`);
+              // Also while there are no events.
+              readAgain();
             }),
           {
             class: 'small',
@@ -190,7 +195,10 @@ export function capturesView(context: Context): View {
         },
         stop.signal,
       )
-      .then(() => done(`Uploaded ${file.name}.`))
+      .then(() => {
+        done(`Uploaded ${file.name}.`);
+        readAgain();
+      })
       .catch((error: unknown) => {
         if (!isAbort(error)) failed(`Upload of ${file.name}`, messageOf(error));
       })

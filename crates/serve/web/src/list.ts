@@ -2,9 +2,6 @@
 
 import { type Attributes, type Child, element, rebuild } from './element.ts';
 
-/** Rows that a table shows at most. */
-const ROWS_MAX = 1_000;
-
 export interface Column {
   label: string;
   isNumber?: boolean;
@@ -28,10 +25,12 @@ export class Rows<T> {
     private readonly cells: (item: T) => HTMLTableCellElement[],
     /** Returns a text that changes when the cells change. */
     private readonly signature: (item: T) => string = JSON.stringify,
+    /** Rows that the table shows at most. */
+    private readonly max = 1_000,
   ) {}
 
   update(all: readonly T[]): void {
-    const items = all.slice(0, ROWS_MAX);
+    const items = all.slice(0, this.max);
     const rows = new Map<string, { row: HTMLTableRowElement; signature: string }>();
     for (const item of items) {
       const key = this.key(item);

@@ -1,27 +1,17 @@
 // The history of runs.
 
 import { type Context, disabledBy, type View } from './context.ts';
-import type { RunState, RunSummary } from './documents.ts';
+import type { RunSummary } from './documents.ts';
 import { confirm } from './dialog.ts';
 import { openReport } from './download.ts';
 import { button, element, labelled, select } from './element.ts';
 import { count, duration, many, owner, time, withUnit } from './format.ts';
 import { cell, numberCell, Rows, table } from './list.ts';
 import { attempt, done } from './notice.ts';
+import { isActive } from './runstate.ts';
+import { RUNS_MAX } from './store.ts';
 
 const PAGE = 50;
-export const ACTIVE: readonly RunState[] = [
-  'preparing',
-  'prepared',
-  'armed',
-  'running',
-  'draining',
-];
-
-/** Returns whether the run has not ended. */
-export function isActive(run: { state: RunState }): boolean {
-  return ACTIVE.includes(run.state);
-}
 
 /** Creates the mark of the state of a run, with its verdict. */
 export function stateBadge(run: RunSummary): HTMLElement {
@@ -65,6 +55,8 @@ export function runsView(context: Context): View {
   const rows = new Rows<RunSummary>(
     (run) => run.id,
     (run) => cells(context, run),
+    JSON.stringify,
+    RUNS_MAX,
   );
   const columns = [
     ['Run'],
@@ -85,11 +77,11 @@ export function runsView(context: Context): View {
   const summary = element('p', { class: 'hint', role: 'status' });
   const more = button('Show more', () => {
     shown += PAGE;
-    update();
-    const isShort = rows.body.childElementCount < shown;
-    if (isShort && store.hasMore) attempt('Older runs', async () => void (await store.readMore()));
+    const isShort = update() < shown;
+    if (isShort && store.hasMore) attempt('Older runs', () => store.readMore());
   });
-  const update = (): void => {
+  /** Shows the runs that match the filter, and returns their number. */
+  const update = (): number => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = [...store.runs.values()].filter((run) => {
       if (states.value === 'active' ? !isActive(run) : states.value && run.state !== states.value)
@@ -112,6 +104,7 @@ export function runsView(context: Context): View {
       ? `${count(Math.min(shown, found.length))} of ${many(found.length, 'run')}${left}`
       : 'Loading…';
     if (summary.textContent !== text) summary.textContent = text;
+    return found.length;
   };
   store.subscribe(update, context.signal);
   update();
@@ -135,7 +128,7 @@ export function runsView(context: Context): View {
 }
 
 function cells(context: Context, run: RunSummary): HTMLTableCellElement[] {
-  const { api, me } = context;
+  const { api, me, store } = context;
   const path = { run: run.id };
   const name = run.name ?? run.id;
   const end = run.ended_unix_ns;
@@ -182,6 +175,7 @@ function cells(context: Context, run: RunSummary): HTMLTableCellElement[] {
             'Delete the run',
             async () => {
               await api.call('DELETE /runs/{run}', { path });
+              store.dropRun(run.id);
               done(`Deleted run ${name}.`);
             },
             element('p', {}, 'Its result and its report are deleted from the history.'),

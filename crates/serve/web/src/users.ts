@@ -6,6 +6,7 @@ import type { Role, User } from './documents.ts';
 import { confirm, openDialog } from './dialog.ts';
 import { button, element, labelled, select } from './element.ts';
 import { cell, Rows, table } from './list.ts';
+import { newest } from './newest.ts';
 import { done, failed } from './notice.ts';
 
 export function usersView(context: Context): View {
@@ -75,12 +76,14 @@ export function usersView(context: Context): View {
     ['Name', 'Role', 'Signs in with', 'Limits', 'Actions'].map((label) => ({ label })),
     rows.body,
   );
-  const read = async (): Promise<void> => {
-    const users = await api.call('GET /users', { signal });
-    rows.update(users);
-    empty.hidden = users.length > 0;
-    list.hidden = users.length === 0;
-  };
+  const read = newest(
+    () => api.call('GET /users', { signal }),
+    (users) => {
+      rows.update(users);
+      empty.hidden = users.length > 0;
+      list.hidden = users.length === 0;
+    },
+  );
   read().catch((error: unknown) => {
     if (!isAbort(error)) failed('Users', messageOf(error));
   });

@@ -7,6 +7,7 @@ import { openDialog } from '../dialog.ts';
 import { button, element, replace } from '../element.ts';
 import { bytes, time } from '../format.ts';
 import { cell, numberCell, Rows, table } from '../list.ts';
+import { newest } from '../newest.ts';
 import { done } from '../notice.ts';
 
 /** Opens the list of stored plans. `onOpen` gets the name and the text of the chosen one. */
@@ -57,6 +58,8 @@ export function storedDialog(context: Context, onOpen: (name: string, text: stri
             attempt(async () => {
               await api.call('DELETE /plans/{name}', { path: { name: plan.name } });
               done(`Deleted plan ${plan.name}.`);
+              // Also while there are no events.
+              await read();
             });
           },
           {
@@ -78,13 +81,15 @@ export function storedDialog(context: Context, onOpen: (name: string, text: stri
     ],
     rows.body,
   );
-  const read = async (): Promise<void> => {
-    const plans = await api.call('GET /plans', { signal });
-    rows.update(plans);
-    empty.hidden = plans.length > 0;
-    list.hidden = plans.length === 0;
-    if (!list.isConnected) replace(place, list);
-  };
+  const read = newest(
+    () => api.call('GET /plans', { signal }),
+    (plans) => {
+      rows.update(plans);
+      empty.hidden = plans.length > 0;
+      list.hidden = plans.length === 0;
+      if (!list.isConnected) replace(place, list);
+    },
+  );
   const dialog = openDialog({ title: 'Stored plans', isWide: true }, place, empty, problem);
   attempt(read);
   const closed = new AbortController();
