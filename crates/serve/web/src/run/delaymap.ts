@@ -6,6 +6,7 @@ import { element, replace, select } from '../element.ts';
 import { count, duration, withUnit } from '../format.ts';
 import { FONT, round, shade } from '../heatmap.ts';
 import { color, onThemeChange } from '../theme.ts';
+import { FIRST_NS } from './history.ts';
 
 /** Flows whose histograms the page asks for. */
 export const FLOWS_MAX = 64;
@@ -15,8 +16,11 @@ const HEIGHT_PX = 240;
 const LABELS_PX = 64;
 const AXIS_PX = 22;
 const ALL = '';
+/** Range of all delays below 1 ns, which clocks that differ cause, and where its row begins. */
+const BELOW_1 = 0;
+const BELOW_1_START = 0.5;
 
-/** Frames by the lower bound of their range of delays in nanoseconds. */
+/** Frames by the lower bound of their range of delays in nanoseconds, or by `BELOW_1`. */
 type Counts = ReadonlyMap<number, number>;
 
 interface Column {
@@ -30,6 +34,7 @@ export class DelayMap {
   private columns: Column[] = [];
   private totals: ReadonlyMap<string, Counts> = new Map();
   private names: readonly string[] = [];
+  private hasBegun = false;
   /** What the map shows: a column for each interval. */
   private shown: ReadonlyArray<{ seconds: number; counts: Counts; sum: number }> = [];
   private readonly canvas = element('canvas', { role: 'img' });
@@ -59,11 +64,14 @@ export class DelayMap {
 
   /** Adds the histograms of counters, as the difference to those before. */
   add(progress: Progress): void {
+    // The first counters of a page that opens late are those of many intervals.
+    const isLate = !this.hasBegun && progress.elapsed_ns >= FIRST_NS;
+    this.hasBegun = true;
     const totals = new Map<string, Counts>();
     const flows = new Map<string, Counts>();
     for (const { name, delays } of progress.flows) {
       if (!delays) continue;
-      const now = new Map(delays.histogram as Array<[number, number]>);
+      const now = countsOf(delays.histogram);
       totals.set(name, now);
       const before = this.totals.get(name);
       const added = new Map<number, number>();
@@ -76,13 +84,14 @@ export class DelayMap {
     // After the end the totals stay those of the last interval.
     if (!totals.size) return;
     this.totals = totals;
-    this.columns.push({ seconds: progress.elapsed_ns / 1e9, flows });
+    if (!isLate) this.columns.push({ seconds: progress.elapsed_ns / 1e9, flows });
     if (this.columns.length > COLUMNS_MAX) this.columns = this.columns.slice(-COLUMNS_MAX);
     const names = [...totals.keys()];
     if (names.join('\n') === this.names.join('\n')) return;
     this.names = names;
     const measured = progress.flows.filter((it) => it.received).length;
-    const all = measured > names.length ? `first ${names.length} flows` : 'all flows';
+    const isCut = measured > names.length;
+    const all = isCut ? `first ${names.length} of ${count(measured)} flows` : 'all flows';
     const chosen = this.flow.value;
     replace(
       this.flow,
@@ -106,6 +115,7 @@ export class DelayMap {
     const cells = this.shown.reduce((sum, it) => sum + it.counts.size, 0);
     this.node.hidden = cells === 0;
     this.node.dataset['cells'] = String(cells);
+    this.node.dataset['columns'] = String(this.shown.length);
     this.draw();
   }
 
@@ -115,7 +125,7 @@ export class DelayMap {
     let high = -Infinity;
     for (const { counts } of this.shown) {
       for (const bound of counts.keys()) {
-        low = Math.min(low, Math.max(bound, 1));
+        low = Math.min(low, startOf(bound));
         high = Math.max(high, endOf(bound));
       }
     }
@@ -136,8 +146,7 @@ export class DelayMap {
     context.scale(ratio, ratio);
     context.font = FONT;
     const plot = HEIGHT_PX - AXIS_PX;
-    const place = (ns: number): number =>
-      plot * (1 - (Math.log2(Math.max(ns, 1)) - low) / (high - low));
+    const place = (ns: number): number => plot * (1 - (Math.log2(ns) - low) / (high - low));
     const step = (width - LABELS_PX) / this.shown.length;
     context.fillStyle = color('--grid');
     context.fillRect(LABELS_PX, 0, width - LABELS_PX, plot);
@@ -147,7 +156,7 @@ export class DelayMap {
       const left = LABELS_PX + Math.round(at * step);
       const right = LABELS_PX + Math.round((at + 1) * step);
       for (const [bound, frames] of counts) {
-        const [top, bottom] = [Math.round(place(endOf(bound))), Math.round(place(bound))];
+        const [top, bottom] = [Math.round(place(endOf(bound))), Math.round(place(startOf(bound)))];
         context.globalAlpha = shade(frames / sum);
         context.fillRect(left, top, Math.max(1, right - left), Math.max(1, bottom - top));
       }
@@ -159,7 +168,8 @@ export class DelayMap {
     for (let tick = 0; tick <= labels; tick += 1) {
       const ns = 2 ** (low + (tick / labels) * (high - low));
       context.textBaseline = tick === 0 ? 'bottom' : tick === labels ? 'top' : 'middle';
-      context.fillText(withUnit(round(ns), 'ns'), LABELS_PX - 6, place(ns));
+      const text = ns >= 1 ? withUnit(round(ns), 'ns') : tick === 0 ? '≤ 0 ns' : '';
+      context.fillText(text, LABELS_PX - 6, place(ns));
     }
     context.textBaseline = 'top';
     const [first, last] = [this.shown[0]!, this.shown.at(-1)!];
@@ -170,7 +180,7 @@ export class DelayMap {
     this.canvas.setAttribute(
       'aria-label',
       `Delays over time: ${duration(first.seconds)} to ${duration(last.seconds)}, ` +
-        `${withUnit(round(2 ** low), 'ns')} to ${withUnit(round(2 ** high), 'ns')}`,
+        `${delay(round(2 ** low))} to ${delay(round(2 ** high))}`,
     );
   }
 
@@ -186,18 +196,41 @@ export class DelayMap {
     const [low, high] = range;
     const part = 1 - event.offsetY / (HEIGHT_PX - AXIS_PX);
     const ns = 2 ** (low + part * (high - low));
-    const found = [...column.counts].find(([bound]) => ns >= Math.max(bound, 1) && ns < endOf(bound));
+    const found = [...column.counts].find(
+      ([bound]) => ns >= startOf(bound) && ns < endOf(bound),
+    );
     const when = `At ${duration(column.seconds)}`;
     this.readout.textContent = found
-      ? `${when}, ${withUnit(found[0], 'ns')} to ${withUnit(endOf(found[0]), 'ns')}: ` +
+      ? `${when}, ${rangeOf(found[0])}: ` +
         `${count(found[1])} of ${count(column.sum)} frames`
       : `${when}: ${count(column.sum)} frames`;
   }
 }
 
-/** Returns the end of a range of delays: a quarter of the power of two below it is its length. */
+/** Returns the counts of a histogram. */
+function countsOf(histogram: ReadonlyArray<readonly unknown[]>): Counts {
+  const counts = new Map<number, number>();
+  for (const [bound, frames] of histogram as ReadonlyArray<[number, number]>) {
+    const at = bound < 1 ? BELOW_1 : bound;
+    counts.set(at, (counts.get(at) ?? 0) + frames);
+  }
+  return counts;
+}
+
+/** Returns where the row of a range begins, in nanoseconds above zero. */
+function startOf(bound: number): number {
+  return bound === BELOW_1 ? BELOW_1_START : bound;
+}
+
+/** Returns the end of a range: a quarter of the power of two below it is its length. */
 function endOf(bound: number): number {
-  // Delays below zero, of clocks that differ, are in the lowest row.
-  if (bound < 4) return Math.max(bound, 0) + 1;
-  return bound + 2 ** (Math.floor(Math.log2(bound)) - 2);
+  return bound < 4 ? bound + 1 : bound + 2 ** (Math.floor(Math.log2(bound)) - 2);
+}
+
+function delay(ns: number): string {
+  return ns < 1 ? '0 ns or less' : withUnit(ns, 'ns');
+}
+
+function rangeOf(bound: number): string {
+  return bound === BELOW_1 ? delay(bound) : `${delay(bound)} to ${delay(endOf(bound))}`;
 }

@@ -4,8 +4,8 @@ import type { Progress } from '../documents.ts';
 
 /** Samples that the page keeps; older ones are dropped. */
 const SAMPLES_MAX = 900;
-/** A page that opens this early after the start shows the mean since then as its first rate. */
-const FIRST_NS = 5e9;
+/** A page that opens this early after the start shows what came since then as its first interval. */
+export const FIRST_NS = 5e9;
 /** Bytes of FCS, and of preamble, start delimiter and inter-frame gap: IEEE 802.3. */
 const FCS_BYTES = 4;
 const WIRE_BYTES = 20;

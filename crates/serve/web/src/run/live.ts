@@ -5,7 +5,7 @@ import type { FlowProgress, PortProgress, Progress } from '../documents.ts';
 import { element, select } from '../element.ts';
 import { count, duration, percent, withUnit } from '../format.ts';
 import { cell, numberCell, Rows, table } from '../list.ts';
-import { DelayMap } from './delaymap.ts';
+import { DelayMap, FLOWS_MAX } from './delaymap.ts';
 import type { History } from './history.ts';
 
 /** Ports and flows that have their own lines in charts. */
@@ -32,6 +32,7 @@ export class Live {
   private readonly flowRows: Rows<FlowProgress>;
   private readonly flowTable: HTMLElement;
   private readonly flowNote = element('p', { class: 'hint' });
+  private isOver = false;
 
   constructor(
     private readonly history: History,
@@ -65,10 +66,13 @@ export class Live {
     this.portRows = new Rows<PortProgress>(
       (port) => port.name,
       (port) => this.portCells(port),
+      // A port that stands still has other rates than before.
+      (port) => JSON.stringify([port, this.history.latest?.ports.get(port.name)]),
     );
     this.flowRows = new Rows<FlowProgress>(
       (flow) => flow.name,
       (flow) => this.flowCells(flow),
+      (flow) => JSON.stringify([flow, this.history.latest?.flows.get(flow.name)]),
     );
     const columns = (labels: string[], texts: number): { label: string; isNumber: boolean }[] =>
       labels.map((label, at) => ({ label, isNumber: at >= texts }));
@@ -144,6 +148,12 @@ export class Live {
     this.delays.add(progress);
   }
 
+  /** Shows that the run has ended: none of its flows is paused any longer. */
+  end(): void {
+    this.isOver = true;
+    this.update();
+  }
+
   update(): void {
     const progress = this.history.last;
     if (!progress) return;
@@ -151,12 +161,18 @@ export class Live {
     this.showTiles(progress);
     this.showCharts();
     this.portRows.update(progress.ports.slice(0, ROWS_MAX));
-    this.flowRows.update(progress.flows.slice(0, ROWS_MAX));
+    const flows = progress.flows.slice(0, ROWS_MAX);
+    this.flowRows.update(
+      this.isOver ? flows.map((flow) => ({ ...flow, is_paused: false })) : flows,
+    );
     (this.flowTable.parentElement as HTMLElement).hidden = progress.flows.length === 0;
+    const measured = progress.flows.filter((flow) => flow.received).length;
     const notes = [
       progress.flows.length > ROWS_MAX &&
         `The first ${count(ROWS_MAX)} of ${count(progress.flows.length)} flows.`,
-      progress.flows.some((flow) => flow.received) &&
+      measured > FLOWS_MAX &&
+        `Median and 99 % are those of the first ${FLOWS_MAX} of ${count(measured)} measured flows.`,
+      measured > 0 &&
         'Rates and the mean delay are those of the last interval; the other values since the start.',
     ].filter(Boolean);
     this.flowNote.textContent = notes.join(' ');

@@ -35,7 +35,7 @@ export function originDialog({ api, signal }: Context, run: RunSummary): void {
     .then((origin) => {
       text = textOf(origin);
       action.disabled = text === null;
-      replace(content, facts(origin), plan(origin, text));
+      replace(content, facts(origin, run), plan(origin, run, text));
     })
     .catch((error: unknown) => {
       if (isAbort(error)) return;
@@ -50,23 +50,27 @@ function textOf({ plan }: RunOrigin): string | null {
   return 'document' in plan ? JSON.stringify(plan.document, null, 2) : null;
 }
 
-function facts(origin: RunOrigin): HTMLElement {
+function facts(origin: RunOrigin, run: RunSummary): HTMLElement {
   const map = (values: Readonly<Record<string, string>>): string =>
     Object.entries(values)
       .map(([name, value]) => (name === value ? name : `${name}: ${value}`))
       .join(', ');
   const start =
     typeof origin.start === 'string' ? origin.start.replaceAll('_', ' ') : 'at a given time';
+  const ending = origin.when_lease_ends === 'stop' ? 'the run stops' : 'the run continues';
+  const ofServer: Array<readonly [string, string]> = [
+    ['Start', start],
+    ['When a lease ends', ending],
+    ['Ports shared', origin.shared ? 'with other runs of the user' : ''],
+  ];
   const rows: Array<readonly [string, string]> = [
-    ['Stored plan', origin.plan_name ?? ''],
+    ['Plan', origin.plan_name ?? ''],
     ['Ports', map(origin.ports)],
     ['Files', map(origin.files)],
     ...Object.entries(origin.options)
       .filter(([, value]) => value !== null && value !== undefined)
       .map(([name, value]) => [words(name), String(value)] as const),
-    ['Start', start],
-    ['When a lease ends', origin.when_lease_ends === 'stop' ? 'the run stops' : 'the run continues'],
-    ['Ports shared', origin.shared ? 'with other runs of the user' : ''],
+    ...(isOfRequest(origin, run) ? ofServer : []),
     ['Command line', origin.command.join(' ')],
   ];
   return element(
@@ -84,9 +88,32 @@ function words(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1).replaceAll('_', ' ');
 }
 
-function plan(origin: RunOrigin, text: string | null): HTMLElement {
+/**
+ * Returns whether a request to the API started the run. The history has only a command of runs of
+ * the command line, and of clients of Open Traffic Generator and TRex.
+ */
+function isOfRequest(origin: RunOrigin, run: RunSummary): boolean {
+  return !!run.user && (!!origin.plan || origin.command.length === 0);
+}
+
+/** Returns why there is no plan. */
+function reason(origin: RunOrigin, run: RunSummary): string {
+  if (!run.user)
+    return run.kind === 'replay'
+      ? 'replays of the command line have none'
+      : 'the command line stores a plan of one file alone';
+  return isOfRequest(origin, run)
+    ? 'it keeps no streams and profiles of TRex above 1 MiB'
+    : 'it keeps none of clients of Open Traffic Generator and TRex';
+}
+
+function plan(origin: RunOrigin, run: RunSummary, text: string | null): HTMLElement {
   if (!origin.plan)
-    return element('p', { class: 'hint' }, 'The history does not have the plan of this run.');
+    return element(
+      'p',
+      { class: 'hint' },
+      `The history does not have the plan of this run: ${reason(origin, run)}.`,
+    );
   const shown = text ?? JSON.stringify(origin.plan, null, 2);
   const isLong = shown.length > TEXT_CHARACTERS_MAX;
   return element(

@@ -373,7 +373,7 @@ class RunPage {
           this.live.node,
         ),
     );
-    if (hasLive) this.live.update();
+    if (hasLive) this.live.end();
     api
       .call('GET /runs/{run}/result', { path, signal })
       .then((document) => {
