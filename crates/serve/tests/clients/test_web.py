@@ -11,136 +11,23 @@ import pytest
 from playwright.sync_api import expect
 
 from conftest import wait_for
-
-VIEWS = ["#/ports", "#/plan", "#/captures", "#/runs", "#/users"]
-ROOT = Path(__file__).parents[4]
-
-# Contrast of all texts to the first background behind them that is not transparent.
-LOW_CONTRAST = """() => {
-  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => {
-    const part = (value) => {
-      const share = value / 255;
-      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    };
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const back = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const color = parse(getComputedStyle(at).backgroundColor);
-      if (color.length === 3 || color[3] === 1) return color;
-    }
-    return [255, 255, 255];
-  };
-  const low = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
-    if (element.closest('script, .hidden, .skip, :disabled')) continue;
-    const [a, b] = [light(parse(getComputedStyle(element).color)), light(back(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) low.push([walker.currentNode.textContent.trim().slice(0, 40), contrast]);
-  }
-  return low;
-}"""
-
-# Number of colors of the canvas of a chart. A blank one has one color at most.
-CANVAS_COLORS = """(figure) => {
-  const canvas = figure.querySelector('canvas');
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  const colors = new Set();
-  for (let at = 0; at < data.length; at += 4) {
-    if (data[at + 3]) colors.add(data[at] * 65536 + data[at + 1] * 256 + data[at + 2]);
-  }
-  return colors.size;
-}"""
-
-FOCUSED = """() => {
-  const it = document.activeElement;
-  const labels = [...(it.labels ?? [])].map((label) => label.textContent).join(' ');
-  const named = it.getAttribute('aria-label') ?? labels;
-  const style = getComputedStyle(it);
-  return { tag: it.tagName, name: (named || it.textContent || '').trim(),
-    outline: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 };
-}"""
-
-
-def flow(name, tx="left", rx="right", rate="1kpps", **others):
-    return {
-        "name": name,
-        "tx": tx,
-        "rx": rx,
-        "packet": [
-            {"ethernet": {"dst": "02:00:00:00:00:02"}},
-            {"ipv4": {"src": "10.0.0.1", "dst": "10.0.0.2"}},
-            {"udp": {"dst_port": 7}},
-        ],
-        "size": 128,
-        "rate": rate,
-        "metrics": {"enable": True},
-        **others,
-    }
-
-
-def plan(*flows):
-    return {"ports": [{"name": "left"}, {"name": "right"}], "flows": list(flows)}
-
-
-def start_run(server, name="a run", document=None, user=None, duration=None, **others):
-    """Starts a run by the API, and returns its ID."""
-    body = {
-        "plan": {"document": document or plan(flow("one"))},
-        "name": name,
-        "ports": {"left": "left", "right": "right"},
-        "options": {"duration": duration},
-        **others,
-    }
-    return server.call("POST", "/runs", body, user=user)["id"]
-
-
-def state_of(server, run, user=None):
-    return server.call("GET", f"/runs/{run}", user=user)["state"]
-
-
-def wait_for_state(server, run, state, user=None):
-    wait_for(f"run {run} is {state}", lambda: state_of(server, run, user) == state)
-
-
-def go(page, server, view):
-    page.goto(f"{server.url}/{view}")
-    page.get_by_role("heading", level=1).wait_for()
-
-
-def set_text(page, document):
-    """Types a plan into the text tab."""
-    page.get_by_role("tab", name="Text").click()
-    text = document if isinstance(document, str) else json.dumps(document)
-    page.get_by_label("Text of the plan").fill(text)
-
-
-def verdict(page):
-    return page.locator(".verdict")
-
-
-def chart(page, title):
-    return page.locator("figure.chart", has=page.locator(f"figcaption:has-text('{title}')"))
-
-
-def wait_for_points(page, title, points=2):
-    figure = chart(page, title).first
-    page.wait_for_function(
-        "([figure, points]) => Number(figure.dataset.points) >= points",
-        arg=[figure.element_handle(), points],
-    )
-    return figure
-
-
-def tile(page, name):
-    return page.locator(".live .tiles > div", has=page.locator(f"dt:text-is('{name}')")).locator(
-        ".value"
-    )
-
+from web import (
+    CANVAS_COLORS,
+    FOCUSED,
+    LOW_CONTRAST,
+    ROOT,
+    VIEWS,
+    chart,
+    flow,
+    go,
+    plan,
+    set_text,
+    start_run,
+    tile,
+    verdict,
+    wait_for_points,
+    wait_for_state,
+)
 
 # Whole sessions
 
@@ -881,33 +768,6 @@ def plan_ports(server, text):
     return [it["name"] for it in server.call("POST", "/plans/check", text=text)["ports"]]
 
 
-def test_history_filters_and_deletes(server, open_page):
-    ids = []
-    for name in ("alpha", "beta"):
-        ids.append(start_run(server, name, duration="200ms"))
-        wait_for_state(server, ids[-1], "finished")
-    page = open_page(server, "#/runs")
-    rows = page.locator("tbody tr")
-    expect(rows).to_have_count(2)
-    expect(rows.first).to_contain_text("beta")
-    page.get_by_label("Filter").fill("alph")
-    expect(rows).to_have_count(1)
-    expect(page.get_by_text("1 of 1 run")).to_be_visible()
-    page.get_by_label("Filter").fill("")
-    page.get_by_label("State").select_option("failed")
-    expect(rows).to_have_count(0)
-    page.get_by_label("State").select_option("finished")
-    expect(rows).to_have_count(2)
-    page.get_by_role("button", name="Delete alpha").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete the run").click()
-    expect(rows).to_have_count(1)
-    assert [it["name"] for it in server.runs()] == ["beta"]
-    # A run of another user of the server appears by itself.
-    start_run(server, "gamma", duration="200ms")
-    expect(rows.first).to_contain_text("gamma")
-    expect(rows.first).to_contain_text("finished")
-
-
 def test_results_are_saved(server, open_page):
     run = start_run(server, "saved", duration="300ms")
     wait_for_state(server, run, "finished")
@@ -943,11 +803,24 @@ def test_a_pause_by_another_client_is_shown_and_resumed(server, open_page):
     server.call("POST", f"/runs/{run}/commands", body)
     expect(page.locator("tr[data-row='two'] td[data-label='Flow']")).to_contain_text("paused")
     expect(page.locator(".message")).to_have_text("1 flow is paused")
+    expect(page.locator("tr[data-row='two'] td[data-label='Tx rate']")).to_have_text("0 pps")
     resume.click()
     expect(page.locator("tr[data-row='two'] td[data-label='Flow']")).not_to_contain_text("paused")
     server.call("POST", f"/runs/{run}/commands", {"command": "pause"})
     go(page, server, "#/runs")
     expect(page.locator("tbody tr").first).to_contain_text("paused")
+
+
+def test_flows_of_an_ended_run_are_not_paused(server, open_page):
+    run = start_run(server, "half", plan(flow("one"), flow("two")))
+    wait_for_state(server, run, "running")
+    page = open_page(server, f"#/runs/{run}")
+    server.call("POST", f"/runs/{run}/commands", {"command": "pause", "flows": ["two"]})
+    name = page.locator("tr[data-row='two'] td[data-label='Flow']")
+    expect(name).to_contain_text("paused")
+    server.call("POST", f"/runs/{run}/commands", {"command": "stop"})
+    expect(page.locator(".result .tiles")).to_contain_text("Verdict")
+    expect(name).to_have_text("two")
 
 
 def test_plan_of_a_run_is_opened_again(server, open_page):
@@ -964,51 +837,6 @@ def test_plan_of_a_run_is_opened_again(server, open_page):
     expect(page.locator(".flows li")).to_have_text(["from a run"])
     expect(page.get_by_role("textbox", name="Rate")).to_have_value("3")
     expect(verdict(page)).to_have_text("The plan has no errors: 1 flow, 2 ports.")
-
-
-def test_delays_over_time_have_the_histograms_of_the_server(server, open_page):
-    run = start_run(server, "delays", plan(flow("one"), flow("two")))
-    page = open_page(server, f"#/runs/{run}")
-    figure = chart(page, "Delays over time")
-    expect(figure).to_be_visible()
-    page.wait_for_function(
-        "(figure) => Number(figure.dataset.cells) >= 6", arg=figure.element_handle()
-    )
-    assert figure.evaluate(CANVAS_COLORS) > 3
-    canvas = figure.locator("canvas")
-    canvas.hover(position={"x": canvas.bounding_box()["width"] - 5, "y": 100})
-    expect(figure.locator(".readout")).to_contain_text("frames")
-    figure.get_by_label("Flow of the delays").select_option("two")
-    expect(figure).to_be_visible()
-    row = page.locator("tr[data-row='one']")
-    for label in ("Median", "99 %", "Jitter"):
-        expect(row.locator(f"td[data-label='{label}']")).to_have_text(re.compile("[µmn]s$"))
-
-
-def test_history_has_pages(server, open_page):
-    records = server.directory / "runs"
-    run = start_run(server, "template", duration="50ms")
-    wait_for_state(server, run, "finished")
-    server.stop()
-    # Copies of a run, one second apart.
-    record = json.loads((records / run / "run.json").read_text())
-    for number in range(120):
-        copy = records / f"{run}-{number:03}"
-        copy.mkdir()
-        record.update(id=copy.name, name=f"copy {number:03}")
-        record["started_unix_ns"] -= 1_000_000_000
-        (copy / "run.json").write_text(json.dumps(record))
-    server.start()
-    page = open_page(server, "#/runs")
-    rows = page.locator("tbody tr")
-    expect(rows).to_have_count(50)
-    expect(page.get_by_role("status").filter(has_text="of 100 runs")).to_contain_text("121 runs")
-    more = page.get_by_role("button", name="Show more")
-    for count in (100, 121):
-        more.click()
-        expect(rows).to_have_count(count)
-    expect(rows.last).to_contain_text("copy 119")
-    expect(more).to_be_hidden()
 
 
 # Two pages
@@ -1030,6 +858,29 @@ def test_plans_and_captures_of_another_page_appear(server, open_page):
     expect(page.locator("tr[data-row='a.pcap']")).to_be_visible()
     server.call("DELETE", "/captures/a.pcap")
     expect(page.get_by_text("No captures yet.")).to_be_visible()
+
+
+def test_lists_follow_the_own_actions_without_events(server, open_page, tmp_path):
+    server.call("PUT", "/plans/mine", text=json.dumps(plan(flow("one"))))
+    page = open_page(server, failures=True)
+    page.route("**/api/v1/events*", lambda route: route.abort())
+    page.reload()
+    go(page, server, "#/captures")
+    expect(page.locator(".banner")).to_contain_text("The connection to the server is lost.")
+    file = tmp_path / "a.pcap"
+    file.write_bytes(b"x")
+    page.locator("input[type=file]").set_input_files(file)
+    row = page.locator("tr[data-row='a.pcap']")
+    expect(row).to_be_visible()
+    row.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete the capture").click()
+    expect(row).to_have_count(0)
+    go(page, server, "#/plan")
+    page.get_by_role("button", name="Open…").click()
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete mine")
+    delete.click()
+    delete.click()
+    expect(page.get_by_text("No stored plans yet.")).to_be_visible()
 
 
 # Captures
