@@ -111,8 +111,9 @@ class RemoteTaggedGroups:
     def _tpg_clear_received(
         self, port: int, group: int, tags: range | list[int], others: list[str]
     ) -> None:
-        is_range = isinstance(tags, range)
-        chosen = {"min_tag": tags.start, "max_tag": tags.stop} if is_range else {"tag_list": tags}
+        chosen: dict[str, Any] = {"tag_list": tags}
+        if isinstance(tags, range):
+            chosen = {"min_tag": tags.start, "max_tag": tags.stop}
         flags = dict.fromkeys(others, True)
         self._call("clear_tpg_stats", port_id=port, tpgid=group, **chosen, **flags)
 
