@@ -23,7 +23,7 @@ export type CommandRequest = {
   flows?: Array<string> | null;
 } | {
   command: "resume";
-  /** Names of the flows; null for the whole run. */
+  /** Names of the flows; null for the whole run with all flows that commands paused. A flow that the plan starts paused continues by its name alone, unless a command paused it too. */
   flows?: Array<string> | null;
 } | {
   command: "rate";
@@ -450,7 +450,7 @@ export type RunList = {
   next?: string | null;
   /** Runs. */
   runs: Array<RunSummary>;
-  /** Number of runs in the history, also those that the list leaves out. */
+  /** Number of runs in the history, or of active runs in a list of those; also those that the list leaves out. */
   total: number;
 };
 
@@ -541,6 +541,8 @@ export type RunSummary = {
   /** End in nanoseconds since the Unix epoch; null until the end. */
   ended_unix_ns?: number | null;
   figure?: Figure | null;
+  /** Whether commands paused flows that the command `resume` without names continues. Flows that the plan starts paused do not count. */
+  has_paused_flows: boolean;
   /** ID, also in the run history. */
   id: string;
   /** Interfaces. */
@@ -723,7 +725,7 @@ export interface Operations {
     answer: undefined;
   };
   'GET /runs': {
-    query: { limit?: number; after?: string };
+    query: { limit?: number; after?: string; active?: boolean };
     body: undefined;
     answer: RunList;
   };
