@@ -106,7 +106,7 @@ fn running_run_is_neither_resumed_nor_deleted() {
     let running = |store: &Store| -> Vec<String> {
         store.running().unwrap().into_iter().map(|run| run.id).collect()
     };
-    assert_eq!(running(&store), [id.clone()]);
+    assert_eq!(running(&store), std::slice::from_ref(&id));
     for error in [store.resume(&id).map(drop).unwrap_err(), store.delete(&id).unwrap_err()] {
         assert!(matches!(error, StoreError::Running { .. }), "{error}");
         assert!(error.to_string().contains(&id), "{error}");

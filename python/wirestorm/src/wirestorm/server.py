@@ -294,7 +294,7 @@ class ServerRun:
         self._command({"command": "pause", "flows": flows or None})
 
     def resume(self, *flows: str) -> None:
-        """Resumes the run, or flows of it."""
+        """Resumes flows; without names, the run and all flows that commands paused."""
         self._command({"command": "resume", "flows": flows or None})
 
     def set_rate(self, rate: str, *flows: str) -> None:
