@@ -102,11 +102,14 @@ fn running_run_is_neither_resumed_nor_deleted() {
     let mut store = open(scratch.path());
     let mut writer = create(&store, None);
     let id = writer.id().to_owned();
-    create(&store, None).finish(State::Finished, None).unwrap();
+    let ended = create(&store, None);
+    let ended_id = ended.id().to_owned();
+    ended.finish(State::Finished, None).unwrap();
     let running = |store: &Store| -> Vec<String> {
         store.running().unwrap().into_iter().map(|run| run.id).collect()
     };
     assert_eq!(running(&store), std::slice::from_ref(&id));
+    store.delete(&ended_id).unwrap();
     for error in [store.resume(&id).map(drop).unwrap_err(), store.delete(&id).unwrap_err()] {
         assert!(matches!(error, StoreError::Running { .. }), "{error}");
         assert!(error.to_string().contains(&id), "{error}");
