@@ -299,7 +299,8 @@ impl Traffic {
     /// Changes frames and rates of flows that send to those of a new plan.
     ///
     /// # Errors
-    /// The new frames are too long for a port; nothing changes then.
+    /// The new frames are too long for a port, or the speed of a port is unknown; nothing changes
+    /// then.
     pub(super) fn update(
         &mut self,
         before: &Lowered,
@@ -308,28 +309,34 @@ impl Traffic {
     ) -> Answer<()> {
         let sending = flows.iter().filter(|flow| self.state(**flow) != FlowState::Stopped);
         let sending: Vec<usize> = sending.copied().collect();
-        let changed = |flow: &usize| self.send_frames(before, after, *flow);
-        if let Some(failed) = sending.iter().position(|flow| changed(flow).is_err()) {
-            let error = changed(&sending[failed]);
-            for &flow in &sending[..failed] {
-                self.send_frames(after, before, flow)?;
+        let mut speeds = Vec::new();
+        for &flow in &sending {
+            let Some(started) = &self.flows[flow] else { continue };
+            for stream in &started.streams {
+                let new = planned(after, flow, stream);
+                let speed = new.rate.on_port(after.plan.ports[new.tx_port].speed);
+                let speed = FlowCommand::SetSpeed(speed.map_err(OtgError::invalid)?);
+                let command = Command::Flows { flows: vec![stream.place], command: speed };
+                speeds.push((started.run, command));
             }
-            return error;
+        }
+        for (count, &flow) in sending.iter().enumerate() {
+            if let Err(error) = self.send_frames(before, after, flow) {
+                for &flow in &sending[..=count] {
+                    self.send_frames(after, before, flow)?;
+                }
+                return Err(error);
+            }
+        }
+        for (run, command) in speeds {
+            self.runs[run].run.handle.command(command).or_else(over)?;
         }
         for flow in sending {
             let Some(started) = &mut self.flows[flow] else { continue };
             for (stream, values) in started.streams.iter().zip(&mut started.sent_values) {
-                let (old, new) = (planned(before, flow, stream), planned(after, flow, stream));
-                if frames_differ(old, new) {
+                if frames_differ(planned(before, flow, stream), planned(after, flow, stream)) {
                     values.iter_mut().for_each(SentValues::forget_length);
                 }
-                let speed = new
-                    .rate
-                    .on_port(after.plan.ports[new.tx_port].speed)
-                    .map_err(OtgError::invalid)?;
-                let command = FlowCommand::SetSpeed(speed);
-                let command = Command::Flows { flows: vec![stream.place], command };
-                self.runs[started.run].run.handle.command(command).or_else(over)?;
             }
         }
         Ok(())
