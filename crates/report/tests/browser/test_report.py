@@ -37,45 +37,9 @@ PLOTS = {
     "y1564": 4,
 }
 
-# Contrast of all texts to the first background behind them that is not transparent.
-LOW_CONTRAST = """() => {
-  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => {
-    const part = (value) => {
-      const share = value / 255;
-      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    };
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const back = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const color = parse(getComputedStyle(at).backgroundColor);
-      if (color.length === 3 || color[3] === 1) return color;
-    }
-    return [255, 255, 255];
-  };
-  const low = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || element.closest('script, .hidden, .skip')) continue;
-    const [a, b] = [light(parse(getComputedStyle(element).color)), light(back(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) low.push([walker.currentNode.textContent.trim().slice(0, 40), contrast]);
-  }
-  return low;
-}"""
+LOW_CONTRAST = (Path(__file__).parent / "low_contrast.js").read_text()
 
-# Number of colors of a canvas. A blank one has one color at most.
-CANVAS_COLORS = """(figure) => {
-  const canvas = figure.querySelector('canvas');
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  const colors = new Set();
-  for (let at = 0; at < data.length; at += 4) {
-    if (data[at + 3]) colors.add(data[at] * 65536 + data[at + 1] * 256 + data[at + 2]);
-  }
-  return colors.size;
-}"""
+CANVAS_COLORS = (Path(__file__).parent / "canvas_colors.js").read_text()
 
 
 @pytest.fixture(scope="session")
