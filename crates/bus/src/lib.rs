@@ -1,0 +1,2 @@
+//! Messages between the machines of a test.
+#![forbid(unsafe_code)]
