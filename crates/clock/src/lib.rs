@@ -7,5 +7,6 @@
 pub mod estimate;
 pub mod exchange;
 mod hull;
+pub mod stamp;
 pub mod timestamp;
 pub mod virtual_clock;
