@@ -1,0 +1,3 @@
+//! For tests: the contract of all buses, and a bus with faults.
+
+pub mod contract;
