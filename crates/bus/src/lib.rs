@@ -8,7 +8,7 @@
 //! | [`local::LocalBus`] | one process, without a server |
 //! | [`nats::NatsBus`] | several machines, over a NATS server |
 //!
-//! The bus knows nothing of runs. [`subject`] has the names of all subjects, and `cluster` the
+//! The bus knows nothing of runs. [`subject`] has the names of all subjects, and [`cluster`] the
 //! keys, certificates and permissions of a server.
 //!
 //! # Delivery
@@ -26,6 +26,7 @@
 
 mod bus;
 pub mod clock;
+pub mod cluster;
 
 mod error;
 pub mod local;
