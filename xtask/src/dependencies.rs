@@ -62,6 +62,7 @@ const DIRECTIONS: [(&str, &[&str]); 27] = [
             "wirestorm-control",
             "wirestorm-store",
             "wirestorm-api",
+            "wirestorm-bus",
             "wirestorm-console",
             "wirestorm-serve",
             "wirestorm-report",
