@@ -134,6 +134,8 @@ fn agent(site: &Site, name: &str) -> Result<Permissions, BusError> {
             // Reads by name alone: a request without a subject could read all of a stream.
             format!("$JS.API.DIRECT.GET.{}.{plans}.>", site.objects_stream(PLANS)),
             format!("$JS.API.DIRECT.GET.{leases}.$KV.{bucket}.{name}"),
+            // The names of the streams alone; tells a missing one from a slow server.
+            "$JS.API.STREAM.NAMES".into(),
             inbox.clone(),
         ],
         publish_not: Vec::new(),
@@ -150,6 +152,7 @@ fn director(site: &Site, name: &str) -> Permissions {
             "$JS.API.STREAM.CREATE.*".into(),
             "$JS.API.STREAM.UPDATE.*".into(),
             "$JS.API.STREAM.INFO.*".into(),
+            "$JS.API.STREAM.NAMES".into(),
             "$JS.API.DIRECT.GET.>".into(),
             inbox.clone(),
         ],
@@ -214,8 +217,9 @@ mod tests {
         let publish = line("allow:");
         for subject in publish.split('"').filter(|part| part.contains('.')) {
             let is_own = subject.contains(".tx");
-            let is_shared =
-                subject.ends_with(".lease") || subject.contains("DIRECT.GET.OBJ_ws-lab-plans.ws.");
+            let is_shared = subject.ends_with(".lease")
+                || subject == "$JS.API.STREAM.NAMES"
+                || subject.contains("DIRECT.GET.OBJ_ws-lab-plans.ws.");
             assert!(is_own || is_shared, "{subject}");
         }
         assert!(!publish.contains("CONSUMER") && !publish.contains("rpc"), "{publish}");

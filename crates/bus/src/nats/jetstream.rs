@@ -3,6 +3,8 @@
 //! They need no consumers: a consumer sends to any subject, so the right to create one would get
 //! around all other permissions. Values are read by subject or by sequence number (direct get).
 
+use std::time::Duration;
+
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -28,6 +30,8 @@ const WRONG_SEQUENCE: u32 = 10071;
 const STREAM_EXISTS: u32 = 10058;
 /// Error code: there is no stream of this name.
 const NO_STREAM: u32 = 10059;
+/// Time for an answer of a stream, after which its existence is checked.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Status of a direct get: there is no such message.
 const NO_MESSAGE: u16 = 404;
 
@@ -175,13 +179,34 @@ impl Shared {
     }
 
     fn stored(&self, of: &Stream, request: &str, body: &[u8]) -> Result<Option<Stored>, BusError> {
-        let reply = self.link(request)?.call(request, None, body, SERVER_TIMEOUT)?;
+        let read = |timeout| self.link(request)?.call(request, None, body, timeout);
+        let reply = match read(FIRST_TIMEOUT) {
+            // A server answers no reading of a stream that does not exist.
+            Err(BusError::Timeout { .. }) => match self.exists(of)? {
+                true => read(SERVER_TIMEOUT)?,
+                false => return Err(of.missing()),
+            },
+            other => other?,
+        };
         match reply.status {
             None => stored(of, reply).map(Some),
             Some(NO_MESSAGE) => Ok(None),
             Some(NO_RESPONDERS) => Err(of.missing()),
             Some(status) => Err(BusError::server(of.what(), format!("status {status}"))),
         }
+    }
+
+    /// Returns whether a stream exists; true if the server has too many to tell.
+    fn exists(&self, stream: &Stream) -> Result<bool, BusError> {
+        let subject = format!("{API}.STREAM.NAMES");
+        let answer = match self.api(&stream.what(), &subject, &json!({}))? {
+            Ok(answer) => answer,
+            Err(error) => return Err(BusError::server(stream.what(), error.description)),
+        };
+        let number = |key| answer.get(key).and_then(Value::as_u64);
+        let names = answer.get("streams").and_then(Value::as_array);
+        let is_listed = names.is_some_and(|names| names.iter().any(|it| *it == *stream.stream));
+        Ok(is_listed || number("total") > number("limit"))
     }
 
     /// Sends a request to the API. The inner error is one that the server told.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -298,56 +298,31 @@ impl Link {
         payload: &[u8],
         timeout: Duration,
     ) -> Result<Reply, BusError> {
-        self.call_for(subject, None, headers, payload, timeout)
+        self.begin(subject, None).finish(headers, payload, timeout)
     }
 
-    fn call_for(
-        &self,
-        subject: &str,
-        pattern: Option<&str>,
-        headers: Option<HeaderMap>,
-        payload: &[u8],
-        timeout: Duration,
-    ) -> Result<Reply, BusError> {
+    /// Registers a request before it is sent. `pattern` is a subscription whose refusal is the
+    /// answer too.
+    fn begin(&self, subject: &str, pattern: Option<&str>) -> Pending<'_> {
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = sync_channel(1);
         let call =
             Call { subject: subject.into(), pattern: pattern.map(Into::into), answer: sender };
         self.calls.lock().calls.insert(token, call);
-        let reply = format!("{}.{token}", self.inbox);
-        let answer = self.send(subject, Some(reply), headers, payload).and_then(|()| {
-            receiver
-                .recv_timeout(timeout)
-                .map_err(|_| BusError::Timeout { what: subject.into(), after: timeout })
-        });
-        self.calls.lock().calls.remove(&token);
-        match answer? {
-            Answer::Reply(message) => Ok(Reply {
-                payload: message.payload,
-                headers: message.headers.unwrap_or_default(),
-                status: message.status.map(|status| status.as_u16()),
-            }),
-            Answer::Denied(reason) => {
-                Err(BusError::Denied { what: pattern.unwrap_or(subject).into(), reason })
-            }
-            Answer::Lost(reason) => Err(BusError::Disconnected { what: subject.into(), reason }),
-        }
+        let what = pattern.unwrap_or(subject).to_owned();
+        Pending { link: self, token, subject: subject.into(), what, receiver }
     }
 
     /// Waits until the server has handled all that was sent before.
     ///
-    /// It sends a request to a subject without subscribers; the server answers in order. `pattern`
-    /// is a subscription that was sent before: the result is its refusal.
-    pub(super) fn sync(&self, pattern: Option<&str>, timeout: Duration) -> Result<(), BusError> {
-        let subject = format!("{}.nobody.sync", self.inbox);
-        match self.call_for(&subject, pattern, None, b"", timeout) {
-            // The refusal of the request itself is an answer too.
-            Err(BusError::Denied { what, reason }) if pattern == Some(&*what) => {
-                Err(BusError::Denied { what, reason })
-            }
-            Ok(_) | Err(BusError::Denied { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// It sends a request to a subject without subscribers; the server answers in order.
+    pub(super) fn sync(&self, timeout: Duration) -> Result<(), BusError> {
+        self.begin_sync(None).synced(timeout)
+    }
+
+    /// Begins [`Self::sync`] for a subscription that is sent afterwards.
+    pub(super) fn begin_sync(&self, pattern: Option<&str>) -> Pending<'_> {
+        self.begin(&format!("{}.nobody.sync", self.inbox), pattern)
     }
 
     /// Returns the subjects of messages that the server refused since the last call.
@@ -372,6 +347,57 @@ impl Link {
     /// Returns the number of messages that the client library dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.calls.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// A request that was not sent yet.
+#[derive(Debug)]
+pub(super) struct Pending<'a> {
+    link: &'a Link,
+    token: u64,
+    subject: String,
+    /// What errors are about.
+    what: String,
+    receiver: Receiver<Answer>,
+}
+
+impl Pending<'_> {
+    /// Sends the request, and waits for its answer.
+    fn finish(
+        &self,
+        headers: Option<HeaderMap>,
+        payload: &[u8],
+        timeout: Duration,
+    ) -> Result<Reply, BusError> {
+        let what = || self.what.clone();
+        let reply = format!("{}.{}", self.link.inbox, self.token);
+        self.link.send(&self.subject, Some(reply), headers, payload)?;
+        match self.receiver.recv_timeout(timeout) {
+            Ok(Answer::Reply(message)) => Ok(Reply {
+                payload: message.payload,
+                headers: message.headers.unwrap_or_default(),
+                status: message.status.map(|status| status.as_u16()),
+            }),
+            Ok(Answer::Denied(reason)) => Err(BusError::Denied { what: what(), reason }),
+            Ok(Answer::Lost(reason)) => Err(BusError::Disconnected { what: what(), reason }),
+            Err(_) => Err(BusError::Timeout { what: what(), after: timeout }),
+        }
+    }
+
+    /// Waits until the server has handled what was sent before; the error is the refusal of the
+    /// subscription.
+    pub(super) fn synced(&self, timeout: Duration) -> Result<(), BusError> {
+        match self.finish(None, b"", timeout) {
+            // The refusal of the request itself is an answer too.
+            Err(BusError::Denied { reason, .. }) if reason.contains("nobody.sync") => Ok(()),
+            other => other.map(drop),
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.link.calls.lock().calls.remove(&self.token);
     }
 }
 

@@ -82,7 +82,7 @@ impl Bus for NatsBus {
 
     fn flush(&self, timeout: Duration) -> Result<(), BusError> {
         let link = self.shared.link("flush")?;
-        link.sync(None, timeout)?;
+        link.sync(timeout)?;
         let refused = link.take_refused();
         match refused.first() {
             None => Ok(()),

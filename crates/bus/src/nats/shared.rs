@@ -173,6 +173,7 @@ impl Shared {
             Entry { pattern: pattern.into(), queue: Arc::clone(&queue), with_headers, task: None };
         let mut state = self.lock();
         let link = state.link(pattern)?;
+        let pending = link.begin_sync(Some(pattern));
         if state.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             let reason = format!("more than {SUBSCRIPTIONS_MAX} subscriptions");
             return Err(BusError::full(pattern, reason));
@@ -184,7 +185,7 @@ impl Shared {
         state.subscriptions.insert(id, entry);
         drop(state);
         let source = NatsSource { shared: Arc::downgrade(self), id, queue };
-        link.sync(Some(pattern), timeout)?;
+        pending.synced(timeout)?;
         Ok(source)
     }
 

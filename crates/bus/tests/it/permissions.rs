@@ -212,7 +212,6 @@ fn an_agent_reads_and_writes_its_own_stores_alone() {
     // The API of JetStream itself.
     for request in [
         "$JS.API.INFO",
-        "$JS.API.STREAM.NAMES",
         "$JS.API.STREAM.LIST",
         "$JS.API.STREAM.INFO.OBJ_ws-lab-plans",
         "$JS.API.STREAM.DELETE.OBJ_ws-lab-plans",
