@@ -13,8 +13,9 @@ use wirestorm_bus::nats::advisories;
 use super::directory::Directory;
 use crate::signals::Signals;
 
-/// Time after its start in which the end of the server is no accident.
-const START_TIME: Duration = Duration::from_secs(5);
+/// Time after its start in which the end of the server is no accident: a wrong configuration, or
+/// an address in use.
+const START_TIME: Duration = Duration::from_secs(1);
 /// Time between two looks at the server.
 const LOOK_TIME: Duration = Duration::from_millis(50);
 /// Time before the server is started again.
