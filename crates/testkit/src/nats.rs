@@ -1,7 +1,7 @@
 //! A NATS server of a test, on a random port of the loopback interface.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub struct NatsServer {
     program: PathBuf,
     arguments: Vec<String>,
     child: Option<Child>,
-    port: u16,
+    address: SocketAddr,
     scratch: Option<Scratch>,
 }
 
@@ -55,20 +55,21 @@ impl NatsServer {
         let store = scratch.file("jetstream").display().to_string();
         let arguments = ["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd", &store];
         let arguments = arguments.map(str::to_owned).to_vec();
-        let mut server =
-            Self { program: program.into(), arguments, child: None, port, scratch: Some(scratch) };
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        let (program, scratch) = (program.into(), Some(scratch));
+        let mut server = Self { program, arguments, child: None, address, scratch };
         server.start()?;
         Ok(server)
     }
 
-    /// Starts a server with a configuration file, which listens on `port`.
+    /// Starts a server with a configuration file, which listens on `address`.
     ///
     /// # Errors
     /// The server does not start; the error has its output.
-    pub fn with_config(program: &Path, config: &Path, port: u16) -> io::Result<Self> {
+    pub fn with_config(program: &Path, config: &Path, address: SocketAddr) -> io::Result<Self> {
         let arguments = vec!["-c".to_owned(), config.display().to_string()];
         let program = program.into();
-        let mut server = Self { program, arguments, child: None, port, scratch: None };
+        let mut server = Self { program, arguments, child: None, address, scratch: None };
         server.start()?;
         Ok(server)
     }
@@ -93,7 +94,7 @@ impl NatsServer {
         let child = self.child.insert(command.spawn()?);
         let started = Instant::now();
         loop {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            if TcpStream::connect(self.address).is_ok() {
                 return Ok(());
             }
             if child.try_wait()?.is_some() || started.elapsed() > START_TIME {
@@ -106,7 +107,7 @@ impl NatsServer {
 
     /// Port of the server.
     pub const fn port(&self) -> u16 {
-        self.port
+        self.address.port()
     }
 
     /// Process ID of the server; `None` after [`Self::kill`].
