@@ -196,7 +196,7 @@ pub fn malformed_names_are_invalid(fixture: &dyn Fixture) {
     for name in ["", "a..b", "*", "a.b.c.d.e", "a b"] {
         assert!(is_invalid(bus.put_object("plans", name, b"").unwrap_err()), "{name:?}");
     }
-    for id in ["", "a b", "a\r\nb"] {
+    for id in ["", "a b", "a\r\nb", &"a".repeat(513)] {
         let error = bus.append("results", "test.result.a", id, b"").unwrap_err();
         assert!(is_invalid(error), "{id:?}");
     }

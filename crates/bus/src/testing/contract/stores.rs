@@ -225,7 +225,7 @@ pub fn a_repeated_message_is_stored_once(fixture: &dyn Fixture) {
     let first = bus.append("results", "test.result.a", "run1-agent1-1", b"1").unwrap();
     let again = fixture.bus().append("results", "test.result.a", "run1-agent1-1", b"1").unwrap();
     assert_eq!((again.sequence, again.is_duplicate), (first.sequence, true));
-    bus.append("results", "test.result.a", "run1-agent1-2", b"1").unwrap();
+    bus.append("results", "test.result.a", &"2".repeat(512), b"1").unwrap();
     assert_eq!(bus.read("results", ">", 1, 10).unwrap().len(), 2);
 }
 
