@@ -20,6 +20,7 @@ mod manual;
 mod metrics;
 mod number;
 mod options;
+mod owping;
 mod ping;
 mod pktgen;
 mod ports;
@@ -78,6 +79,8 @@ enum Command {
     Capture(capture::CaptureFlags),
     /// Ping from an interface with its own IP address
     Ping(ping::PingFlags),
+    /// Measure the delay of each direction to another machine
+    Owping(owping::OwpingFlags),
     /// List interfaces and the backend that `--backend auto` chooses
     Ports(ports::PortsFlags),
     /// Check which backends can send on an interface, and print fixes
@@ -145,6 +148,7 @@ fn main() -> ExitCode {
         Command::Bench(flags) => bench::run(&flags),
         Command::Capture(flags) => capture::run(&flags),
         Command::Ping(flags) => ping::run(&flags),
+        Command::Owping(flags) => owping::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Runs(flags) => runs::run(&flags),

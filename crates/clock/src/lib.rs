@@ -4,5 +4,9 @@
 //! the simulation and the tests use the same code as real sessions.
 #![forbid(unsafe_code)]
 
+pub mod estimate;
 pub mod exchange;
+mod hull;
+pub mod stamp;
 pub mod timestamp;
+pub mod virtual_clock;

@@ -17,7 +17,7 @@ use super::error::TrafficError;
 use super::options::StreamOptions;
 use super::workload::PortWorkload;
 use crate::lifecycle::MeasuredSnapshot;
-use crate::result::{MeasuredReport, SeriesReport, TagReport, ValuesReport};
+use crate::result::{MeasuredReport, SegmentReport, SeriesReport, TagReport, ValuesReport};
 use crate::to_unix_ns;
 
 /// Measured flows that arrive at a port, in the order of its receiver's records.
@@ -77,11 +77,18 @@ impl ExpectedFlows {
         let mut streams = Vec::new();
         let (mut marked, mut counted) = (Vec::new(), Vec::new());
         for workload in workloads {
+            let segments = match &options.elsewhere {
+                Some(elsewhere) if !options.is_here(workload.port) => Some(elsewhere.segments),
+                _ => None,
+            };
             for (position, (flow, stream)) in
                 workload.flows.iter().zip(&workload.streams).enumerate()
             {
                 if self.place_of(*flow).is_none() {
                     continue;
+                }
+                if segments.is_some() && !stream.is_measured {
+                    return Err(TrafficError::NoSignature(stream.name.clone()));
                 }
                 let bits = &plan.flows[*flow].counted_bits;
                 let bits: Option<Arc<[FrameBits]>> =
@@ -91,7 +98,7 @@ impl ExpectedFlows {
                 for index in 0..self.workers as u64 {
                     let share = Share { index, workers: self.workers as u64 };
                     let id = share.number(workload.numbered_from, position as u32);
-                    streams.push(MeasuredStream { id, payload: payload.clone() });
+                    streams.push(MeasuredStream { id, payload: payload.clone(), segments });
                     if let Some(bits) = &bits {
                         counted.push((id, Arc::clone(bits)));
                     }
@@ -148,6 +155,9 @@ impl ExpectedFlows {
         let summary = StreamSummary::new(&receiver.records()[records]);
         let mut report = measured_report(&self.name, &summary, self.flows[place].compares);
         report.tags = self.tags(place, receiver);
+        let segments =
+            receiver.records()[self.records(place)].iter().flat_map(StreamRecord::segments);
+        report.segments = segments.map(SegmentReport::from).collect();
         report.values = values.iter().map(values_report).collect();
         report
     }
@@ -315,6 +325,8 @@ fn measured_report(port: &str, summary: &StreamSummary, compares: bool) -> Measu
         ipdv: (&summary.ipdv).into(),
         jitter_ns: summary.jitter_ns,
         series: summary.series.as_ref().map(SeriesReport::from),
+        one_way: None,
+        segments: Vec::new(),
         tags: Vec::new(),
         values: Vec::new(),
     }
