@@ -19,6 +19,8 @@ const START_TIME: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct NatsServer {
     program: PathBuf,
+    /// Network namespace; `None` for that of this thread.
+    namespace: Option<String>,
     arguments: Vec<String>,
     child: Option<Child>,
     address: SocketAddr,
@@ -50,14 +52,31 @@ impl NatsServer {
     /// # Errors
     /// The server does not start; the error has its output.
     pub fn open(program: &Path) -> io::Result<Self> {
+        Self::open_at(program, (Ipv4Addr::LOCALHOST, free_port()?).into(), None, "")
+    }
+
+    /// Starts a server as [`Self::open`], at an address that this thread reaches, in a network
+    /// namespace, with more lines of configuration.
+    ///
+    /// # Errors
+    /// The server does not start; the error has its output.
+    pub fn open_at(
+        program: &Path,
+        address: SocketAddr,
+        namespace: Option<&str>,
+        config: &str,
+    ) -> io::Result<Self> {
         let scratch = Scratch::new()?;
-        let port = free_port()?;
+        let file = scratch.file("nats-server.conf");
+        std::fs::write(&file, config)?;
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
         let store = scratch.file("jetstream").display().to_string();
-        let arguments = ["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd", &store];
+        let file = file.display().to_string();
+        let arguments = ["-a", &host, "-p", &port, "-js", "-sd", &store, "-c", &file];
         let arguments = arguments.map(str::to_owned).to_vec();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
         let (program, scratch) = (program.into(), Some(scratch));
-        let mut server = Self { program, arguments, child: None, address, scratch };
+        let namespace = namespace.map(str::to_owned);
+        let mut server = Self { program, namespace, arguments, child: None, address, scratch };
         server.start()?;
         Ok(server)
     }
@@ -69,7 +88,8 @@ impl NatsServer {
     pub fn with_config(program: &Path, config: &Path, address: SocketAddr) -> io::Result<Self> {
         let arguments = vec!["-c".to_owned(), config.display().to_string()];
         let program = program.into();
-        let mut server = Self { program, arguments, child: None, address, scratch: None };
+        let mut server =
+            Self { program, namespace: None, arguments, child: None, address, scratch: None };
         server.start()?;
         Ok(server)
     }
@@ -80,14 +100,13 @@ impl NatsServer {
     /// See [`Self::open`].
     pub fn start(&mut self) -> io::Result<()> {
         // With `setpriv`, the server ends with the thread that started it, however that ends.
-        let mut command = match find_tool("setpriv") {
-            Some(setpriv) => {
-                let mut command = Command::new(setpriv);
-                command.args(["--pdeathsig", "KILL"]).arg(&self.program);
-                command
-            }
-            None => Command::new(&self.program),
-        };
+        let setpriv = find_tool("setpriv").map(|it| it.display().to_string());
+        let namespace = self.namespace.iter().flat_map(|name| ["ip", "netns", "exec", name]);
+        let setpriv = setpriv.iter().flat_map(|path| [path, "--pdeathsig", "KILL"]);
+        let program = self.program.display().to_string();
+        let mut words = namespace.chain(setpriv).chain([&*program]);
+        let mut command = Command::new(words.next().unwrap_or(&program));
+        command.args(words);
         let log = Scratch::new()?;
         let output = std::fs::File::create(log.file("log"))?;
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
