@@ -21,7 +21,7 @@ const DIRECTIONS: [(&str, &[&str]); 28] = [
     ("wirestorm-flowexport", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-method", &["wirestorm-base"]),
     ("wirestorm-clock", &["wirestorm-base"]),
-    ("wirestorm-io", &["wirestorm-base", "wirestorm-wire"]),
+    ("wirestorm-io", &["wirestorm-base", "wirestorm-wire", "wirestorm-clock"]),
     (
         "wirestorm-control",
         &[
@@ -37,6 +37,7 @@ const DIRECTIONS: [(&str, &[&str]); 28] = [
             "wirestorm-http2",
             "wirestorm-method",
             "wirestorm-flowexport",
+            "wirestorm-clock",
         ],
     ),
     ("wirestorm-store", &["wirestorm-method", "wirestorm-control"]),
