@@ -4,5 +4,8 @@
 //! the simulation and the tests use the same code as real sessions.
 #![forbid(unsafe_code)]
 
+mod bytes;
 pub mod exchange;
+pub mod ptp;
+pub mod source;
 pub mod timestamp;
