@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod pace;
 pub mod port;
 pub mod prefetch;
+pub mod random;
 pub mod rate;
 pub mod time;
 pub mod timer_wheel;

@@ -5,7 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod estimate;
 pub mod exchange;
+mod hull;
 pub mod ptp;
 pub mod source;
 pub mod timestamp;
+pub mod virtual_clock;

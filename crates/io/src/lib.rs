@@ -12,5 +12,6 @@ pub mod pcap;
 pub mod privilege;
 mod system;
 pub mod tap;
+pub mod timestamps;
 pub mod udp;
 pub mod xdp;

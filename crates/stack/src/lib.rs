@@ -17,7 +17,6 @@ pub mod http1;
 mod icmp_error;
 mod neighbour;
 pub mod program;
-mod random;
 pub mod tcp;
 mod udp_echo;
 

@@ -23,7 +23,8 @@ pub use frame_bits::FrameBits;
 pub use member::Member;
 pub use program::{ByteOrder, Checksum, Program, PseudoHeader, Step, Write};
 pub use transmission::{GapDistribution, Mode, Speed, Transmission};
-pub use variable::{Advance, Values, Variable, draw};
+pub use variable::{Advance, Values, Variable};
+pub use wirestorm_base::random::draw;
 
 use alloc::string::String;
 use alloc::vec::Vec;

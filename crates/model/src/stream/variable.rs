@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
+use wirestorm_base::random::draw;
+
 /// A value that changes from frame to frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
@@ -191,17 +193,6 @@ impl Values {
             _ => 0,
         }
     }
-}
-
-/// Returns 64 pseudo-random bits for a seed and a number: the output function of `SplitMix64`
-/// (Steele, Lea, Flood 2014) over both.
-#[inline]
-pub const fn draw(seed: u64, number: u64) -> u64 {
-    const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut bits = seed ^ number.wrapping_add(1).wrapping_mul(GOLDEN_RATIO);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 fn draw128(seed: u64, number: u64) -> u128 {

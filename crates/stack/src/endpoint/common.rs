@@ -20,9 +20,9 @@ use super::template::{Role, TemplateState};
 use crate::frame::{LinkHeader, Packet};
 use crate::host::without_priority;
 use crate::program::Buffers;
-use crate::random::Random;
 use crate::tcp::now::Now;
 use crate::tcp::sequence::SequenceNumber;
+use wirestorm_base::random::Random;
 
 /// State that the parts of an endpoint share.
 #[derive(Debug)]

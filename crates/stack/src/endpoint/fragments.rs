@@ -10,7 +10,7 @@ use wirestorm_wire::packet::{ipv6, udp};
 use super::counters::UnmatchedCounters;
 use super::frames::{fill_up, room};
 use crate::frame::{Headers, LinkHeader, write_datagram};
-use crate::random::Random;
+use wirestorm_base::random::Random;
 use wirestorm_model::ip::Identification;
 
 /// Link header of answers to the sender of a packet. `None` if the frame was not for this endpoint.
@@ -76,7 +76,7 @@ impl FragmentState {
                 self.identification = first.wrapping_add(packets);
                 first as u16
             }
-            Identification::Random => random.next() as u16,
+            Identification::Random => random.next_u64() as u16,
         }
     }
 

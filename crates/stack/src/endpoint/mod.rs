@@ -83,9 +83,9 @@ pub use crate::frame::LinkHeader;
 use crate::frame::has_damaged_header;
 use crate::host::Host;
 use crate::program::{Buffers, Statistics};
-use crate::random::Random;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::now::Now;
+use wirestorm_base::random::Random;
 
 /// Options of an endpoint.
 #[derive(Clone, Debug)]
@@ -139,11 +139,11 @@ impl Endpoint {
         let servers = Servers::new(&mut templates);
         let holders = template::holders(&mut templates, templates_known);
         let templates = templates.into_iter().map(|template| {
-            let random = Random::new(random.next());
+            let random = Random::new(random.next_u64());
             TemplateState::new(template, options.frame_length_max, now, random)
         });
         let templates = templates.collect();
-        let secret = random.next();
+        let secret = random.next_u64();
         let common = Common {
             templates,
             templates_known,

@@ -16,7 +16,7 @@ use super::listen::Listen;
 use super::load::{AddressSet, Arrivals, SwitchedOff, Tuples};
 use crate::content::{DatagramSession, Session, SessionFactory};
 use crate::program::{Ends, FlowPayload, Program};
-use crate::random::Random;
+use wirestorm_base::random::Random;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::tcp::Settings;
 

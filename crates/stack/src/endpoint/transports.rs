@@ -8,9 +8,9 @@ use super::datagrams::Datagrams;
 use super::events::FlowSlot;
 use super::load::Origin;
 use super::template::{Role, Transport};
-use crate::random::Random;
 use crate::tcp::connection::Connection;
 use crate::tcp::now::Now;
+use wirestorm_base::random::Random;
 
 /// Flows of both transports, and the state that they share.
 #[derive(Debug)]

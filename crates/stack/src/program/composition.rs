@@ -7,7 +7,7 @@ use core::net::IpAddr;
 
 use wirestorm_model::program::{Composition, Piece, TextVariable, Value, ValueFormat, Variable};
 
-use crate::random::Random;
+use wirestorm_base::random::Random;
 
 /// Addresses and ports of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) fn compose(
             Piece::Bytes(text) => bytes.extend_from_slice(text),
             Piece::Value(value, form) => write(&mut bytes, &values.find(*value), *form),
             Piece::RandomBytes(count) => {
-                bytes.extend((0..*count).map(|_| random.next() as u8));
+                bytes.extend((0..*count).map(|_| random.next_u64() as u8));
             }
             Piece::RandomText(count) => {
                 const ALPHABET: &[u8; 62] =

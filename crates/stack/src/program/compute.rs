@@ -5,7 +5,7 @@ use wirestorm_base::time::Duration;
 use super::Instruction;
 use super::context::ProgramContext;
 use super::variables::Variables;
-use crate::random::Random;
+use wirestorm_base::random::Random;
 
 /// Returns the delay of an instruction in microseconds, or `None` if it is not a delay.
 #[inline]

@@ -3,9 +3,9 @@
 use super::findings::ProgramResults;
 use super::{Buffers, Statistics};
 use crate::content::SessionCounters;
-use crate::random::Random;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::now::Now;
+use wirestorm_base::random::Random;
 
 /// Steps after which a program yields: one that never waits must not block the others.
 pub(super) const STEPS_MAX: u32 = 1_000;

@@ -155,9 +155,9 @@ impl SwitchedOff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
     use alloc::collections::BTreeSet;
     use core::net::Ipv4Addr;
+    use wirestorm_base::random::Random;
 
     fn v4(number: u32) -> IpAddr {
         Ipv4Addr::from_bits(number).into()

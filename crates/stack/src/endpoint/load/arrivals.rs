@@ -9,7 +9,7 @@ use super::scale::{Scale, scaled};
 use super::schedule::Schedule;
 use super::throughput::{Throughput, ThroughputOutcome};
 use super::users::Users;
-use crate::random::Random;
+use wirestorm_base::random::Random;
 
 /// Result of asking for a due flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

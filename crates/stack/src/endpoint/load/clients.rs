@@ -9,7 +9,7 @@ use wirestorm_wire::flow::FlowKey;
 
 use super::address_set::SwitchedOff;
 use crate::frame::octets;
-use crate::random::Random;
+use wirestorm_base::random::Random;
 
 /// The tuples of a template's flows, one after the other. Where one is in use, the next free port
 /// of the same client and server is taken, so each pair of them has all ports.

@@ -10,7 +10,7 @@ use wirestorm_base::rate::{Rate, RateError, Ticker};
 use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
 
 use super::scale::Scale;
-use crate::random::Random;
+use wirestorm_base::random::Random;
 
 /// Number of due flows from which they are skipped at once. The number of random ones is nearly
 /// normally distributed then.

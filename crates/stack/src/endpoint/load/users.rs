@@ -6,7 +6,7 @@ use core::cmp::Reverse;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::load::ThinkTime;
 
-use crate::random::Random;
+use wirestorm_base::random::Random;
 
 /// Minimum think time, so that flows that end at once do not start in an endless loop.
 const LEAST: Duration = Duration::from_micros(1);

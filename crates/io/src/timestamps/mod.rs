@@ -1,0 +1,281 @@
+//! UDP sockets with time stamps of the kernel (`Documentation/networking/timestamping.rst`).
+//!
+//! A stamp of the kernel does not include the time until a thread runs: on a busy machine that is
+//! milliseconds, while the kernel's stamps are some microseconds off.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration as StdDuration;
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::{Ipv4RecvTtl, Ipv4Ttl, Ipv6RecvHopLimit, Ipv6Ttl, Timestamping};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrIn6, SockaddrStorage, TimestampingFlag, Timestamps,
+    recvmsg, setsockopt,
+};
+use wirestorm_base::time::Duration;
+
+use crate::namespace::Namespace;
+use crate::udp::UdpError;
+
+/// A UDP socket that stamps datagrams on departure and arrival.
+#[derive(Debug)]
+pub struct StampedSocket {
+    socket: UdpSocket,
+    /// Number of the next datagram in the kernel's reports of departures.
+    next: u32,
+}
+
+/// A time stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// `CLOCK_REALTIME` in ns since the Unix epoch.
+    pub realtime_ns: i64,
+    /// Who read the clock.
+    pub point: StampSource,
+}
+
+/// Who read the clock for a time stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampSource {
+    /// The kernel, when the datagram passed the driver.
+    Kernel,
+    /// This process, before it sent or after it received the datagram.
+    Process,
+}
+
+/// A datagram that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Bytes written to the buffer.
+    pub length: usize,
+    /// Sender.
+    pub from: SocketAddr,
+    /// Time of arrival.
+    pub stamp: Stamp,
+    /// Time to live or hop limit of the IP packet, if known.
+    pub ttl: Option<u8>,
+}
+
+/// Number of a datagram, to find its departure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SendNumber(u32);
+
+/// Departure of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Result of [`StampedSocket::send_to`].
+    pub number: SendNumber,
+    /// Time of departure.
+    pub stamp: Stamp,
+}
+
+impl StampedSocket {
+    /// Binds a socket in a namespace. Port 0 chooses a free port. The kernel stamps all datagrams.
+    ///
+    /// # Errors
+    /// See [`UdpError`].
+    pub fn bind(namespace: &Namespace, address: SocketAddr) -> Result<Self, UdpError> {
+        let bind = |error| UdpError::Bind { address, error };
+        let socket = namespace.enter(|| UdpSocket::bind(address))?.map_err(bind)?;
+        let flags = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_OPT_ID
+            | TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY;
+        let options = |socket: &UdpSocket| -> nix::Result<()> {
+            setsockopt(socket, Timestamping, &flags)?;
+            match address {
+                SocketAddr::V4(_) => setsockopt(socket, Ipv4RecvTtl, &true),
+                SocketAddr::V6(_) => setsockopt(socket, Ipv6RecvHopLimit, &true),
+            }
+        };
+        options(&socket).map_err(|error| bind(error.into()))?;
+        Ok(Self { socket, next: 0 })
+    }
+
+    /// Sets the time to live or hop limit of all datagrams. The default is that of the system.
+    ///
+    /// # Errors
+    /// The value is 0, or the system refuses it.
+    pub fn set_ttl(&self, ttl: u8) -> io::Result<()> {
+        let set = match self.local_address()?.ip() {
+            IpAddr::V4(_) => setsockopt(&self.socket, Ipv4Ttl, &i32::from(ttl)),
+            IpAddr::V6(_) => setsockopt(&self.socket, Ipv6Ttl, &i32::from(ttl)),
+        };
+        set.map_err(Into::into)
+    }
+
+    /// Returns the address that the socket is bound to.
+    ///
+    /// # Errors
+    /// The system does not know it.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// There is no route, or the datagram is too long.
+    pub fn send_to(&mut self, bytes: &[u8], to: SocketAddr) -> io::Result<SendNumber> {
+        let mut outcome = self.socket.send_to(bytes, to);
+        // An ICMP error of an earlier datagram is reported once, and this one was not sent.
+        if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            outcome = self.socket.send_to(bytes, to);
+        }
+        outcome?;
+        let number = SendNumber(self.next);
+        self.next = self.next.wrapping_add(1);
+        Ok(number)
+    }
+
+    /// Returns the next departure that the kernel has reported, without waiting; `None` if there is
+    /// none. Some drivers report no departures.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn departure(&self) -> io::Result<Option<Departure>> {
+        loop {
+            let mut space = cmsg_space!(Timestamps, libc::sock_extended_err, SockaddrIn6);
+            let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+            let message =
+                match recvmsg::<SockaddrStorage>(self.fd(), &mut [], Some(&mut space), flags) {
+                    Ok(message) => message,
+                    Err(Errno::EAGAIN) => return Ok(None),
+                    Err(Errno::EINTR) => continue,
+                    Err(error) => return Err(error.into()),
+                };
+            let (mut stamp, mut number) = (None, None);
+            for part in message.cmsgs()? {
+                match part {
+                    ControlMessageOwned::ScmTimestampsns(stamps) => stamp = kernel_stamp(stamps),
+                    ControlMessageOwned::Ipv4RecvErr(error, _)
+                    | ControlMessageOwned::Ipv6RecvErr(error, _)
+                        if error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING =>
+                    {
+                        number = Some(SendNumber(error.ee_data));
+                    }
+                    _ => {}
+                }
+            }
+            // Otherwise it was an ICMP error.
+            if let (Some(stamp), Some(number)) = (stamp, number) {
+                return Ok(Some(Departure { number, stamp }));
+            }
+        }
+    }
+
+    /// Receives a datagram; waits for at most `patience`. Returns `None` after that time, on a signal,
+    /// and when the report of a departure arrives.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn receive(&self, buffer: &mut [u8], patience: Duration) -> io::Result<Option<Arrival>> {
+        let patience = StdDuration::from_nanos(patience.as_nanos().max(1_000));
+        self.socket.set_read_timeout(Some(patience))?;
+        let mut parts = [IoSliceMut::new(buffer)];
+        let mut space = cmsg_space!(Timestamps, i32);
+        let message =
+            recvmsg::<SockaddrStorage>(self.fd(), &mut parts, Some(&mut space), MsgFlags::empty());
+        let message = match message {
+            Ok(message) => message,
+            // Nobody listens at the other end; the next datagram may arrive all the same.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(from) = message.address.as_ref().and_then(socket_address) else { return Ok(None) };
+        let (mut stamp, mut ttl) = (None, None);
+        for part in message.cmsgs()? {
+            match part {
+                ControlMessageOwned::ScmTimestampsns(stamps) => stamp = kernel_stamp(stamps),
+                ControlMessageOwned::Ipv4Ttl(value) | ControlMessageOwned::Ipv6HopLimit(value) => {
+                    ttl = u8::try_from(value).ok();
+                }
+                _ => {}
+            }
+        }
+        let stamp = stamp.unwrap_or_else(Stamp::now);
+        Ok(Some(Arrival { length: message.bytes, from, stamp, ttl }))
+    }
+
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl Stamp {
+    /// Reads the clock.
+    pub fn now() -> Self {
+        let realtime_ns = crate::clock::realtime_nanos() as i64;
+        Self { realtime_ns, point: StampSource::Process }
+    }
+}
+
+fn kernel_stamp(stamps: Timestamps) -> Option<Stamp> {
+    let (seconds, nanoseconds) = (stamps.system.tv_sec(), stamps.system.tv_nsec());
+    let realtime_ns = seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
+    // The field is zero if the kernel did not stamp.
+    (realtime_ns != 0).then_some(Stamp { realtime_ns, point: StampSource::Kernel })
+}
+
+fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|it| SocketAddr::V4((*it).into()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|it| SocketAddr::V6((*it).into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket(address: &str) -> StampedSocket {
+        StampedSocket::bind(&Namespace::Current, address.parse().unwrap()).unwrap()
+    }
+
+    fn departure_of(socket: &StampedSocket) -> Departure {
+        // Loopback reports a departure before the datagram arrives.
+        socket.departure().unwrap().expect("a departure")
+    }
+
+    #[test]
+    fn departure_and_arrival_have_stamps_of_the_kernel() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let (mut one, other) = (socket(address), socket(address));
+            one.set_ttl(77).unwrap();
+            let to = other.local_address().unwrap();
+            for sent in 0..3 {
+                let before = Stamp::now();
+                let number = one.send_to(b"question", to).unwrap();
+                let mut buffer = [0; 64];
+                let arrival = other.receive(&mut buffer, Duration::from_secs(5)).unwrap().unwrap();
+                assert_eq!(&buffer[..arrival.length], b"question");
+                assert_eq!((arrival.from, arrival.ttl), (one.local_address().unwrap(), Some(77)));
+                let departure = departure_of(&one);
+                assert_eq!((departure.number, number), (SendNumber(sent), SendNumber(sent)));
+                let stamps = [before, departure.stamp, arrival.stamp, Stamp::now()];
+                assert!(stamps.is_sorted_by_key(|stamp| stamp.realtime_ns), "{stamps:?}");
+                assert_eq!(departure.stamp.point, StampSource::Kernel);
+                assert_eq!(arrival.stamp.point, StampSource::Kernel);
+            }
+            assert_eq!(one.departure().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn closed_port_does_not_end_the_socket() {
+        let mut one = socket("127.0.0.1:0");
+        let closed = socket("127.0.0.1:0").local_address().unwrap();
+        let other = socket("127.0.0.1:0");
+        let mut buffer = [0; 64];
+        for _ in 0..3 {
+            one.send_to(b"question", closed).unwrap();
+            assert!(one.receive(&mut buffer, Duration::from_millis(1)).unwrap().is_none());
+            departure_of(&one);
+        }
+        let number = one.send_to(b"question", other.local_address().unwrap()).unwrap();
+        assert!(other.receive(&mut buffer, Duration::from_secs(5)).unwrap().is_some());
+        assert_eq!(departure_of(&one).number, number);
+    }
+}
