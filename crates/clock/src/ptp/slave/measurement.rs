@@ -8,11 +8,15 @@ use crate::timestamp::Timestamp;
 /// One direction of a measurement: departure and arrival of a message.
 #[derive(Clone, Copy, Debug)]
 struct Trip {
+    /// Number of the Sync, which the slave answers with a Delay_Req.
+    sync: u16,
     departure: Timestamp,
     arrival: Timestamp,
 }
 
-/// The newest Sync and Delay_Req with their times. Each is in one exchange.
+/// The newest Sync, and the Delay_Req that answers it.
+///
+/// Both must be close in time: in between, the clocks drift, by 50 us in a second at 50 ppm.
 #[derive(Debug, Default)]
 pub(super) struct Measurement {
     /// A two-step Sync without its Follow_Up: number, arrival, correction.
@@ -33,14 +37,15 @@ pub(super) struct Measurement {
 struct Request {
     stamp: StampId,
     sequence: u16,
+    sync: u16,
     departure: Option<Timestamp>,
     arrival: Option<Timestamp>,
 }
 
 impl Measurement {
     /// Takes a Sync of a one-step master, with its corrected departure.
-    pub(super) fn one_step(&mut self, departure: Timestamp, arrival: Timestamp) {
-        self.forward = Some(Trip { departure, arrival });
+    pub(super) fn one_step(&mut self, sync: u16, departure: Timestamp, arrival: Timestamp) {
+        self.forward = Some(Trip { sync, departure, arrival });
     }
 
     /// Takes a Sync of a two-step master.
@@ -79,13 +84,13 @@ impl Measurement {
             (self.sync, self.follow_up) = (None, None);
             // Fractions of a nanosecond add up before they are rounded.
             let correction = of_sync.plus(of_follow_up).to_nanos();
-            self.forward = Some(Trip { departure: departure + correction, arrival });
+            self.forward = Some(Trip { sync, departure: departure + correction, arrival });
         }
     }
 
-    /// Starts a Delay_Req. Returns whether the last one was complete.
-    pub(super) fn request(&mut self, stamp: StampId, sequence: u16) -> bool {
-        let request = Request { stamp, sequence, departure: None, arrival: None };
+    /// Starts a Delay_Req that answers a Sync. Returns whether the last one was complete.
+    pub(super) fn request(&mut self, stamp: StampId, sequence: u16, sync: u16) -> bool {
+        let request = Request { stamp, sequence, sync, departure: None, arrival: None };
         self.request.replace(request).is_none()
     }
 
@@ -110,17 +115,21 @@ impl Measurement {
     }
 
     fn answered(&mut self) {
-        let Some(Request { departure: Some(departure), arrival: Some(arrival), .. }) = self.request
+        let Some(Request { sync, departure: Some(departure), arrival: Some(arrival), .. }) =
+            self.request
         else {
             return;
         };
         self.request = None;
-        self.backward = Some(Trip { departure, arrival });
+        self.backward = Some(Trip { sync, departure, arrival });
     }
 
-    /// Returns an exchange if both directions are new since the last one.
+    /// Returns an exchange if both directions are complete.
     pub(super) fn exchange(&mut self) -> Option<Exchange> {
         let (forward, backward) = (self.forward?, self.backward?);
+        if forward.sync != backward.sync {
+            return None;
+        }
         (self.forward, self.backward) = (None, None);
         Some(Exchange {
             t1: backward.departure,

@@ -126,7 +126,8 @@ pub struct Slave {
     measurement: Measurement,
     negotiation: Option<Negotiation>,
     delay_interval: LogInterval,
-    next_delay_req: Option<Instant>,
+    /// Time from which the next Sync is answered with a Delay_Req.
+    next_delay_req: Instant,
     delay_req_sequence: u16,
     signaling_sequence: u16,
     next_stamp: u64,
@@ -146,7 +147,7 @@ impl Slave {
             measurement: Measurement::default(),
             negotiation,
             delay_interval: options.delay_interval,
-            next_delay_req: None,
+            next_delay_req: now,
             delay_req_sequence: 0,
             signaling_sequence: 0,
             next_stamp: 0,
@@ -172,16 +173,13 @@ impl Slave {
     pub fn next_timer(&self) -> Option<Instant> {
         let negotiation = self.negotiation.as_ref();
         let request = negotiation.and_then(|it| it.next_request(self.parent.is_some()));
-        [self.masters.next_expiry(), self.next_delay_req, request].into_iter().flatten().min()
+        [self.masters.next_expiry(), request].into_iter().flatten().min()
     }
 
     /// Does what is due at `now`.
     pub fn handle_timer(&mut self, now: Instant) {
         self.masters.expire(now);
         self.choose_parent(now);
-        if self.next_delay_req.is_some_and(|due| due <= now) {
-            self.send_delay_req(now);
-        }
         let has_parent = self.parent.is_some();
         let requests =
             self.negotiation.as_mut().map(|negotiation| negotiation.requests(now, has_parent));
@@ -216,7 +214,7 @@ impl Slave {
             Body::Announce(announce) => self.announce(now, from, &header, announce),
             Body::Signaling { target, tlvs } => self.signaling(now, target, &tlvs),
             Body::Sync { .. } | Body::FollowUp { .. } | Body::DelayResp { .. } => {
-                self.measure(&header, &body, arrival);
+                self.measure(now, &header, &body, arrival);
             }
             // Requests of other slaves, and messages that a slave does not use.
             Body::DelayReq { .. } | Body::Management(_) | Body::Other(_) => {}
@@ -232,7 +230,6 @@ impl Slave {
 
     /// Ends the slave: cancels the grants of a unicast master.
     pub fn stop(&mut self) {
-        self.next_delay_req = None;
         let cancels = self.negotiation.as_mut().map(Negotiation::cancel_all);
         if let Some(cancels) = cancels.filter(|cancels| !cancels.is_empty()) {
             self.send_signaling(cancels);
@@ -275,15 +272,15 @@ impl Slave {
                 negotiation.parent_changed(now, best.is_some());
             }
         }
-        self.next_delay_req = best.map(|_| self.random_delay_req_time(now));
+        self.next_delay_req = self.random_delay_req_time(now);
         if best.is_some() {
             // Asks a unicast master for the other messages at once.
             self.handle_timer(now);
         }
     }
 
-    /// Returns a time from now to two intervals later (9.5.11.2): many slaves of one master must not
-    /// send at the same time.
+    /// Returns a time from now to two intervals later (9.5.11.2), so that not all slaves of a master
+    /// answer the same Sync.
     fn random_delay_req_time(&mut self, now: Instant) -> Instant {
         // The generator SplitMix64.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -325,7 +322,7 @@ impl Slave {
         }
     }
 
-    fn measure(&mut self, header: &Header, body: &Body, arrival: Option<Timestamp>) {
+    fn measure(&mut self, now: Instant, header: &Header, body: &Body, arrival: Option<Timestamp>) {
         let Some(parent) = self.parent.filter(|parent| parent.port == header.source) else {
             self.counters.other_port += 1;
             return;
@@ -343,7 +340,10 @@ impl Slave {
                 if header.flags.has(Flags::TWO_STEP) {
                     self.measurement.sync(header.sequence, arrival, header.correction);
                 } else if let Some(departure) = departure(origin, header.correction) {
-                    self.measurement.one_step(departure, arrival);
+                    self.measurement.one_step(header.sequence, departure, arrival);
+                }
+                if self.next_delay_req <= now {
+                    self.send_delay_req(now, header.sequence);
                 }
                 true
             }
@@ -382,24 +382,20 @@ impl Slave {
         }
     }
 
-    fn send_delay_req(&mut self, now: Instant) {
+    /// Answers a Sync with a Delay_Req at once, so that the clocks do not drift in between.
+    fn send_delay_req(&mut self, now: Instant, sync: u16) {
         if let Some(negotiation) = &self.negotiation {
-            match negotiation.delay_interval(now) {
-                Some(interval) => self.delay_interval = interval,
-                None => {
-                    // Without a grant, the master does not answer.
-                    self.next_delay_req = Some(now.saturating_add(Duration::from_millis(100)));
-                    return;
-                }
-            }
+            // Without a grant, the master does not answer.
+            let Some(interval) = negotiation.delay_interval(now) else { return };
+            self.delay_interval = interval;
         }
-        self.next_delay_req = Some(self.random_delay_req_time(now));
+        self.next_delay_req = self.random_delay_req_time(now);
         let stamp = StampId(self.next_stamp);
         self.next_stamp += 1;
         let sequence = self.delay_req_sequence;
         self.delay_req_sequence = sequence.wrapping_add(1);
         self.counters.delay_req += 1;
-        if !self.measurement.request(stamp, sequence) {
+        if !self.measurement.request(stamp, sequence, sync) {
             self.counters.unanswered += 1;
         }
         let body = Body::DelayReq { origin: PtpTime::default() };
