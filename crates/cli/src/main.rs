@@ -7,6 +7,7 @@ mod printing;
 mod backend;
 mod bench;
 mod capture;
+mod clock;
 mod console;
 mod departure_lines;
 mod doctor;
@@ -76,6 +77,8 @@ enum Command {
     Capture(capture::CaptureFlags),
     /// Ping from an interface with its own IP address
     Ping(ping::PingFlags),
+    /// Compare clocks: PTP sessions, and the sources of this machine
+    Clock(clock::ClockFlags),
     /// List interfaces and the backend that `--backend auto` chooses
     Ports(ports::PortsFlags),
     /// Check which backends can send on an interface, and print fixes
@@ -141,6 +144,7 @@ fn main() -> ExitCode {
         Command::Bench(flags) => bench::run(&flags),
         Command::Capture(flags) => capture::run(&flags),
         Command::Ping(flags) => ping::run(&flags),
+        Command::Clock(flags) => clock::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Runs(flags) => runs::run(&flags),

@@ -139,6 +139,11 @@ impl Master {
         master
     }
 
+    /// Returns the identity of the master's port.
+    pub const fn identity(&self) -> PortIdentity {
+        self.options.identity
+    }
+
     /// Returns the counters.
     pub const fn counters(&self) -> &MasterCounters {
         &self.counters
