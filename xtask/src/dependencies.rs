@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 26] = [
+const DIRECTIONS: [(&str, &[&str]); 27] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
@@ -19,6 +19,7 @@ const DIRECTIONS: [(&str, &[&str]); 26] = [
     ("wirestorm-http2", &["wirestorm-stack"]),
     ("wirestorm-flowexport", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-method", &["wirestorm-base"]),
+    ("wirestorm-clock", &["wirestorm-base"]),
     ("wirestorm-io", &["wirestorm-base", "wirestorm-wire"]),
     (
         "wirestorm-control",
@@ -35,6 +36,7 @@ const DIRECTIONS: [(&str, &[&str]); 26] = [
             "wirestorm-http2",
             "wirestorm-method",
             "wirestorm-flowexport",
+            "wirestorm-clock",
         ],
     ),
     ("wirestorm-store", &["wirestorm-method", "wirestorm-control"]),

@@ -10,5 +10,6 @@ pub mod exchange;
 mod hull;
 pub mod ptp;
 pub mod source;
+pub mod stamp;
 pub mod timestamp;
 pub mod virtual_clock;

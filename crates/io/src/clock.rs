@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
+use wirestorm_clock::timestamp::Timestamp;
+use wirestorm_clock::virtual_clock::{VirtualClock, VirtualClockOptions};
 
 /// Last part of a wait, which spins instead of sleeping. The kernel's default timer slack is 50 us,
 /// and a wake-up takes some more.
@@ -14,7 +16,73 @@ pub const SPIN: Duration = Duration::from_micros(60);
 /// back. All ports on interfaces use this clock. The vDSO reads it without a system call.
 #[inline]
 pub fn now() -> Instant {
-    Instant::from_nanos(read(libc::CLOCK_MONOTONIC))
+    of_kernel(read(libc::CLOCK_MONOTONIC))
+}
+
+/// Converts a reading of `CLOCK_MONOTONIC` that the kernel made to an instant of [`now`]'s clock.
+#[inline]
+pub fn of_kernel(nanoseconds: u64) -> Instant {
+    match VIRTUAL.get() {
+        None => Instant::from_nanos(nanoseconds),
+        Some(clock) => virtual_instant(clock, nanoseconds),
+    }
+}
+
+/// Clock that replaces the real one in this process, for tests.
+static VIRTUAL: OnceLock<VirtualClock> = OnceLock::new();
+
+/// Reason why a process does not get a virtual clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetVirtualError {
+    /// The clock would go back.
+    #[error("a virtual clock must not go back: remove the negative steps")]
+    Backwards,
+    /// There is one already.
+    #[error("this process has a virtual clock already")]
+    AlreadySet,
+}
+
+/// Replaces the clock of this process, and all time stamps of the kernel in it, by one with a known
+/// error, for tests of what compares clocks. To be called before ports open: backends that stamp
+/// frames in the kernel refuse to work with it ([`is_virtual`]).
+///
+/// # Errors
+/// See [`SetVirtualError`].
+pub fn set_virtual(options: VirtualClockOptions) -> Result<(), SetVirtualError> {
+    let clock = VirtualClock::new(read(libc::CLOCK_MONOTONIC) as i64, options);
+    if !clock.is_monotonic() {
+        return Err(SetVirtualError::Backwards);
+    }
+    VIRTUAL.set(clock).map_err(|_| SetVirtualError::AlreadySet)
+}
+
+/// Returns whether the clock of this process has an intended error.
+pub fn is_virtual() -> bool {
+    VIRTUAL.get().is_some()
+}
+
+#[cold]
+fn virtual_instant(clock: &VirtualClock, nanoseconds: u64) -> Instant {
+    Instant::from_nanos(clock.reading(nanoseconds as i64).max(0) as u64)
+}
+
+/// Time of this machine for comparisons with other machines: [`now`]'s clock plus a constant.
+///
+/// It was wall time when the process read it first. Later it differs if the system clock is set,
+/// since a step would look like a change of the delay.
+pub fn node_time(instant: Instant) -> Timestamp {
+    Timestamp::from_nanos(instant.as_nanos() as i64) + node_offset()
+}
+
+/// Converts a time stamp of [`node_time`] back to an instant; times before its start are zero.
+pub fn of_node_time(time: Timestamp) -> Instant {
+    let nanoseconds = time - Timestamp::from_nanos(node_offset());
+    Instant::from_nanos(nanoseconds.max(0) as u64)
+}
+
+fn node_offset() -> i64 {
+    static OFFSET: OnceLock<i64> = OnceLock::new();
+    *OFFSET.get_or_init(|| RealtimeOffset::read().0 as i64)
 }
 
 /// Returns the time of `CLOCK_REALTIME` in nanoseconds since the Unix epoch.
@@ -41,9 +109,9 @@ impl RealtimeOffset {
     pub fn read() -> Self {
         let mut best = (u64::MAX, 0);
         for _ in 0..3 {
-            let before = now().as_nanos();
+            let before = read(libc::CLOCK_MONOTONIC);
             let realtime = realtime_nanos();
-            let after = now().as_nanos();
+            let after = read(libc::CLOCK_MONOTONIC);
             let width = after.saturating_sub(before);
             best = best.min((width, realtime.saturating_sub(before + width / 2)));
         }
@@ -52,12 +120,12 @@ impl RealtimeOffset {
 
     /// Converts nanoseconds since the Unix epoch to an instant of [`now`]'s clock.
     pub fn to_monotonic(self, realtime_nanos: u64) -> Instant {
-        Instant::from_nanos(realtime_nanos.saturating_sub(self.0))
+        of_kernel(realtime_nanos.saturating_sub(self.0))
     }
 
     /// Converts an instant of [`now`]'s clock to nanoseconds since the Unix epoch.
     pub fn to_realtime_nanos(self, instant: Instant) -> u64 {
-        instant.as_nanos().saturating_add(self.0)
+        kernel_nanos(instant).saturating_add(self.0)
     }
 }
 
@@ -107,11 +175,24 @@ impl Drop for Spinner {
     }
 }
 
+/// Returns the reading of `CLOCK_MONOTONIC` at an instant of [`now`]'s clock, for instants close to
+/// now if the clock is virtual.
+fn kernel_nanos(instant: Instant) -> u64 {
+    match VIRTUAL.get() {
+        None => instant.as_nanos(),
+        Some(clock) => {
+            let error = clock.error_ns(read(libc::CLOCK_MONOTONIC) as i64) as i64;
+            instant.as_nanos().saturating_add_signed(error.saturating_neg())
+        }
+    }
+}
+
 /// Sleeps until about `instant` plus the timer slack. Returns early on a signal.
 fn sleep_until(instant: Instant) {
+    let nanoseconds = kernel_nanos(instant);
     let until = libc::timespec {
-        tv_sec: (instant.as_nanos() / NANOSECONDS_PER_SECOND) as libc::time_t,
-        tv_nsec: (instant.as_nanos() % NANOSECONDS_PER_SECOND) as libc::c_long,
+        tv_sec: (nanoseconds / NANOSECONDS_PER_SECOND) as libc::time_t,
+        tv_nsec: (nanoseconds % NANOSECONDS_PER_SECOND) as libc::c_long,
     };
     // SAFETY: the timespec outlives the call, and the remainder pointer may be null. The result
     // does not matter: the caller reads the clock again.

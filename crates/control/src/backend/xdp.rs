@@ -1,5 +1,6 @@
 //! The in-kernel sender: a BPF program that redirects frames to the driver.
 
+use wirestorm_io::clock;
 use wirestorm_io::link::{self, Link, LinkKind};
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_io::privilege;
@@ -61,6 +62,9 @@ pub(super) fn obstacle(link: &Link, conditions: &Conditions) -> Option<String> {
         return Some(format!(
             "the in-kernel sender needs Linux {XDP_KERNEL} or newer; this kernel is {kernel}"
         ));
+    }
+    if clock::is_virtual() {
+        return Some("the in-kernel sender cannot use the virtual clock of this process".into());
     }
     if !conditions.has_dedicated_cpu {
         return Some("the in-kernel sender needs a dedicated CPU, and none is free".into());

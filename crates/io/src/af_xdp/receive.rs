@@ -96,7 +96,7 @@ impl AfXdpReceive {
         let bytes: &mut [u8; ARRIVAL_BYTES] =
             self.chunks.bytes_mut(index, place, ARRIVAL_BYTES).try_into().ok()?;
         let nanoseconds = u64::from_ne_bytes(std::mem::take(bytes));
-        (nanoseconds != 0).then(|| Instant::from_nanos(nanoseconds))
+        (nanoseconds != 0).then(|| clock::of_kernel(nanoseconds))
     }
 
     /// Publishes free chunks to the kernel and wakes it if necessary.

@@ -9,6 +9,7 @@ use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::histogram::{self, Histogram};
 use wirestorm_base::time::{Duration, Instant};
 
+use crate::clock;
 use crate::system::bpf::{failure, program};
 
 /// A counting receiver on an interface. Dropping it detaches the program; the kernel also does so
@@ -141,8 +142,8 @@ impl Arrivals {
             packets: self.packets,
             bytes: self.bytes,
             neighbour_packets: self.neighbour_packets,
-            first: (self.first > 0).then(|| Instant::from_nanos(self.first)),
-            last: (self.last > 0).then(|| Instant::from_nanos(self.last)),
+            first: (self.first > 0).then(|| clock::of_kernel(self.first)),
+            last: (self.last > 0).then(|| clock::of_kernel(self.last)),
             gaps,
         }
     }
