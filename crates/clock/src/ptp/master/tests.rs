@@ -245,7 +245,7 @@ fn simulate(unicast: bool, [down, up]: [i64; 2], ahead: i64) -> Vec<(i64, i64)> 
 fn slave_and_master_measure_the_offset_over_both_services() {
     for unicast in [false, true] {
         let exchanges = simulate(unicast, [3_000, 3_000], 1_000_000);
-        assert!(exchanges.len() > 40, "{} exchanges", exchanges.len());
+        assert!(exchanges.len() > 30, "{} exchanges", exchanges.len());
         assert!(exchanges.iter().all(|it| *it == (-1_000_000, 6_000)), "{exchanges:?}");
         // The offset is wrong by half of the asymmetry, as no two-way measurement can avoid.
         let exchanges = simulate(unicast, [3_000, 5_000], 0);
