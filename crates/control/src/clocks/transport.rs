@@ -13,7 +13,7 @@ use wirestorm_clock::ptp::output::{StampId, Transmission};
 use wirestorm_clock::ptp::{ETHER_TYPE, EVENT_PORT, GENERAL_PORT};
 use wirestorm_clock::timestamp::Timestamp;
 use wirestorm_io::af_packet::AfPacketError;
-use wirestorm_io::link::{Link, LinkError};
+use wirestorm_io::link::{Link, LinkError, addresses};
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::timestamps::{
     Departure, SendNumber, Stamp, StampSource, StampedPacketSocket, StampedSocket, wait,
@@ -62,6 +62,17 @@ pub enum TransportError {
         reason: io::Error,
         /// Suggestion for the user.
         remedy: &'static str,
+    },
+    /// The interface has no address of the transport's family.
+    #[error(
+        "{interface} has no {family} address, which PTP over UDP needs; add one with \
+         `ip address add`, or use --transport l2"
+    )]
+    NoAddress {
+        /// Interface of the session.
+        interface: InterfaceName,
+        /// Address family.
+        family: &'static str,
     },
     /// The master's address does not belong to the transport.
     #[error("{address} is no address for this transport; expected {expected}")]
@@ -145,16 +156,26 @@ impl Transport {
         kind: TransportKind,
     ) -> Result<Self, TransportError> {
         let link = Link::open(interface)?;
+        let check_address = |family: &'static str, is_of_family: fn(&IpAddr) -> bool| {
+            let addresses = addresses(&interface.namespace)?;
+            let mut own = addresses.iter().filter(|it| it.index == link.index);
+            if own.any(|it| is_of_family(&it.address)) {
+                return Ok(());
+            }
+            Err(TransportError::NoAddress { interface: interface.clone(), family })
+        };
         let sockets = match kind {
             TransportKind::L2 => {
                 let socket = StampedPacketSocket::open(interface, ETHER_TYPE, ETHERNET_GROUP)?;
                 Sockets::Ethernet(socket)
             }
             TransportKind::Udp4 => {
+                check_address("IPv4", IpAddr::is_ipv4)?;
                 let (any, group) = (Ipv4Addr::UNSPECIFIED.into(), IPV4_GROUP.into());
                 open_udp(interface, link.index, any, group)?
             }
             TransportKind::Udp6 => {
+                check_address("IPv6", IpAddr::is_ipv6)?;
                 let (any, group) = (Ipv6Addr::UNSPECIFIED.into(), IPV6_GROUP.into());
                 open_udp(interface, link.index, any, group)?
             }

@@ -32,17 +32,16 @@ pub(super) struct ForeignMaster {
 pub(super) struct ForeignMasters(Vec<ForeignMaster>);
 
 impl ForeignMasters {
-    /// Takes an Announce; `unicast` is the interval of messages whose header has none. Returns
-    /// whether there was room.
+    /// Takes an Announce of a master that sends one each `interval`. Returns whether there was room.
     pub(super) fn announce(
         &mut self,
         now: Instant,
         from: Address,
         header: &Header,
         announce: Announce,
-        unicast: LogInterval,
+        interval: LogInterval,
     ) -> bool {
-        let interval = LogInterval::from_header(header.log_interval).unwrap_or(unicast).duration();
+        let interval = interval.duration();
         let mut master = ForeignMaster {
             port: header.source,
             address: from,

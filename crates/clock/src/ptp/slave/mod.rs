@@ -247,9 +247,12 @@ impl Slave {
         if is_own || announce.steps_removed >= STEPS_REMOVED_MAX {
             return;
         }
-        let unicast =
-            self.negotiation.as_ref().map_or(LogInterval::SECOND, Negotiation::announce_interval);
-        if !self.masters.announce(now, from, header, announce, unicast) {
+        let interval = match &self.negotiation {
+            // Whatever the header has: ptp4l sends its multicast interval.
+            Some(negotiation) => negotiation.announce_interval(),
+            None => LogInterval::from_header(header.log_interval).unwrap_or(LogInterval::SECOND),
+        };
+        if !self.masters.announce(now, from, header, announce, interval) {
             self.counters.other_port += 1;
         }
         self.choose_parent(now);
