@@ -1,4 +1,8 @@
+use proptest::prelude::*;
+
 use super::*;
+use crate::ptp::message::TLVS_MAX;
+use crate::ptp::message::tests::any_message;
 use crate::ptp::slave::{Slave, SlaveOptions, UnicastOptions};
 use crate::ptp::trace::{address, announce, at, line, message, port, stamp};
 
@@ -250,5 +254,29 @@ fn slave_and_master_measure_the_offset_over_both_services() {
         // The offset is wrong by half of the asymmetry, as no two-way measurement can avoid.
         let exchanges = simulate(unicast, [3_000, 5_000], 0);
         assert!(exchanges.iter().all(|it| *it == (1_000, 8_000)), "{exchanges:?}");
+    }
+}
+
+proptest! {
+    /// Whatever a network sends, a master stays within its bounds, and its timers are in the future.
+    #[test]
+    fn any_messages_leave_a_master_within_its_bounds(
+        multicast in any::<bool>(),
+        messages in prop::collection::vec((any_message(), 0_u64..3_000), 0..64),
+    ) {
+        let mut master = Trace::new(multicast);
+        let mut now = 0;
+        for (mut message, wait) in messages {
+            now += wait;
+            message.header.domain = 0;
+            master.run_until(now);
+            while master.0.poll_output().is_some() {}
+            master.receive(now, SLAVE, message, Some(0));
+            // The answer, and the first message of each new grant.
+            prop_assert!(master.0.outputs.len() <= 1 + TLVS_MAX);
+            prop_assert!(master.0.pending.len() <= PENDING_MAX);
+            prop_assert!(master.0.unicast_slaves() <= GRANTS_MAX);
+            prop_assert!(master.0.next_timer().is_none_or(|timer| timer > at(now)));
+        }
     }
 }

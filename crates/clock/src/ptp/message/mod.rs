@@ -6,7 +6,7 @@ mod management;
 mod tlv;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crate::bytes::Reader;
 use crate::ptp::identity::PortIdentity;

@@ -149,7 +149,8 @@ fn any_body() -> impl Strategy<Value = Body> {
     ]
 }
 
-fn any_message() -> impl Strategy<Value = Message> {
+/// Any message that can be written.
+pub(in crate::ptp) fn any_message() -> impl Strategy<Value = Message> {
     let numbers = any::<(u8, u16, i64, u16, i8)>();
     (numbers, any_port(), any_body()).prop_map(|(numbers, source, body)| {
         let (domain, flags, correction, sequence, log_interval) = numbers;

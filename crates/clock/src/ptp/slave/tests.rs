@@ -1,5 +1,8 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::ptp::message::MessageType;
+use crate::ptp::message::tests::any_message;
 use crate::ptp::trace::{address, announce, at, line, message, port, stamp, time};
 
 /// The slave's number, and those of masters.
@@ -373,5 +376,32 @@ fn grants_are_renewed_before_their_end() {
         let renews = slave.lines().iter().any(|line| line.contains("request Announce"));
         // The grant of 60 s comes at 6 s, and its renewal after 45 s.
         assert_eq!(renews, sequence < 3 || sequence > 25, "{sequence}");
+    }
+}
+
+proptest! {
+    /// Whatever a network sends, a slave stays within its bounds, and its timers are in the future.
+    #[test]
+    fn any_messages_leave_a_slave_within_its_bounds(
+        unicast in any::<bool>(),
+        messages in prop::collection::vec((any_message(), 0_u64..3_000, any::<bool>()), 0..64),
+    ) {
+        let mut slave = if unicast { Trace::unicast() } else { Trace::multicast() };
+        let mut now = 0;
+        for (mut message, wait, is_close) in messages {
+            now += wait;
+            // Most other domains and ports would be dropped at once.
+            message.header.domain = 0;
+            if is_close {
+                message.header.source = port(A);
+            }
+            let before = slave.0.outputs.len();
+            slave.receive(now, A, message, Some(0));
+            prop_assert!(slave.0.outputs.len() - before <= 5);
+            slave.0.handle_sent(StampId(slave.0.next_stamp.wrapping_sub(1)), stamp(0));
+            slave.0.handle_timer(at(now));
+            prop_assert!(slave.0.next_timer().is_none_or(|timer| timer > at(now)));
+            while slave.0.poll_output().is_some() {}
+        }
     }
 }
