@@ -19,6 +19,7 @@ mod manual;
 mod metrics;
 mod number;
 mod options;
+mod owping;
 mod ping;
 mod pktgen;
 mod ports;
@@ -79,6 +80,8 @@ enum Command {
     Ping(ping::PingFlags),
     /// Compare clocks: PTP sessions, and the sources of this machine
     Clock(clock::ClockFlags),
+    /// Measure the delay of each direction to another machine
+    Owping(owping::OwpingFlags),
     /// List interfaces and the backend that `--backend auto` chooses
     Ports(ports::PortsFlags),
     /// Check which backends can send on an interface, and print fixes
@@ -145,6 +148,7 @@ fn main() -> ExitCode {
         Command::Capture(flags) => capture::run(&flags),
         Command::Ping(flags) => ping::run(&flags),
         Command::Clock(flags) => clock::run(&flags),
+        Command::Owping(flags) => owping::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Runs(flags) => runs::run(&flags),

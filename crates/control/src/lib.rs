@@ -22,6 +22,7 @@ pub mod responder;
 pub mod result;
 pub mod run;
 pub mod schema;
+pub mod sync;
 pub mod traffic;
 mod work;
 mod workers;

@@ -32,7 +32,8 @@ fn main() {
     mask[14..40].fill(0xff);
     mask[22] = 0;
     mask[24..26].fill(0);
-    let stream = |id| MeasuredStream { id, payload: PayloadCheck::new(&template, &mask) };
+    let stream =
+        |id| MeasuredStream { id, payload: PayloadCheck::new(&template, &mask), segments: None };
     let options = MeasureOptions::default();
     let mut receiver = Receiver::new((0..streams as u32).map(stream).collect(), &options);
 

@@ -118,6 +118,14 @@ impl RealtimeOffset {
         Self(best.1)
     }
 
+    /// Reads both clocks once; returns the least and the greatest possible offset.
+    fn limits() -> (u64, u64) {
+        let before = read(libc::CLOCK_MONOTONIC);
+        let realtime = realtime_nanos();
+        let after = read(libc::CLOCK_MONOTONIC);
+        (realtime.saturating_sub(after), realtime.saturating_sub(before))
+    }
+
     /// Converts nanoseconds since the Unix epoch to an instant of [`now`]'s clock.
     pub fn to_monotonic(self, realtime_nanos: u64) -> Instant {
         of_kernel(realtime_nanos.saturating_sub(self.0))
@@ -126,6 +134,30 @@ impl RealtimeOffset {
     /// Converts an instant of [`now`]'s clock to nanoseconds since the Unix epoch.
     pub fn to_realtime_nanos(self, instant: Instant) -> u64 {
         kernel_nanos(instant).saturating_add(self.0)
+    }
+}
+
+/// The offset of `CLOCK_REALTIME`, more exact with each reading.
+///
+/// Both clocks have the same rate, also while they are slewed, so their offset changes only when the
+/// wall clock is set. Each reading narrows the range of possible offsets down to some nanoseconds,
+/// even if a thread loses its CPU between two readings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealtimeOffsetTracker(Option<(u64, u64)>);
+
+impl RealtimeOffsetTracker {
+    /// Reads the clocks, and returns the offset.
+    pub fn update(&mut self) -> RealtimeOffset {
+        let (mut low, mut high) = RealtimeOffset::limits();
+        // Ranges that do not overlap mean that the clock was set.
+        if let Some((low_before, high_before)) = self.0
+            && low <= high_before
+            && low_before <= high
+        {
+            (low, high) = (low.max(low_before), high.min(high_before));
+        }
+        self.0 = Some((low, high));
+        RealtimeOffset(low + (high - low) / 2)
     }
 }
 
@@ -237,6 +269,20 @@ mod tests {
         assert!(wait_until(due) >= due, "it sleeps instead");
         drop(spinners);
         assert!(Spinner::begin().is_some());
+    }
+
+    #[test]
+    fn offset_gets_more_exact_with_each_reading() {
+        let mut tracker = RealtimeOffsetTracker::default();
+        for _ in 0..10_000 {
+            tracker.update();
+        }
+        let (low, high) = tracker.0.unwrap();
+        assert!(high - low < 1_000, "{low} {high}");
+        // The wall clock was set: the ranges do not overlap.
+        let mut set = RealtimeOffsetTracker(Some((low - 1_000_000, high - 1_000_000)));
+        let offset = set.update();
+        assert!(offset.0.abs_diff(low) < 500_000, "{offset:?} {low}");
     }
 
     #[test]

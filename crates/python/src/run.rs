@@ -64,6 +64,7 @@ impl SendOptions {
         let policy = parse_catch_up(catch_up)
             .map_err(|error| value_error(format!("catch_up {catch_up:?}: {error}")))?;
         Ok(StreamOptions {
+            elsewhere: None,
             interfaces: vec![None; ports],
             backend: read_backend(backend)?,
             workers,

@@ -25,7 +25,7 @@ pub fn run(input: &[u8]) {
         per_vlan: window & 2 != 0,
     };
     let payload = PayloadCheck::new(&[0x5a; 100], &[0x81; 100]);
-    let stream = |id| MeasuredStream { id, payload: payload.clone() };
+    let stream = |id| MeasuredStream { id, payload: payload.clone(), segments: None };
     let mut receiver = Receiver::new((0..STREAMS).map(stream).collect(), &options);
     let (mut transmit, mut receive) =
         wire(WireOptions { frames: 16, frame_length_max: LENGTH_MAX });

@@ -382,6 +382,7 @@ fn options(
     };
     let policy = parse_catch_up(&how.catch_up).map_err(|error| format!("--catch-up {error}"))?;
     Ok(StreamOptions {
+        elsewhere: None,
         interfaces,
         backend: how.backend,
         workers: how.workers,

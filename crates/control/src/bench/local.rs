@@ -101,6 +101,7 @@ impl<O: Observer> LocalTrial<O> {
     /// Returns a run of a plan of streams.
     fn streams(&self, plan: TrafficPlan, multiplier: Multiplier, series: SeriesOptions) -> Plan {
         let options = StreamOptions {
+            elsewhere: None,
             interfaces: vec![None; plan.ports.len()],
             backend: self.bed.backend,
             workers: self.bed.workers,

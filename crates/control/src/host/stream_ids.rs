@@ -21,9 +21,22 @@ impl StreamIds {
     pub(crate) fn take(&self, count: u32) -> Option<RunStreamIds> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (place, first) = free(&taken, count)?;
-        let range = first..first + count;
+        Some(self.insert(&mut taken, place, first..first + count))
+    }
+
+    /// Takes the IDs from `first` on; `None` if some are taken or beyond the range.
+    pub(crate) fn take_from(&self, first: u32, count: u32) -> Option<RunStreamIds> {
+        let range = first..first.checked_add(count)?;
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = taken.partition_point(|numbers| numbers.end <= range.start);
+        let is_free = taken.get(place).is_none_or(|numbers| numbers.start >= range.end);
+        let exists = range.end <= 1 << Signature::STREAM_BITS;
+        (is_free && exists).then(|| self.insert(&mut taken, place, range))
+    }
+
+    fn insert(&self, taken: &mut Vec<Range<u32>>, place: usize, range: Range<u32>) -> RunStreamIds {
         taken.insert(place, range.clone());
-        Some(RunStreamIds { range, taken: self.clone() })
+        RunStreamIds { range, taken: self.clone() }
     }
 }
 
@@ -73,6 +86,22 @@ mod tests {
         assert_eq!(free(&[], all), Some((0, 0)));
         assert_eq!(free(&[], all + 1), None);
         assert_eq!(free(&[(0, 4)], all - 3), None);
+    }
+
+    #[test]
+    fn given_ids_are_taken_if_they_are_free() {
+        let taken = StreamIds::default();
+        let _low = taken.take(7).expect("a few are free");
+        let high = taken.take_from(100, 10).expect("they are free");
+        assert_eq!(high.first(), 100);
+        for (first, count) in [(6, 1), (5, 100), (99, 2), (109, 1), (1 << 24, 1), (u32::MAX, 9)] {
+            assert!(taken.take_from(first, count).is_none(), "{first} {count}");
+        }
+        let between = taken.take_from(7, 93).expect("they are free");
+        assert_eq!(taken.take(1).map(|ids| ids.first()), Some(110));
+        drop(between);
+        drop(high);
+        assert_eq!(taken.take_from(7, 1_000).map(|ids| ids.first()), Some(7));
     }
 
     #[test]

@@ -39,6 +39,12 @@ pub enum Command {
     },
     /// Change the tunnels of clients.
     Tunnels(Vec<ClientTunnels>),
+    /// End the reception of flows from ports on other machines, once as many frames have arrived as
+    /// those have sent, or no more arrive.
+    SentElsewhere {
+        /// Frames for each port of the plan, by index.
+        frames: Vec<u64>,
+    },
 }
 
 /// Error of a command. A failed command changes nothing.
@@ -102,6 +108,7 @@ impl Command {
             Self::ScaleLoad(_) => "scale_load",
             Self::Clients { .. } => "clients",
             Self::Tunnels(_) => "tunnels",
+            Self::SentElsewhere { .. } => "sent_elsewhere",
         }
     }
 
@@ -109,7 +116,7 @@ impl Command {
     pub const fn of_kind(kind: Kind) -> &'static [&'static str] {
         match kind {
             Kind::Replay => &["stop", "pause", "resume"],
-            Kind::Streams => &["stop", "pause", "resume", "flows"],
+            Kind::Streams => &["stop", "pause", "resume", "flows", "sent_elsewhere"],
             Kind::Emulation => {
                 &["stop", "pause", "resume", "end_load", "scale_load", "clients", "tunnels"]
             }

@@ -76,6 +76,9 @@ pub(crate) struct Controls {
     pub(crate) flows: FlowControl,
     /// Commands to the loads of clients.
     pub(crate) load: LoadControl,
+    /// Frames that ports of other machines have sent to each port of the plan; `None` while they
+    /// send.
+    sent_elsewhere: Mutex<Option<Vec<u64>>>,
     /// Query of the measurement so far.
     live: Mutex<Option<Arc<dyn LiveQuery>>>,
 }
@@ -87,6 +90,12 @@ impl Controls {
 
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Relaxed)
+    }
+
+    /// Returns the frames that ports of other machines have sent to each port of the plan; `None`
+    /// while they send.
+    pub(crate) fn sent_elsewhere(&self) -> Option<Vec<u64>> {
+        self.sent_elsewhere.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn live(&self) -> Option<Arc<dyn LiveQuery>> {
@@ -255,6 +264,10 @@ impl Supervised {
                     live.stop_comparing(&flows);
                 }
                 controls.flows.give(flows, command);
+            }
+            Command::SentElsewhere { frames } => {
+                let mut sent = controls.sent_elsewhere.lock();
+                **sent.as_mut().unwrap_or_else(|poisoned| poisoned.get_mut()) = Some(frames);
             }
             Command::EndLoad => controls.load.end_load(),
             Command::ScaleLoad(factor) => controls.load.set_load(factor),

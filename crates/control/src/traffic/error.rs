@@ -41,6 +41,19 @@ pub enum TrafficError {
     /// signatures.
     #[error("{0} streams are too many: at most 2^24 in all runs together")]
     TooMany(u64),
+    /// Another run of this process uses the stream IDs of a test.
+    #[error("another run uses some of the stream IDs {first} to {}: begin the test again", first + count)]
+    StreamIdsTaken {
+        /// First ID.
+        first: u32,
+        /// Number of IDs.
+        count: u32,
+    },
+    /// Frames from other machines are recognised by their signatures alone.
+    #[error(
+        "flow {0:?} comes from another machine without a signature: use a packet with room for it"
+    )]
+    NoSignature(String),
     /// All runs of this process together have more streams than there are marks.
     #[error(
         "stream {0:?} is too short for a signature, and more than {marks} such streams are \

@@ -77,11 +77,18 @@ impl ExpectedFlows {
         let mut streams = Vec::new();
         let (mut marked, mut counted) = (Vec::new(), Vec::new());
         for workload in workloads {
+            let segments = match &options.elsewhere {
+                Some(elsewhere) if !options.is_here(workload.port) => Some(elsewhere.segments),
+                _ => None,
+            };
             for (position, (flow, stream)) in
                 workload.flows.iter().zip(&workload.streams).enumerate()
             {
                 if self.place_of(*flow).is_none() {
                     continue;
+                }
+                if segments.is_some() && !stream.is_measured {
+                    return Err(TrafficError::NoSignature(stream.name.clone()));
                 }
                 let bits = &plan.flows[*flow].counted_bits;
                 let bits: Option<Arc<[FrameBits]>> =
@@ -91,7 +98,7 @@ impl ExpectedFlows {
                 for index in 0..self.workers as u64 {
                     let share = Share { index, workers: self.workers as u64 };
                     let id = share.number(workload.numbered_from, position as u32);
-                    streams.push(MeasuredStream { id, payload: payload.clone() });
+                    streams.push(MeasuredStream { id, payload: payload.clone(), segments });
                     if let Some(bits) = &bits {
                         counted.push((id, Arc::clone(bits)));
                     }

@@ -1,7 +1,10 @@
 //! Options of a run of streams.
 
+use std::collections::BTreeSet;
 use wirestorm_base::departure::DeparturePolicy;
+
 use wirestorm_base::time::Duration;
+use wirestorm_engine::measure::SegmentOptions;
 use wirestorm_plan::Multiplier;
 
 use crate::backend::{AF_PACKET, Backend};
@@ -35,6 +38,20 @@ pub struct StreamOptions {
     pub tolerance_ppm: f64,
     /// Time series of measured flows.
     pub series: SeriesOptions,
+    /// Ports of the plan on other machines; `None` if all are here.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// Ports of a plan that are on other machines. All machines have the same plan and the same number of
+/// workers.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// Indices of these ports in the plan.
+    pub ports: BTreeSet<usize>,
+    /// Stream ID of the plan's first stream in signatures, the same on all machines.
+    pub first_stream: u32,
+    /// Segments of the delays of flows that come from these ports.
+    pub segments: SegmentOptions,
 }
 
 /// Intervals of the time series of a measured flow.
@@ -53,6 +70,11 @@ impl Default for SeriesOptions {
 }
 
 impl StreamOptions {
+    /// Returns whether a port of the plan is on this machine.
+    pub(super) fn is_here(&self, port: usize) -> bool {
+        self.elsewhere.as_ref().is_none_or(|elsewhere| !elsewhere.ports.contains(&port))
+    }
+
     /// Returns the backend in effect.
     pub const fn backend(&self) -> Backend {
         if self.is_visible { Backend::One(&AF_PACKET) } else { self.backend }

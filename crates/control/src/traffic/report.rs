@@ -149,7 +149,8 @@ impl TrafficOutcome<'_> {
                 loss_percent: None,
                 measured: std::mem::take(&mut measured[index]),
             };
-            if !report.measured.is_empty() {
+            // The machine of a port elsewhere knows how many frames it sent.
+            if !report.measured.is_empty() && self.options.is_here(flow.tx_port) {
                 let received: u64 = report.measured.iter().map(|port| port.received).sum();
                 let lost = counters.frames.saturating_sub(received);
                 report.lost = Some(lost);

@@ -58,15 +58,16 @@ pub(crate) fn run(
     context: &Context,
 ) -> Result<RunResult, TrafficError> {
     let controls = context.controls();
-    let names = interface_names(plan, &options.interfaces)?;
+    let names = interface_names(plan, options)?;
     let transmitting = transmitting_ports(plan);
-    let sending: Vec<&str> = transmitting.iter().map(|&port| names[port].as_str()).collect();
+    let sending = transmitting.iter().filter(|port| options.is_here(**port));
+    let sending: Vec<&str> = sending.map(|&port| names[port].as_str()).collect();
     let lease = context.lease_request();
     let sender = Some(options.backend());
     let interfaces = Interfaces::open(&sending, options.force_interface, &lease, sender)?;
     let is_paced = plan.flows.iter().any(|flow| flow.stream.transmission.speed != Speed::Max);
     let mut arrivals = Vec::new();
-    for port in receiving_ports(plan) {
+    for port in receiving_ports(plan).into_iter().filter(|port| options.is_here(*port)) {
         let measures =
             plan.flows.iter().any(|flow| is_recognised(flow) && flow.rx_ports.contains(&port));
         let opened = if measures {
@@ -82,19 +83,20 @@ pub(crate) fn run(
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
     let resolved = ResolvedAddresses::find(plan, &names)?;
-    let mut workloads = workloads(plan, &transmitting, &interfaces, workers, options.multiplier)?;
+    let mut workloads = workloads(plan, &transmitting, &interfaces, options)?;
     for workload in &mut workloads {
         for (flow, stream) in workload.flows.iter().zip(&mut workload.streams) {
             resolved.write(*flow, &mut stream.template);
         }
     }
-    let _stream_ids = number(&mut workloads, workers, context.host.stream_ids())?;
-    let workloads = workloads;
+    let first = options.elsewhere.as_ref().map(|elsewhere| elsewhere.first_stream);
+    let _stream_ids = number(&mut workloads, workers, context.host.stream_ids(), first)?;
+    let all_workloads = workloads;
     let mut expected = Vec::new();
     let mut measuring = Vec::new();
     for (port, arrivals) in &mut arrivals {
-        if let Some(streams) = ExpectedFlows::at(*port, plan, &workloads, workers) {
-            let receiver = streams.receiver(plan, &workloads, clock::now(), options)?;
+        if let Some(streams) = ExpectedFlows::at(*port, plan, &all_workloads, workers) {
+            let receiver = streams.receiver(plan, &all_workloads, clock::now(), options)?;
             let measured = arrivals.measure(receiver, options.survives_outages);
             measured.map_err(TrafficError::Receive)?;
             let streams = Arc::new(streams);
@@ -102,6 +104,16 @@ pub(crate) fn run(
             expected.push(streams);
         }
     }
+    let is_here = |workload: &PortWorkload| options.is_here(workload.port);
+    let (workloads, elsewhere): (Vec<_>, Vec<_>) = all_workloads.into_iter().partition(is_here);
+    let expects_others = |workload: &PortWorkload| {
+        workload
+            .flows
+            .iter()
+            .any(|flow| plan.flows[*flow].rx_ports.iter().any(|it| options.is_here(*it)))
+    };
+    let waits_for_others = elsewhere.iter().any(expects_others);
+    drop(elsewhere);
     let live = LiveMeasurement::new(measuring);
     controls.set_live(Arc::new(live.clone()));
     let senders = match interfaces.may_need_dedicated_cpu(options.backend()) {
@@ -118,7 +130,17 @@ pub(crate) fn run(
         let openers = snapshots.iter().enumerate().map(|(index, snapshot)| {
             let interfaces = &interfaces;
             let resolved = &resolved;
-            let worker = WorkerContext { options, controls, interfaces, resolved, index, snapshot };
+            // One worker lasts until the other machines have sent everything.
+            let waits_for_others = waits_for_others && index == 0;
+            let worker = WorkerContext {
+                options,
+                controls,
+                interfaces,
+                resolved,
+                index,
+                snapshot,
+                waits_for_others,
+            };
             let (workloads, cpus) = (&workloads, &cpus);
             move || {
                 let ports = worker.open_ports(workloads, cpus, is_paced)?;
@@ -152,7 +174,11 @@ pub(crate) fn run(
     })?;
 
     context.draining();
-    let left = |port: usize| expected_at(plan, &workloads, &outcomes, port);
+    let from_others = controls.sent_elsewhere().unwrap_or_default();
+    let left = |port: usize| {
+        let from_others = from_others.get(port).copied().unwrap_or(0);
+        expected_at(plan, &workloads, &outcomes, port).saturating_add(from_others)
+    };
     let mut arrived = Vec::new();
     let mut measured = Vec::new();
     for (port, arrivals) in arrivals {
@@ -177,17 +203,19 @@ pub(crate) fn run(
     Ok(outcome.report(context.result(Some(start)), plan, &names, &workloads))
 }
 
-/// Returns the interface of each port, or an empty string for an unused port.
+/// Returns the interface of each port, or an empty string for a port that is unused or elsewhere.
 fn interface_names(
     plan: &TrafficPlan,
-    bound: &[Option<String>],
+    options: &StreamOptions,
 ) -> Result<Vec<String>, TrafficError> {
+    let bound = &options.interfaces;
     let used = |index: usize| {
         plan.flows.iter().any(|flow| flow.tx_port == index || flow.rx_ports.contains(&index))
     };
     let name = |(index, port): (usize, &wirestorm_plan::traffic::Port)| {
         let bound = bound.get(index).cloned().flatten().or_else(|| port.location.clone());
         match bound {
+            _ if !options.is_here(index) => Ok(String::new()),
             Some(name) => Ok(name),
             None if used(index) => Err(TrafficError::Unbound(port.name.clone())),
             None => Ok(String::new()),
@@ -267,7 +295,7 @@ fn blank_snapshot(plan: &TrafficPlan, names: &[String], workloads: &[PortWorkloa
     let receiving = receiving_ports(plan);
     let port = |(index, port): (usize, &wirestorm_plan::traffic::Port)| {
         let is_sending = workloads.iter().any(|workload| workload.port == index);
-        let is_used = is_sending || receiving.contains(&index);
+        let is_used = is_sending || receiving.contains(&index) && !names[index].is_empty();
         PortSnapshot {
             name: port.name.clone(),
             interface: if is_used { names[index].clone() } else { String::new() },
@@ -321,6 +349,8 @@ struct WorkerContext<'a> {
     resolved: &'a ResolvedAddresses,
     index: usize,
     snapshot: &'a Mutex<WorkerSnapshot>,
+    /// Whether the worker lasts until the ports of other machines have sent everything.
+    waits_for_others: bool,
 }
 
 impl WorkerContext<'_> {
@@ -412,6 +442,7 @@ impl WorkerContext<'_> {
         let is_virtual = ports.iter().all(is_virtual);
         let late_max = |end| if is_virtual { Duration::MAX } else { late_end_max(end) };
         let mut paused = Duration::ZERO;
+        let mut has_sent_all = false;
         let mut ends: Vec<_> = workloads
             .iter()
             .enumerate()
@@ -429,7 +460,8 @@ impl WorkerContext<'_> {
             }
             follower.follow(now, generators, workloads, self.resolved);
             let mut state = WorkerState::Done;
-            for index in 0..ports.len() {
+            let sending = if has_sent_all { 0 } else { ports.len() };
+            for index in 0..sending {
                 let generator = &mut generators[index];
                 let of_port = match outages.is_down(index) {
                     true => generator.pass_over(now),
@@ -447,13 +479,18 @@ impl WorkerContext<'_> {
                 state = more_urgent(state, WorkerState::Waiting(due));
             }
             let is_done = is_over || state == WorkerState::Done;
-            if is_done || self.controls.is_stopped() {
+            if is_done && !self.waits_for_others() || self.controls.is_stopped() {
                 return Ok(paused);
             }
             if now.saturating_since(published) >= PUBLISH_INTERVAL {
                 published = now;
                 self.publish(generators, ports);
                 outages.update(ports, generators)?;
+            }
+            if is_done {
+                has_sent_all = true;
+                rest(WorkerState::Waiting(now.saturating_add(PUBLISH_INTERVAL)), now, false);
+                continue;
             }
             if self.controls.is_paused() {
                 let span = wait_while_paused(self.controls);
@@ -463,6 +500,11 @@ impl WorkerContext<'_> {
             }
             rest(state, now, holds_departures);
         }
+    }
+
+    /// Returns whether ports of other machines still send to this one.
+    fn waits_for_others(&self) -> bool {
+        self.waits_for_others && self.controls.sent_elsewhere().is_none()
     }
 
     fn publish(&self, generators: &[Generator], ports: &[TransmitPort]) {

@@ -4,11 +4,11 @@ use wirestorm_base::port::{PortError, StampPoint, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::stream::{Share, StreamCounters};
 use wirestorm_model::stream::Stream;
-use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::mark;
 
 use super::error::TrafficError;
+use super::options::StreamOptions;
 use crate::backend::Choice;
 use crate::host::{RunStreamIds, StreamIds};
 use crate::port::Interfaces;
@@ -64,7 +64,8 @@ pub(super) struct WorkerOutcome {
     pub(super) error: Option<PortError>,
 }
 
-/// Builds the workloads of a plan, in the order of its transmitting ports.
+/// Builds the workloads of a plan, in the order of its transmitting ports, including those on other
+/// machines. `interfaces`: those of the ports on this machine.
 ///
 /// # Errors
 /// Fails if the plan is invalid for these ports, or a frame is too long for its port.
@@ -72,20 +73,24 @@ pub(super) fn workloads(
     plan: &TrafficPlan,
     transmitting: &[usize],
     interfaces: &Interfaces,
-    workers: usize,
-    multiplier: Multiplier,
+    options: &StreamOptions,
 ) -> Result<Vec<PortWorkload>, TrafficError> {
+    let workers = usize::from(options.workers.max(1));
     let mut workloads = Vec::new();
     let mut numbered_from = 0;
-    for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
+    let mut links = interfaces.links.iter();
+    for &port in transmitting {
+        let link = if options.is_here(port) { links.next() } else { None };
+        let speed = link.and_then(|(_, link)| link.speed);
         let (flows, streams): (Vec<_>, Vec<_>) =
-            plan.streams(port, link.speed, multiplier)?.into_iter().unzip();
-        let length_max = link.frame_length_max();
+            plan.streams(port, speed, options.multiplier)?.into_iter().unzip();
+        // The machine of the port checks the length.
+        let length_max = link.map_or(usize::MAX, |(_, link)| link.frame_length_max());
         if let Some(stream) = streams.iter().find(|stream| stream.template.len() > length_max) {
             return Err(TrafficError::TooLong {
                 flow: stream.name.clone(),
                 length: stream.template.len(),
-                interface: interface.to_string(),
+                interface: link.map(|(interface, _)| interface.to_string()).unwrap_or_default(),
                 length_max,
             });
         }
@@ -106,7 +111,7 @@ pub(super) fn workloads(
 }
 
 /// Assigns unused stream IDs to the streams of all workloads, and writes the marks of marked
-/// streams. Dropping the result releases the IDs.
+/// streams. `first` asks for these IDs instead of any. Dropping the result releases the IDs.
 ///
 /// # Errors
 /// Fails if there are not enough stream IDs or marks.
@@ -114,10 +119,16 @@ pub(super) fn number(
     workloads: &mut [PortWorkload],
     workers: usize,
     stream_ids: &StreamIds,
+    first: Option<u32>,
 ) -> Result<RunStreamIds, TrafficError> {
     let count = workloads.iter().map(|workload| workload.streams.len() * workers).sum::<usize>();
-    let numbers = u32::try_from(count).ok().and_then(|count| stream_ids.take(count));
-    let numbers = numbers.ok_or(TrafficError::TooMany(count as u64))?;
+    let count32 = u32::try_from(count).map_err(|_| TrafficError::TooMany(count as u64))?;
+    let numbers = match first {
+        None => stream_ids.take(count32).ok_or(TrafficError::TooMany(count as u64))?,
+        Some(first) => stream_ids
+            .take_from(first, count32)
+            .ok_or(TrafficError::StreamIdsTaken { first, count: count32 })?,
+    };
     for workload in workloads {
         workload.numbered_from += numbers.first();
         for position in 0..workload.streams.len() {

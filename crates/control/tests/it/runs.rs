@@ -107,6 +107,7 @@ fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
     );
     let plan = TrafficPlan::parse(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     let options = StreamOptions {
+        elsewhere: None,
         interfaces: vec![None, None],
         backend,
         workers: 1,

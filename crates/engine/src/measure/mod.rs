@@ -21,6 +21,7 @@
 mod delay;
 mod distribution;
 mod receiver;
+mod segments;
 mod sequence;
 mod series;
 mod signature;
@@ -34,6 +35,7 @@ mod verify;
 pub use delay::{DelayRecord, Jitter, PacketDelayVariation};
 pub use distribution::Distribution;
 pub use receiver::Receiver;
+pub use segments::{Segment, SegmentOptions};
 pub use sequence::{Arrived, N_REORDERING_MAX, Sequence, SequenceCounters};
 pub use series::{Interval, Series};
 pub use signature::{FoundSignature, Signature, find};

@@ -8,6 +8,7 @@ use wirestorm_model::stream::{Step, Stream};
 
 use super::delay::{DelayRecord, Jitter};
 use super::distribution::Distribution;
+use super::segments::{Segment, SegmentOptions, Segments};
 use super::sequence::{Arrived, Sequence, sign_extend};
 use super::series::Series;
 use super::signature::{FoundSignature, Signature};
@@ -53,6 +54,9 @@ pub struct MeasuredStream {
     pub id: u32,
     /// Constant payload bytes to compare; `None` disables the comparison.
     pub payload: Option<PayloadCheck>,
+    /// Set if frames leave by another clock than that of arrivals: delays are also recorded in
+    /// segments of time.
+    pub segments: Option<SegmentOptions>,
 }
 
 /// Payload bytes that all frames of a stream have in common.
@@ -358,19 +362,22 @@ pub struct StreamRecord {
     id: u32,
     delay: DelayRecord,
     ordered: Option<OrderMeasurements>,
+    segments: Option<Box<Segments>>,
 }
 
 impl StreamRecord {
     /// Creates an empty record of a stream.
     pub fn new(stream: MeasuredStream, options: &MeasureOptions) -> Self {
+        let same_clock = options.same_clock && stream.segments.is_none();
         Self {
             id: stream.id,
             payload: stream.payload,
-            departure_min: options.same_clock.then_some(options.started),
+            departure_min: same_clock.then_some(options.started),
             tallies: Tallies::default(),
             delay: DelayRecord::default(),
             ordered: Some(OrderMeasurements::new(options)),
-            delay_near: options.same_clock.then_some(0),
+            delay_near: same_clock.then_some(0),
+            segments: stream.segments.map(|options| Box::new(Segments::new(options))),
         }
     }
 
@@ -391,6 +398,12 @@ impl StreamRecord {
     /// Returns one-way delay and packet delay variation.
     pub const fn delay(&self) -> &DelayRecord {
         &self.delay
+    }
+
+    /// Returns the delays in segments of time, in the order of their starts; empty unless
+    /// [`MeasuredStream::segments`] is set.
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().flat_map(|segments| segments.iter())
     }
 
     /// Returns the measurements that depend on order. `None` for a stream that is counted by its
@@ -437,6 +450,9 @@ impl StreamRecord {
         let number = ordered.sequence.unwrap(signature.sequence, Signature::SEQUENCE_BITS);
         if ordered.note(number, delay_ns, original_length, before, arrival) {
             self.delay.note(delay_ns);
+            if let Some(segments) = &mut self.segments {
+                segments.note(delay_ns, arrival);
+            }
         }
         true
     }
@@ -476,6 +492,9 @@ impl StreamRecord {
             self.tallies.merge(&other.tallies);
             self.delay.merge(&other.delay);
             self.ordered = None;
+            if let (Some(mine), Some(theirs)) = (&mut self.segments, other.segments) {
+                mine.merge(*theirs);
+            }
         }
     }
 }
@@ -495,7 +514,7 @@ mod tests {
     };
 
     fn record(options: MeasureOptions) -> StreamRecord {
-        StreamRecord::new(MeasuredStream { id: 1, payload: None }, &options)
+        StreamRecord::new(MeasuredStream { id: 1, payload: None, segments: None }, &options)
     }
 
     /// Records frames of 60 bytes, given as (number, departure, arrival).

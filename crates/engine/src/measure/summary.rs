@@ -88,7 +88,7 @@ mod tests {
 
     /// Creates a record of frames given as (number, departure, arrival).
     fn record(frames: &[(u64, u64, u64)]) -> StreamRecord {
-        let stream = MeasuredStream { id: 1, payload: None };
+        let stream = MeasuredStream { id: 1, payload: None, segments: None };
         let options = MeasureOptions {
             intervals_max: 4,
             interval: Duration::from_nanos(100),

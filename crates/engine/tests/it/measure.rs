@@ -13,7 +13,7 @@ use wirestorm_wire::mark;
 const LENGTH: usize = 60;
 
 fn streams(ids: impl IntoIterator<Item = u32>) -> Vec<MeasuredStream> {
-    ids.into_iter().map(|id| MeasuredStream { id, payload: None }).collect()
+    ids.into_iter().map(|id| MeasuredStream { id, payload: None, segments: None }).collect()
 }
 
 fn receiver(ids: impl IntoIterator<Item = u32>) -> Receiver {

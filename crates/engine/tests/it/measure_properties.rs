@@ -128,7 +128,7 @@ fn receiver(options: MeasureOptions) -> Receiver {
     let mut mask = [0; FRAME_LENGTH];
     mask[PAYLOAD..].fill(0xff);
     let payload = PayloadCheck::new(&template(), &mask);
-    Receiver::new(vec![MeasuredStream { id: STREAM, payload }], &options)
+    Receiver::new(vec![MeasuredStream { id: STREAM, payload, segments: None }], &options)
 }
 
 /// Computes the counters by the definitions of the RFCs, with a scan of all arrivals.

@@ -304,6 +304,7 @@ fn streams(
     let policy = policy(options)?;
     let tolerance = tolerance(options)?;
     let stream_options = StreamOptions {
+        elsewhere: None,
         interfaces: interfaces.iter().cloned().map(Some).collect(),
         backend: backend(options)?,
         workers,

@@ -100,6 +100,7 @@ impl Trex {
         let policy = parse_catch_up("bounded:100")
             .map_err(|error| RpcError::execution(error.to_string()))?;
         let stream_options = StreamOptions {
+            elsewhere: None,
             interfaces: interfaces.iter().cloned().map(Some).collect(),
             backend: "auto".parse().map_err(|error| RpcError::execution(format!("{error}")))?,
             workers: 1,

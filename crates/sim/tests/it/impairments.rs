@@ -147,7 +147,7 @@ fn run(channel: Channel, workers: u64) -> Vec<(Truth, Truth)> {
     for &position in &measured {
         let payload = plan.flows[flows[position]].payload;
         let payload = payload.and_then(|start| PayloadCheck::of_stream(&streams[position], start));
-        let stream = |id| MeasuredStream { id, payload: payload.clone() };
+        let stream = |id| MeasuredStream { id, payload: payload.clone(), segments: None };
         expected.extend(ids(position).into_iter().map(stream));
     }
     let mut receiver = Receiver::new(expected, &MeasureOptions::default());

@@ -265,6 +265,7 @@ fn streams_plan(
     // JSON is valid YAML.
     let plan = TrafficPlan::parse(&document.to_string()).map_err(|error| error.to_string())?;
     let options = StreamOptions {
+        elsewhere: None,
         interfaces: vec![None; plan.ports.len()],
         backend: bed.backend,
         workers: 1,

@@ -169,6 +169,7 @@ impl Traffic {
         }
         let names = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
         let options = StreamOptions {
+            elsewhere: None,
             interfaces: host.interfaces.iter().cloned().map(Some).collect(),
             backend: Backend::Auto,
             workers: 1,
