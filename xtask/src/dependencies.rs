@@ -20,7 +20,7 @@ const DIRECTIONS: [(&str, &[&str]); 27] = [
     ("wirestorm-flowexport", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-method", &["wirestorm-base"]),
     ("wirestorm-clock", &["wirestorm-base"]),
-    ("wirestorm-io", &["wirestorm-base", "wirestorm-wire"]),
+    ("wirestorm-io", &["wirestorm-base", "wirestorm-wire", "wirestorm-clock"]),
     (
         "wirestorm-control",
         &[

@@ -6,7 +6,6 @@ pub mod arrivals;
 pub mod backend;
 pub mod bench;
 pub mod capture;
-pub mod clocks;
 pub mod emulation;
 pub mod files;
 pub mod host;

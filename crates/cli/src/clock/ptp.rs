@@ -5,13 +5,11 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::clocks::clock::ptp::address::Address;
-use wirestorm_control::clocks::clock::ptp::interval::LogInterval;
-use wirestorm_control::clocks::ptp::{
-    PtpMaster, PtpMeasurement, PtpOptions, PtpRole, PtpSession, PtpStatus,
-};
-use wirestorm_control::clocks::{TransportError, TransportKind};
 use wirestorm_control::plan::traffic::parse_time;
+use wirestorm_control::sync::ptp::{
+    Address, LogInterval, PtpMaster, PtpMeasurement, PtpOptions, PtpRole, PtpSession, PtpStatus,
+};
+use wirestorm_control::sync::{TransportError, TransportKind};
 
 use crate::number::{count_of, nanoseconds, signed_nanoseconds};
 use crate::signals::Signals;

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use wirestorm_control::clocks::clock::source::{SourceKind, SourceReport, Sources};
-use wirestorm_control::clocks::sources::{SourceOptions, gather};
 use wirestorm_control::plan::traffic::parse_time;
+use wirestorm_control::sync::sources::{SourceKind, SourceOptions, SourceReport, Sources, gather};
 
 use crate::number::{nanoseconds_or_none, signed_nanoseconds};
 use crate::ports::show;

@@ -1,9 +1,12 @@
 //! Comparison of this machine's clock with others: STAMP sessions and reflectors, delays of each
-//! direction.
+//! direction, PTP sessions, and sources that know the error of the system clock.
 
 mod one_way;
+pub mod ptp;
+mod ptp_transport;
 mod reflector;
 mod session;
+pub mod sources;
 
 use wirestorm_base::time::Duration;
 use wirestorm_clock::stamp::ErrorEstimate;
@@ -12,6 +15,7 @@ use wirestorm_io::clock::{self, RealtimeOffset};
 use wirestorm_io::timestamps::Stamp;
 
 pub use one_way::{Assumption, DirectionReport, OneWayReport, one_way_report};
+pub use ptp_transport::{TransportError, TransportKind};
 pub use reflector::StampReflector;
 pub use session::{SessionOptions, StampSession};
 pub use wirestorm_clock::{estimate, exchange, stamp, timestamp};

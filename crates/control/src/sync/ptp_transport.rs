@@ -13,12 +13,15 @@ use wirestorm_clock::ptp::output::{StampId, Transmission};
 use wirestorm_clock::ptp::{ETHER_TYPE, EVENT_PORT, GENERAL_PORT};
 use wirestorm_clock::timestamp::Timestamp;
 use wirestorm_io::af_packet::AfPacketError;
+use wirestorm_io::clock::{RealtimeOffset, RealtimeOffsetTracker};
 use wirestorm_io::link::{Link, LinkError, addresses};
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::timestamps::{
     Departure, SendNumber, Stamp, StampSource, StampedPacketSocket, StampedSocket, wait,
 };
 use wirestorm_io::udp::UdpError;
+
+use super::node_time;
 
 /// Longest message that a session reads; a longer one is cut off and counts as malformed.
 const MESSAGE_BYTES_MAX: usize = 1_500;
@@ -111,6 +114,7 @@ pub(super) struct Transport {
     sockets: Sockets,
     /// Event messages without departure.
     awaited: BTreeMap<SendNumber, StampId>,
+    offset: RealtimeOffsetTracker,
     buffer: Box<[u8; MESSAGE_BYTES_MAX]>,
     mac: [u8; 6],
 }
@@ -184,6 +188,7 @@ impl Transport {
             interface: interface.clone(),
             sockets,
             awaited: BTreeMap::new(),
+            offset: RealtimeOffsetTracker::default(),
             buffer: Box::new([0; MESSAGE_BYTES_MAX]),
             mac: link.mac.unwrap_or_default(),
         })
@@ -252,16 +257,19 @@ impl Transport {
                 }
             }
         }
+        let offset = self.offset.update();
         // Departures first: the answer to a message may have arrived already.
         for _ in 0..BURST {
             let Some(Departure { number, stamp }) = self.departure()? else { break };
             // General messages of a packet socket have stamps too.
-            if let (Some(id), Some(time)) = (self.awaited.remove(&number), kernel_time(stamp)) {
+            if let (Some(id), Some(time)) =
+                (self.awaited.remove(&number), kernel_time(stamp, offset))
+            {
                 pass(Event::Departed { stamp: id, time });
             }
         }
         for _ in 0..BURST {
-            if !self.receive(&mut pass)? {
+            if !self.receive(offset, &mut pass)? {
                 break;
             }
         }
@@ -277,7 +285,11 @@ impl Transport {
     }
 
     /// Passes on one message of each socket. Returns whether there was one.
-    fn receive(&mut self, pass: &mut impl FnMut(Event<'_>)) -> Result<bool, TransportError> {
+    fn receive(
+        &mut self,
+        offset: RealtimeOffset,
+        pass: &mut impl FnMut(Event<'_>),
+    ) -> Result<bool, TransportError> {
         let Self { interface, sockets, buffer, .. } = self;
         let buffer = buffer.as_mut_slice();
         let failed = |reason| failed(interface, "receiving", reason);
@@ -286,7 +298,7 @@ impl Transport {
             Sockets::Ethernet(socket) => {
                 if let Some(it) = socket.try_receive(buffer).map_err(failed)? {
                     let bytes = buffer.get(..it.length).unwrap_or_default();
-                    let (from, stamp) = (Address::Mac(it.from), kernel_time(it.stamp));
+                    let (from, stamp) = (Address::Mac(it.from), kernel_time(it.stamp, offset));
                     pass(Event::Arrived { from, bytes, stamp });
                     is_any = true;
                 }
@@ -295,7 +307,7 @@ impl Transport {
                 for (socket, is_event) in [(event, true), (general, false)] {
                     let Some(it) = socket.try_receive(buffer).map_err(failed)? else { continue };
                     let bytes = buffer.get(..it.length).unwrap_or_default();
-                    let stamp = kernel_time(it.stamp).filter(|_| is_event);
+                    let stamp = kernel_time(it.stamp, offset).filter(|_| is_event);
                     pass(Event::Arrived { from: Address::Ip(it.from.ip()), bytes, stamp });
                     is_any = true;
                 }
@@ -344,8 +356,8 @@ fn is_transient(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-/// Returns the time of a stamp of the kernel. Those of a process are milliseconds off on a busy
-/// machine, so they do not count.
-fn kernel_time(stamp: Stamp) -> Option<Timestamp> {
-    (stamp.point == StampSource::Kernel).then_some(Timestamp::from_nanos(stamp.realtime_ns))
+/// Converts a stamp of the kernel to the time of this machine. Stamps of a process are milliseconds
+/// off on a busy machine, so they do not count.
+fn kernel_time(stamp: Stamp, offset: RealtimeOffset) -> Option<Timestamp> {
+    (stamp.point == StampSource::Kernel).then(|| node_time(stamp, offset))
 }

@@ -7,23 +7,23 @@ use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_clock::estimate::Timeline;
 use wirestorm_clock::exchange::Exchange;
-use wirestorm_clock::ptp::address::Address;
 use wirestorm_clock::ptp::identity::{ClockIdentity, PortIdentity};
-use wirestorm_clock::ptp::interval::LogInterval;
 use wirestorm_clock::ptp::master::{Master, MasterCounters, MasterOptions};
 use wirestorm_clock::ptp::output::Output;
 use wirestorm_clock::ptp::slave::{Parent, Slave, SlaveCounters, SlaveOptions, UnicastOptions};
 use wirestorm_io::clock;
 use wirestorm_io::namespace::InterfaceName;
 
-use super::transport::{Event, Transport, TransportError, TransportKind};
+pub use wirestorm_clock::ptp::address::Address;
+pub use wirestorm_clock::ptp::interval::LogInterval;
+
+use super::PATIENCE;
+use super::ptp_transport::{Event, Transport, TransportError, TransportKind};
 
 /// Exchanges that a session keeps, the newest: a minute at 64 a second.
 const EXCHANGES_MAX: usize = 4_096;
 /// Exchanges of the live estimate.
 const LIVE_EXCHANGES: usize = 256;
-/// Longest wait, so that a stop is seen.
-const PATIENCE: Duration = Duration::from_millis(50);
 /// Time of a unicast grant in seconds.
 const GRANT_SECONDS: u32 = 300;
 

@@ -11,11 +11,12 @@ use wirestorm_clock::source::chrony::{REPLY_BYTES, Tracking, tracking_request};
 use wirestorm_clock::source::kernel::KernelClock;
 use wirestorm_clock::source::phc::{PhcOffset, PhcReading};
 use wirestorm_clock::source::ptp4l::{DATA_SETS, Ptp4lStatus, request};
-use wirestorm_clock::source::{SourceKind, SourceReport, Sources};
 use wirestorm_io::adjtimex::Adjtimex;
 use wirestorm_io::clock::realtime_nanos;
 use wirestorm_io::local_datagram::LocalDatagram;
 use wirestorm_io::phc::{self, HardwareClock};
+
+pub use wirestorm_clock::source::{SourceKind, SourceReport, Sources};
 
 /// Time that a daemon has for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
