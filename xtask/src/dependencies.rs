@@ -5,13 +5,14 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Packages of the workspace with their allowed dependencies within the workspace.
-const DIRECTIONS: [(&str, &[&str]); 27] = [
+const DIRECTIONS: [(&str, &[&str]); 28] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-otg", &["wirestorm-base", "wirestorm-wire", "wirestorm-model", "wirestorm-plan"]),
     ("wirestorm-gnmi", &[]),
+    ("wirestorm-bus", &[]),
     ("wirestorm-engine", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-sim", PURE),
@@ -63,6 +64,7 @@ const DIRECTIONS: [(&str, &[&str]); 27] = [
             "wirestorm-control",
             "wirestorm-store",
             "wirestorm-api",
+            "wirestorm-bus",
             "wirestorm-console",
             "wirestorm-serve",
             "wirestorm-report",

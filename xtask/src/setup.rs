@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 35] = [
+const PACKAGES: [Package; 36] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -52,6 +52,7 @@ const PACKAGES: [Package; 35] = [
     package("dnsmasq-base", "dnsmasq", Purpose::Test, "serves DHCP"),
     package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
     package("nginx-light", "nginx", Purpose::Test, "serves emulated clients"),
+    package("nats-server", "nats-server", Purpose::Test, "is the bus of tests across machines"),
     package("curl", "curl", Purpose::Test, "fetches from emulated servers"),
     package(
         "chromium-headless-shell",

@@ -6,8 +6,10 @@ mod printing;
 
 mod backend;
 mod bench;
+mod bus;
 mod capture;
 mod clock;
+mod cluster;
 mod console;
 mod departure_lines;
 mod doctor;
@@ -90,6 +92,8 @@ enum Command {
     Runs(runs::RunsFlags),
     /// Host runs for users: HTTP API, leases of ports
     Serve(Box<serve::ServeFlags>),
+    /// Set up the bus that connects the machines of a test
+    Cluster(cluster::ClusterFlags),
     /// Control a server with live tables and a command line
     Console(console::ConsoleFlags),
     /// Print the JSON Schema of results, plans or saved runs
@@ -153,6 +157,7 @@ fn main() -> ExitCode {
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Runs(flags) => runs::run(&flags),
         Command::Serve(flags) => serve::run(&flags),
+        Command::Cluster(flags) => cluster::run(&flags),
         Command::Console(flags) => console::run(flags),
         Command::Schema(flags) => schema::run(&flags),
         Command::Completions(flags) => manual::completions(&flags),

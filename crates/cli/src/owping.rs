@@ -12,7 +12,7 @@ use wirestorm_control::namespace::Namespace;
 use wirestorm_control::plan::traffic::parse_time;
 use wirestorm_control::sync::estimate::{Epoch, EpochReason};
 use wirestorm_control::sync::{
-    DirectionReport, OneWayReport, SessionOptions, StampReflector, StampSession, one_way_report,
+    DirectionReport, OwpingReport, SessionOptions, StampReflector, StampSession, owping_report,
     stamp,
 };
 
@@ -90,7 +90,7 @@ struct Document<'a> {
     /// Whether the departures of replies are those of the reflector's kernel.
     exact_replies: bool,
     #[serde(flatten)]
-    report: &'a OneWayReport,
+    report: &'a OwpingReport,
 }
 
 /// Runs the command.
@@ -149,7 +149,7 @@ fn ping(flags: &OwpingFlags, signals: &Signals) -> Result<ExitCode, Failure> {
     }
     let counters = session.counters();
     let exchanges = session.exchanges();
-    let Some(report) = one_way_report(&exchanges) else {
+    let Some(report) = owping_report(&exchanges) else {
         let message = match counters.received {
             0 => format!(
                 "{target}: no reply to {} requests; start `wirestorm owping --reflect` there, and \
@@ -203,7 +203,7 @@ fn resolve(host: &str) -> Result<SocketAddr, String> {
 
 fn print(document: &Document<'_>) {
     let Document { report, .. } = document;
-    let OneWayReport { forward, backward, round_trip, .. } = report;
+    let OwpingReport { forward, backward, round_trip, .. } = report;
     println!(
         "{}: {} requests, {} replies, {} duplicates\n",
         document.target,

@@ -15,6 +15,7 @@ pub mod pktgen;
 pub mod replay;
 pub mod services;
 pub mod sides;
+pub mod test_plan;
 pub mod traffic;
 pub mod trex;
 mod tunnels;

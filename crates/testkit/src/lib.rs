@@ -1,5 +1,6 @@
 //! Basis of Wirestorm's tests, benchmarks and demo, independent of Wirestorm's own code.
 //!
+//! - [`nats`]: a NATS server on a random port.
 //! - [`net`]: network namespaces joined by veth pairs, tcpdump, interface counters.
 //! - [`sample`]: captures of realistic traffic, reproducible from a seed.
 //! - [`pcap`]: a minimal writer and reader of capture files.
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod cleanup;
+pub mod nats;
 pub mod net;
 pub mod pcap;
 pub mod require;

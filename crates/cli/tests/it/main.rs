@@ -1,6 +1,7 @@
 //! Tests of the command against the documents, the schemas and tcpreplay.
 
 mod bench;
+mod cluster;
 mod counters;
 mod documents;
 mod emulate;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_engine::measure::Series;
 
-use super::{DistributionReport, Label, Rates, VariationReport};
+use super::{DistributionReport, Label, OneWayReport, Rates, SegmentReport, VariationReport};
 
 /// Result of one flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -87,6 +87,11 @@ pub struct MeasuredReport {
     pub jitter_ns: u64,
     /// Time series.
     pub series: Option<SeriesReport>,
+    /// One-way delay from another machine, with compared clocks; null if the sender is on this
+    /// machine. `delay`, `pdv` and the delays of `series` have the offset of the clocks then.
+    pub one_way: Option<OneWayReport>,
+    /// Raw delays of a flow from another machine.
+    pub segments: Vec<SegmentReport>,
     /// Received frames for each VLAN.
     pub tags: Vec<TagReport>,
     /// Received frames by the values of their bits, for flows of Open Traffic Generator with metric

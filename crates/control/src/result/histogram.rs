@@ -7,7 +7,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_engine::measure::{Distribution, PacketDelayVariation};
 
 /// Histogram in nanoseconds. Quantiles are null if the histogram is empty.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HistogramReport {
     /// Number of values.
@@ -27,7 +27,7 @@ pub struct HistogramReport {
 }
 
 /// Distribution of signed values in nanoseconds. Statistics are null if it is empty.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DistributionReport {
     /// Number of values.
@@ -53,7 +53,7 @@ pub struct DistributionReport {
 }
 
 /// Packet delay variation: delay minus the minimum delay, in nanoseconds.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VariationReport {
     /// Mean.

@@ -1,6 +1,7 @@
 //! Comparison of this machine's clock with others: STAMP sessions and reflectors, delays of each
 //! direction, PTP sessions, and sources that know the error of the system clock.
 
+mod flow_delay;
 mod one_way;
 pub mod ptp;
 mod ptp_transport;
@@ -14,7 +15,8 @@ use wirestorm_clock::timestamp::Timestamp;
 use wirestorm_io::clock::{self, RealtimeOffset};
 use wirestorm_io::timestamps::Stamp;
 
-pub use one_way::{Assumption, DirectionReport, OneWayReport, one_way_report};
+pub use flow_delay::Comparison;
+pub use one_way::{Assumption, DirectionReport, OwpingReport, owping_report};
 pub use ptp_transport::{TransportError, TransportKind};
 pub use reflector::StampReflector;
 pub use session::{SessionOptions, StampSession};

@@ -64,7 +64,7 @@ impl DirectionReport {
 
 /// Delays of both directions, and how exactly they are known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OneWayReport {
+pub struct OwpingReport {
     /// From this machine to the other one.
     pub forward: DirectionReport,
     /// From the other machine to this one.
@@ -88,7 +88,7 @@ pub struct OneWayReport {
 /// Returns the delays of exchanges; `None` with less than four.
 ///
 /// The interval is that of the time with the least certain offset.
-pub fn one_way_report(exchanges: &[Exchange]) -> Option<OneWayReport> {
+pub fn owping_report(exchanges: &[Exchange]) -> Option<OwpingReport> {
     let timeline = Timeline::new(exchanges);
     let last = *timeline.knots.last()?;
     let at = |exchange: &Exchange| timeline.at(exchange.t1);
@@ -98,7 +98,7 @@ pub fn one_way_report(exchanges: &[Exchange]) -> Option<OneWayReport> {
     };
     let half_widths = timeline.knots.iter().map(|knot| knot.half_width_ns);
     let bounds = timeline.knots.iter().map(Estimate::bound_ns);
-    Some(OneWayReport {
+    Some(OwpingReport {
         forward: delays(|exchange, estimate| exchange.forward() as f64 - estimate.offset_ns)?,
         backward: delays(|exchange, estimate| exchange.backward() as f64 + estimate.offset_ns)?,
         round_trip: delays(|exchange, _| exchange.round_trip() as f64)?,

@@ -17,7 +17,7 @@ use super::error::TrafficError;
 use super::options::StreamOptions;
 use super::workload::PortWorkload;
 use crate::lifecycle::MeasuredSnapshot;
-use crate::result::{MeasuredReport, SeriesReport, TagReport, ValuesReport};
+use crate::result::{MeasuredReport, SegmentReport, SeriesReport, TagReport, ValuesReport};
 use crate::to_unix_ns;
 
 /// Measured flows that arrive at a port, in the order of its receiver's records.
@@ -155,6 +155,9 @@ impl ExpectedFlows {
         let summary = StreamSummary::new(&receiver.records()[records]);
         let mut report = measured_report(&self.name, &summary, self.flows[place].compares);
         report.tags = self.tags(place, receiver);
+        let segments =
+            receiver.records()[self.records(place)].iter().flat_map(StreamRecord::segments);
+        report.segments = segments.map(SegmentReport::from).collect();
         report.values = values.iter().map(values_report).collect();
         report
     }
@@ -322,6 +325,8 @@ fn measured_report(port: &str, summary: &StreamSummary, compares: bool) -> Measu
         ipdv: (&summary.ipdv).into(),
         jitter_ns: summary.jitter_ns,
         series: summary.series.as_ref().map(SeriesReport::from),
+        one_way: None,
+        segments: Vec::new(),
         tags: Vec::new(),
         values: Vec::new(),
     }

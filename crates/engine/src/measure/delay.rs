@@ -21,6 +21,16 @@ impl DelayRecord {
         self.variation.record(delay_ns);
     }
 
+    /// Records the same delay in ns several times.
+    pub fn note_many(&mut self, delay_ns: i64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.delays.record_many(delay_ns, count);
+        self.variation.record(delay_ns);
+        self.variation.distances.record_many(delay_ns - self.variation.base, count - 1);
+    }
+
     /// Returns the one-way delays in ns.
     pub const fn delays(&self) -> &Distribution {
         &self.delays

@@ -57,6 +57,18 @@ impl Distribution {
         self.sum += i128::from(nanoseconds);
     }
 
+    /// Records a value several times.
+    pub fn record_many(&mut self, nanoseconds: i64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.add_beyond(place_of(nanoseconds), count);
+        self.count += count;
+        self.min = self.min.min(nanoseconds);
+        self.max = self.max.max(nanoseconds);
+        self.sum += i128::from(nanoseconds) * i128::from(count);
+    }
+
     /// Adds a count at an index that may lie outside the allocated range.
     #[cold]
     fn add_beyond(&mut self, place: usize, count: u64) {

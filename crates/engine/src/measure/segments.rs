@@ -100,18 +100,18 @@ impl Segments {
     /// Starts a segment with this delay as its reference.
     #[cold]
     fn begin(&mut self, delay_ns: i64, arrival: Instant) {
+        self.closed.extend(self.current.take());
+        if self.closed.len() >= self.options.count {
+            let length = self.options.length;
+            self.options.length = length.saturating_add(length);
+            self.options.count = self.options.count.saturating_mul(2);
+        }
         if arrival < self.until {
             self.jumps_left -= 1;
         } else {
             self.jumps_left = JUMPS_MAX;
             let length = self.options.length.max(Duration::from_nanos(1));
             self.until = arrival.saturating_add(length);
-        }
-        self.closed.extend(self.current.take());
-        if self.closed.len() >= self.options.count {
-            let length = self.options.length;
-            self.options.length = length.saturating_add(length);
-            self.options.count = self.options.count.saturating_mul(2);
         }
         let mut deviations = Distribution::new();
         deviations.record(0);

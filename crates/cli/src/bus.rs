@@ -1,0 +1,71 @@
+//! Flags of commands that connect to the bus of a site.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use wirestorm_bus::cluster::Credentials;
+use wirestorm_bus::nats::{NatsBus, NatsOptions};
+use wirestorm_bus::subject::Site;
+use wirestorm_bus::{Bus, ConnectionState, Server};
+
+/// Site of a server without credentials.
+pub(crate) const SITE: &str = "default";
+
+/// Flags for the connection to the bus.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct BusFlags {
+    /// Address of the bus: nats://HOST:PORT or tls://HOST:PORT [default: that of the credentials]
+    ///
+    /// Several addresses of one bus have commas between them; the first that answers is used.
+    #[arg(long, value_name = "URL", help_heading = "Bus")]
+    pub(crate) bus: Option<String>,
+
+    /// Credentials from `wirestorm cluster`; the file is secret
+    #[arg(long, value_name = "FILE", help_heading = "Bus")]
+    pub(crate) bus_credentials: Option<PathBuf>,
+}
+
+impl BusFlags {
+    /// Connects, and prints warnings about known faults of the server. `role` and `name` identify
+    /// a client without credentials.
+    ///
+    /// # Errors
+    /// A message if the flags are wrong, or the server cannot be used.
+    pub(crate) fn connect(&self, role: &str, name: &str) -> Result<NatsBus, String> {
+        let bus = NatsBus::connect(self.options(role, name)?).map_err(|error| error.to_string())?;
+        if let ConnectionState::Connected(server) = bus.state() {
+            warn(&server);
+        }
+        Ok(bus)
+    }
+
+    fn options(&self, role: &str, name: &str) -> Result<NatsOptions, String> {
+        if let Some(path) = &self.bus_credentials {
+            let options = credentials(path)?.options(self.bus.as_deref());
+            return options.map_err(|error| format!("{}: {error}", path.display()));
+        }
+        let url = self.bus.as_deref().ok_or(
+            "no bus: name the credentials from `wirestorm cluster` with --bus-credentials FILE, \
+             or a server without keys with --bus URL",
+        )?;
+        let site = Site::new(SITE).map_err(|error| error.to_string())?;
+        NatsOptions::new(url, &site, role, name).map_err(|error| format!("--bus: {error}"))
+    }
+}
+
+/// Prints a warning about each known fault of a server.
+pub(crate) fn warn(server: &Server) {
+    for advisory in &server.advisories {
+        eprintln!(
+            "wirestorm: warning: nats-server {} has a known fault, {}: {}",
+            server.version, advisory.id, advisory.text
+        );
+    }
+}
+
+/// Reads a file of credentials.
+fn credentials(path: &Path) -> Result<Credentials, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    Credentials::from_json(&text).map_err(|error| failed(&error))
+}

@@ -1,0 +1,453 @@
+//! Tests across machines: nodes, ports, and which run goes where.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use wirestorm_base::time::Duration;
+
+use crate::document;
+use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
+use crate::document::time::read_time;
+use crate::document::value_at::{Fields, ValueAt};
+
+const TEST: [&str; 11] = [
+    "name",
+    "nodes",
+    "ports",
+    "runs",
+    "duration",
+    "iterations",
+    "pause",
+    "drain",
+    "limits",
+    "clock",
+    "when_agent_lost",
+];
+const NODE: [&str; 2] = ["name", "agent"];
+/// Fields of a port; those behind the first three are those of a port in plans.
+const PORT: [&str; 6] = ["name", "node", "interface", "speed", "addresses", "gateway"];
+const RUN: [&str; 5] = ["name", "streams", "emulate", "replay", "options"];
+const CLOCK: [&str; 5] = ["path", "interval", "error_max", "asymmetry", "lead"];
+
+/// Largest numbers of nodes, ports and runs.
+const NODES_MAX: usize = 1_000;
+const PORTS_MAX: usize = 4_000;
+const RUNS_MAX: usize = 4_000;
+
+/// A parsed test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestPlan {
+    /// Name in the run history.
+    pub name: Option<String>,
+    /// Machines, or parts of one.
+    pub nodes: Vec<Node>,
+    /// Ports of the nodes.
+    pub ports: Vec<TestPort>,
+    /// Runs, which start together.
+    pub runs: Vec<TestRun>,
+    /// Duration of each run; `None` for the end of its plan.
+    pub duration: Option<Duration>,
+    /// Number of times that all runs are repeated.
+    pub iterations: u32,
+    /// Time between two iterations.
+    pub pause: Duration,
+    /// Time that receivers wait for the last frames.
+    pub drain: Duration,
+    /// Limits of the result, such as `loss <= 0.1%`.
+    pub limits: Vec<String>,
+    /// Comparison of the clocks.
+    pub clock: ClockPlan,
+    /// What happens if an agent is lost after the start.
+    pub when_agent_lost: WhenAgentLost,
+}
+
+/// A machine, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Name in the test.
+    pub name: String,
+    /// Name of the agent.
+    pub agent: String,
+}
+
+/// A port of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestPort {
+    /// Name in the test and in the plans.
+    pub name: String,
+    /// Index of the node.
+    pub node: usize,
+    /// Interface on the node, such as `eth1` or `netns/a:veth0`.
+    pub interface: String,
+    /// The port as plans have it, with its name, speed, addresses and gateway.
+    pub in_plans: Value,
+}
+
+/// A run of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestRun {
+    /// Name, unique in the test.
+    pub name: String,
+    /// Kind and plan.
+    pub kind: TestRunKind,
+    /// Options as the HTTP API takes them.
+    pub options: Value,
+}
+
+/// Kind and plan of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TestRunKind {
+    /// Flows; their ports may be on several nodes.
+    Streams(PlanText),
+    /// Clients and servers; all ports are on one node.
+    Emulate(PlanText),
+    /// Replay of captures, as the HTTP API takes it, on the ports of one node.
+    Replay(Value),
+}
+
+/// Where a plan is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanText {
+    /// A file, relative to the test.
+    File(PathBuf),
+    /// A part of the test.
+    Inline(Value),
+}
+
+/// Comparison of the clocks of senders and receivers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClockPlan {
+    /// Path of the sessions.
+    pub path: ClockPath,
+    /// Time between two exchanges.
+    pub interval: Duration,
+    /// Largest error of an offset with which the test may start.
+    pub error_max: Option<Duration>,
+    /// Known asymmetry of the path of the sessions, from the sender to the receiver minus the
+    /// opposite, in ns.
+    pub asymmetry_ns: i64,
+    /// Time from the command to the common start.
+    pub lead: Duration,
+}
+
+impl Default for ClockPlan {
+    fn default() -> Self {
+        Self {
+            path: ClockPath::Management,
+            interval: Duration::from_millis(20),
+            error_max: None,
+            asymmetry_ns: 0,
+            lead: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Path of the sessions that compare clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClockPath {
+    /// Between the management addresses of the agents.
+    #[default]
+    Management,
+    /// No comparison: the nodes share one clock, or delays are not needed.
+    None,
+}
+
+/// What happens if an agent is lost after the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenAgentLost {
+    /// The test ends.
+    #[default]
+    Abort,
+    /// The others continue.
+    Continue,
+}
+
+impl TestPlan {
+    /// Reads a test in YAML or JSON.
+    ///
+    /// # Errors
+    /// Returns all errors, each with its path.
+    pub fn parse(text: &str) -> Result<Self, PlanErrors> {
+        let document = document::read(text)?;
+        let root = ValueAt::root(&document);
+        let fields = root.fields(&TEST)?;
+        let mut problems = ErrorCollector::default();
+        let nodes = read_nodes(&fields, &mut problems);
+        let ports = read_ports(&fields, &nodes, &mut problems);
+        let runs = read_runs(&fields, &mut problems);
+        let time = |name: &str, default: Duration, problems: &mut ErrorCollector| {
+            let time = fields.get(name).map_or(Ok(default), |place| read_time(&place));
+            problems.take(time).unwrap_or(default)
+        };
+        let duration = fields.get("duration").map(|place| read_time(&place)).transpose();
+        let duration = problems.take(duration).flatten();
+        let pause = time("pause", Duration::ZERO, &mut problems);
+        let drain = time("drain", Duration::from_secs(2), &mut problems);
+        let iterations =
+            fields.get("iterations").map_or(Ok(1), |place| place.integer(1, 1_000_000));
+        let iterations = problems.take(iterations).unwrap_or(1) as u32;
+        let name = fields.get("name").map(|place| place.non_empty_string("a name")).transpose();
+        let name = problems.take(name).flatten().map(str::to_owned);
+        let limits = fields.get("limits").map_or(Ok(Vec::new()), |place| read_limits(&place));
+        let limits = problems.take(limits).unwrap_or_default();
+        let clock = fields.get("clock").map_or(Ok(ClockPlan::default()), |it| read_clock(&it));
+        let clock = problems.take(clock).unwrap_or_default();
+        let lost = fields.get("when_agent_lost").map_or(Ok(WhenAgentLost::Abort), |place| {
+            match place.text("abort or continue")? {
+                "abort" => Ok(WhenAgentLost::Abort),
+                "continue" => Ok(WhenAgentLost::Continue),
+                _ => Err(place.unexpected("abort or continue")),
+            }
+        });
+        let when_agent_lost = problems.take(lost).unwrap_or_default();
+        problems.finish(Self {
+            name,
+            nodes,
+            ports,
+            runs,
+            duration,
+            iterations,
+            pause,
+            drain,
+            limits,
+            clock,
+            when_agent_lost,
+        })
+    }
+}
+
+fn read_nodes(fields: &Fields<'_>, problems: &mut ErrorCollector) -> Vec<Node> {
+    let Some(place) = problems.take(fields.required("nodes", "a list of nodes")) else {
+        return Vec::new();
+    };
+    let mut nodes: Vec<Node> = Vec::new();
+    for item in problems.take(items(&place, "nodes", NODES_MAX)).unwrap_or_default() {
+        let node = || {
+            // A node without more than a name may be the name alone.
+            if let Value::String(name) = item.value() {
+                return Ok(Node { name: name.clone(), agent: name.clone() });
+            }
+            let fields = item.fields(&NODE)?;
+            let name = fields.required("name", "a name")?.non_empty_string("a name")?;
+            let agent =
+                fields.get("agent").map(|it| it.non_empty_string("an agent")).transpose()?;
+            Ok(Node { name: name.to_owned(), agent: agent.unwrap_or(name).to_owned() })
+        };
+        let Some(node) = problems.take(node()) else { continue };
+        if nodes.iter().any(|other| other.name == node.name) {
+            let error = item.error(format!("a second node {:?}", node.name), "a unique name");
+            problems.take::<()>(Err(error));
+        }
+        nodes.push(node);
+    }
+    nodes
+}
+
+fn read_ports(fields: &Fields<'_>, nodes: &[Node], problems: &mut ErrorCollector) -> Vec<TestPort> {
+    let Some(place) = problems.take(fields.required("ports", "a list of ports")) else {
+        return Vec::new();
+    };
+    let mut ports: Vec<TestPort> = Vec::new();
+    for item in problems.take(items(&place, "ports", PORTS_MAX)).unwrap_or_default() {
+        let port = || {
+            let fields = item.fields(&PORT)?;
+            let name = fields.required("name", "a name")?.non_empty_string("a name")?.to_owned();
+            let place = fields.required("node", "the name of a node")?;
+            let node = place.text("the name of a node")?;
+            let node = nodes.iter().position(|it| it.name == node).ok_or_else(|| {
+                let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+                place.unexpected(format!("one of the nodes {}", names.join(", ")))
+            })?;
+            let expected = "an interface such as eth1 or netns/NAME:veth0";
+            let interface = fields.required("interface", expected)?;
+            let interface = interface.non_empty_string(expected)?.to_owned();
+            let in_plans = fields.all().filter(|(name, _)| !["node", "interface"].contains(name));
+            let in_plans = in_plans.map(|(name, place)| (name.to_owned(), place.value().clone()));
+            Ok::<_, PlanError>(TestPort {
+                name,
+                node,
+                interface,
+                in_plans: Value::Object(in_plans.collect()),
+            })
+        };
+        let Some(port) = problems.take(port()) else { continue };
+        if ports.iter().any(|other| other.name == port.name) {
+            let error = item.error(format!("a second port {:?}", port.name), "a unique name");
+            problems.take::<()>(Err(error));
+        }
+        ports.push(port);
+    }
+    ports
+}
+
+fn read_runs(fields: &Fields<'_>, problems: &mut ErrorCollector) -> Vec<TestRun> {
+    let Some(place) = problems.take(fields.required("runs", "a list of runs")) else {
+        return Vec::new();
+    };
+    let mut runs: Vec<TestRun> = Vec::new();
+    let items = problems.take(items(&place, "runs", RUNS_MAX)).unwrap_or_default();
+    for (number, item) in items.iter().enumerate() {
+        let Some(run) = problems.take(read_run(item, number)) else { continue };
+        if runs.iter().any(|other| other.name == run.name) {
+            let error = item.error(format!("a second run {:?}", run.name), "a unique name");
+            problems.take::<()>(Err(error));
+        }
+        runs.push(run);
+    }
+    runs
+}
+
+fn read_run(place: &ValueAt<'_>, number: usize) -> Result<TestRun, PlanError> {
+    const KINDS: [&str; 3] = ["streams", "emulate", "replay"];
+    let fields = place.fields(&RUN)?;
+    let name = fields.get("name").map(|place| place.non_empty_string("a name")).transpose()?;
+    let name = name.map_or_else(|| format!("run-{}", number + 1), str::to_owned);
+    let mut kinds = KINDS.into_iter().filter_map(|kind| Some((kind, fields.get(kind)?)));
+    let (kind, plan) = match (kinds.next(), kinds.next()) {
+        (Some(one), None) => one,
+        (None, _) => return Err(place.error("no kind of run", "streams, emulate or replay")),
+        (Some((one, _)), Some((other, _))) => {
+            let expected = "one kind of run for each item";
+            return Err(place.error(format!("both {one} and {other}"), expected));
+        }
+    };
+    let text = |plan: &ValueAt<'_>| match plan.value() {
+        Value::String(path) => Ok(PlanText::File(path.into())),
+        Value::Object(_) => Ok(PlanText::Inline(plan.value().clone())),
+        _ => Err(plan.unexpected("the file of a plan, or a plan")),
+    };
+    let kind = match kind {
+        "streams" => TestRunKind::Streams(text(&plan)?),
+        "emulate" => TestRunKind::Emulate(text(&plan)?),
+        _ if plan.value().is_object() => TestRunKind::Replay(plan.value().clone()),
+        _ => return Err(plan.unexpected("captures and ports")),
+    };
+    let options = match fields.get("options") {
+        None => Value::Object(serde_json::Map::new()),
+        Some(options) if options.value().is_object() => options.value().clone(),
+        Some(options) => return Err(options.unexpected("options of a run")),
+    };
+    Ok(TestRun { name, kind, options })
+}
+
+fn read_clock(place: &ValueAt<'_>) -> Result<ClockPlan, PlanError> {
+    let fields = place.fields(&CLOCK)?;
+    let default = ClockPlan::default();
+    let path = match fields.get("path") {
+        None => default.path,
+        Some(place) => match place.text("management or none")? {
+            "management" => ClockPath::Management,
+            "none" => ClockPath::None,
+            _ => return Err(place.unexpected("management or none")),
+        },
+    };
+    let interval = fields.get("interval").map_or(Ok(default.interval), |place| {
+        let range = Duration::from_millis(1)..=Duration::from_secs(1);
+        let interval = read_time(&place)?;
+        if range.contains(&interval) { Ok(interval) } else { Err(place.unexpected("1ms to 1s")) }
+    })?;
+    let asymmetry_ns = fields.get("asymmetry").map_or(Ok(0), |place| {
+        let text = place.text("a time such as 4ms or -4ms")?;
+        let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+        let size =
+            document::time::parse_time(size).and_then(|it| i64::try_from(it.as_nanos()).ok());
+        size.map(|size| sign * size).ok_or_else(|| place.unexpected("a time such as 4ms or -4ms"))
+    })?;
+    Ok(ClockPlan {
+        path,
+        interval,
+        error_max: fields.get("error_max").map(|place| read_time(&place)).transpose()?,
+        asymmetry_ns,
+        lead: fields.get("lead").map_or(Ok(default.lead), |place| read_time(&place))?,
+    })
+}
+
+fn read_limits(place: &ValueAt<'_>) -> Result<Vec<String>, PlanError> {
+    let limit = |place: &ValueAt<'_>| Ok(place.non_empty_string("a limit")?.to_owned());
+    place.items("limits")?.iter().map(limit).collect()
+}
+
+fn items<'a>(place: &ValueAt<'a>, what: &str, most: usize) -> Result<Vec<ValueAt<'a>>, PlanError> {
+    let items = place.items(what)?;
+    match items.len() {
+        0 => Err(place.error("an empty list", format!("at least one of {what}"))),
+        count if count > most => {
+            Err(place.error(format!("{count} {what}"), format!("at most {most}")))
+        }
+        _ => Ok(items),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = "
+name: two-hosts
+nodes: [left, {name: right, agent: tokyo-3}]
+ports:
+  - {name: a, node: left, interface: eth1, addresses: [10.0.0.1/24]}
+  - {name: b, node: right, interface: 'netns/x:veth0'}
+runs:
+  - streams: plan.yaml
+  - {name: back, streams: {flows: []}, options: {workers: 1}}
+  - replay: {captures: [x.pcap], port: a}
+duration: 10s
+iterations: 3
+limits: [loss <= 0.1%]
+clock: {interval: 10ms, asymmetry: -4ms, error_max: 1ms}
+when_agent_lost: continue
+";
+
+    #[test]
+    fn test_is_read_with_its_defaults() {
+        let test = TestPlan::parse(TEST).unwrap();
+        assert_eq!(test.nodes[0], Node { name: "left".into(), agent: "left".into() });
+        assert_eq!(test.nodes[1], Node { name: "right".into(), agent: "tokyo-3".into() });
+        assert_eq!((test.ports[1].node, test.ports[1].interface.as_str()), (1, "netns/x:veth0"));
+        let in_plans = serde_json::json!({"name": "a", "addresses": ["10.0.0.1/24"]});
+        assert_eq!(test.ports[0].in_plans, in_plans);
+        let names: Vec<&str> = test.runs.iter().map(|run| run.name.as_str()).collect();
+        assert_eq!(names, ["run-1", "back", "run-3"]);
+        assert_eq!(test.runs[0].kind, TestRunKind::Streams(PlanText::File("plan.yaml".into())));
+        assert!(matches!(test.runs[2].kind, TestRunKind::Replay(_)));
+        assert_eq!((test.duration, test.iterations), (Some(Duration::from_secs(10)), 3));
+        assert_eq!(test.drain, Duration::from_secs(2));
+        assert_eq!(
+            (test.clock.asymmetry_ns, test.clock.lead),
+            (-4_000_000, Duration::from_millis(500))
+        );
+        assert_eq!(test.when_agent_lost, WhenAgentLost::Continue);
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        let change = |from: &str, to: &str| {
+            assert!(TEST.contains(from), "{from}");
+            TestPlan::parse(&TEST.replace(from, to)).unwrap_err().to_string()
+        };
+        for (from, to, expected) in [
+            (
+                "node: left",
+                "node: centre",
+                "ports[0].node: found \"centre\", expected one of the nodes left, right",
+            ),
+            ("name: b,", "name: a,", "ports[1]: found a second port \"a\""),
+            ("replay: {captures: [x.pcap], port: a}", "name: x", "runs[2]: found no kind of run"),
+            ("streams: plan.yaml", "{streams: x, emulate: y}", "both streams and emulate"),
+            ("interval: 10ms", "interval: 10us", "clock.interval"),
+            ("asymmetry: -4ms", "asymmetry: 4", "clock.asymmetry"),
+            ("iterations: 3", "iterations: 0", "iterations"),
+            ("when_agent_lost: continue", "when_agent_lost: wait", "abort or continue"),
+            ("name: right,", "name: left,", "a second node \"left\""),
+            ("duration: 10s", "during: 10s", "an unknown field"),
+        ] {
+            let error = change(from, to);
+            assert!(error.contains(expected), "{error}");
+        }
+        let error = TestPlan::parse("nodes: []\nports: []\nruns: []\n").unwrap_err().to_string();
+        for path in ["nodes", "ports", "runs"] {
+            assert!(error.contains(&format!("{path}: found an empty list")), "{error}");
+        }
+    }
+}
