@@ -210,10 +210,10 @@ impl Master {
         }
         match body {
             Body::DelayReq { .. } => self.delay_req(now, from, &header, arrival),
-            Body::Signaling { target, tlvs } => {
-                if target == self.options.identity || target == PortIdentity::ALL {
-                    self.signaling(now, (header.source, from), &tlvs);
-                }
+            Body::Signaling { target, tlvs }
+                if target == self.options.identity || target == PortIdentity::ALL =>
+            {
+                self.signaling(now, (header.source, from), &tlvs);
             }
             Body::Announce(_) => self.counters.other_masters += 1,
             _ => {}
