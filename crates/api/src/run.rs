@@ -39,7 +39,7 @@ pub struct RunRequest {
 }
 
 /// What to run.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PlanSource {
     /// Text of a plan in YAML or JSON.
@@ -57,7 +57,7 @@ pub enum PlanSource {
 }
 
 /// Streams of TRex on a port.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrexStreams {
     /// Port of the server, or interface.
@@ -68,7 +68,7 @@ pub struct TrexStreams {
 }
 
 /// A stateful profile of TRex.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrexProfile {
     /// The profile as TRex's client writes it.
@@ -79,7 +79,7 @@ pub struct TrexProfile {
 }
 
 /// Captures to replay.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplayRequest {
     /// Names of uploaded captures, in the order of sending.
@@ -111,7 +111,7 @@ pub struct ReplayRequest {
 
 /// Options of a run. Times are texts with a unit, such as `30s`. An option that is null has the
 /// default of the command line; one that the kind of run does not have is an error.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunOptions {
     /// Maximum duration.

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+pub mod cluster;
 mod gnmi;
 mod listen;
 pub mod metrics;

@@ -97,6 +97,20 @@ impl Timeline {
         timeline
     }
 
+    /// Returns a timeline with the same offset at all times, for two machines with one clock, or with
+    /// independent references.
+    pub fn constant(offset_ns: f64, half_width_ns: f64) -> Self {
+        let knot = |nanoseconds: i64| Estimate {
+            at: Timestamp::from_nanos(nanoseconds),
+            offset_ns,
+            half_width_ns,
+            drift_ppm: 0.0,
+            round_trip_ns: 0.0,
+            exchanges: 0,
+        };
+        Self { epochs: Vec::new(), knots: vec![knot(i64::MIN / 4), knot(i64::MAX / 4)] }
+    }
+
     /// Returns the offset at a time of the near clock, between two knots of an epoch by a straight
     /// line. Before the first and after the last knot, the half-width grows by 0.1 ppm of the time
     /// in between, as oscillators wander. `None` without an estimate.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
+use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::Distribution;
 
 use super::command::{Command, CommandError};
@@ -60,6 +61,18 @@ impl RunHandle {
     /// Stops the run as soon as possible, like [`Command::Stop`]. Has no effect on an ended run.
     pub fn stop(&self) {
         self.0.stop();
+    }
+
+    /// Returns whether all frames of a plan of streams are sent, or the run is over. Arrivals may
+    /// follow, and the run may wait for ports of other machines.
+    pub fn has_sent_all(&self) -> bool {
+        self.0.has_sent_all()
+    }
+
+    /// Sets the time at which the run stops by itself; a later call moves it. The threads that send
+    /// check it, so they need no other thread to stop in time.
+    pub fn set_deadline(&self, at: Instant) {
+        self.0.set_deadline(at);
     }
 
     /// Subscribes to the snapshots from now on.

@@ -1,12 +1,13 @@
 //! State of a run, shared by its threads and handles.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::Distribution;
+use wirestorm_io::clock;
 
 use super::command::{Command, CommandError};
 use super::error::{RunError, RunErrorKind};
@@ -70,12 +71,16 @@ struct Status {
 pub(crate) struct Controls {
     /// Stop sending at once.
     pub(crate) stop: AtomicBool,
+    /// Time at which the run stops by itself, in ns of the monotonic clock; 0 for never.
+    deadline: AtomicU64,
     /// Pause sending while this is set.
     pub(crate) paused: AtomicBool,
     /// Commands to single flows of a plan.
     pub(crate) flows: FlowControl,
     /// Commands to the loads of clients.
     pub(crate) load: LoadControl,
+    /// Number of workers that still send, plus one until the run has begun.
+    senders: AtomicUsize,
     /// Frames that ports of other machines have sent to each port of the plan; `None` while they
     /// send.
     sent_elsewhere: Mutex<Option<Vec<u64>>>,
@@ -85,7 +90,30 @@ pub(crate) struct Controls {
 
 impl Controls {
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed) || self.is_past_deadline()
+    }
+
+    fn is_past_deadline(&self) -> bool {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        let is_past = deadline != 0 && clock::now().as_nanos() >= deadline;
+        if is_past {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        is_past
+    }
+
+    /// Sets the number of workers that send.
+    pub(crate) fn set_senders(&self, workers: usize) {
+        self.senders.store(workers, Ordering::Release);
+    }
+
+    /// Notes that a worker has sent everything and published its counters.
+    pub(crate) fn sender_ended(&self) {
+        self.senders.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn set_deadline(&self, at: Instant) {
+        self.deadline.store(at.as_nanos().max(1), Ordering::Relaxed);
     }
 
     pub(crate) fn is_paused(&self) -> bool {
@@ -109,7 +137,8 @@ impl Controls {
 
 impl Supervised {
     pub(crate) fn new(id: RunId, kind: Kind, owner: String, flows: usize) -> Self {
-        let controls = Controls { flows: FlowControl::new(flows), ..Controls::default() };
+        let senders = AtomicUsize::new(1);
+        let controls = Controls { flows: FlowControl::new(flows), senders, ..Controls::default() };
         let status = Status { state: RunState::Preparing, start: None, outcome: None };
         Self {
             id,
@@ -136,6 +165,18 @@ impl Supervised {
 
     pub(crate) fn state(&self) -> RunState {
         self.lock().state
+    }
+
+    pub(crate) fn has_sent_all(&self) -> bool {
+        let has_ended = self.controls.senders.load(Ordering::Acquire) == 0;
+        match self.state() {
+            RunState::Running => has_ended,
+            state => state == RunState::Draining || state.is_over(),
+        }
+    }
+
+    pub(crate) fn set_deadline(&self, at: Instant) {
+        self.controls.set_deadline(at);
     }
 
     pub(crate) fn outcome(&self) -> Option<RunOutcome> {

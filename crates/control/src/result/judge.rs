@@ -9,7 +9,7 @@ use super::{
 
 impl Verdict {
     /// Returns the verdict on `result`. All other fields of `result` must be set.
-    pub(crate) fn of(result: &RunResult) -> Self {
+    pub fn of(result: &RunResult) -> Self {
         if !result.errors.is_empty() {
             return Self { outcome: Outcome::Failed, reasons: result.errors.clone() };
         }

@@ -15,6 +15,7 @@ mod host;
 mod judge;
 mod latency;
 mod link;
+mod merge;
 mod one_way;
 mod port;
 mod rates;
@@ -35,6 +36,7 @@ pub use histogram::{DistributionReport, HistogramReport, VariationReport};
 pub use host::HostFacts;
 pub use latency::LatencyReport;
 pub use link::{ImpairmentReport, TunnelsReport};
+pub use merge::merge_parts;
 pub use one_way::{ClockEvent, OneWayReport, OneWaySegment, SegmentReport};
 pub use port::{
     DepartureReport, PortReport, RefusedReport, ReplayFlows, RetriedReport, TransmitReport,

@@ -63,7 +63,8 @@ pub struct OneWayReport {
     pub half_width_ns: f64,
     /// Each delay is right to this many nanoseconds in any case; null if it is `half_width_ns`.
     pub bound_ns: Option<f64>,
-    /// What the comparison relies on: `independent` clocks with known errors, or a `symmetric path`.
+    /// What the comparison relies on: `one clock`, `independent` clocks with known errors, or a
+    /// `symmetric path`.
     pub assumption: Label,
     /// How the clocks were compared.
     pub method: String,

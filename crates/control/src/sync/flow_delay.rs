@@ -4,6 +4,7 @@ use wirestorm_clock::estimate::{EpochReason, Estimate, Timeline};
 use wirestorm_clock::timestamp::Timestamp;
 use wirestorm_engine::measure::{DelayRecord, Signature};
 
+use super::one_way::Assumption;
 use crate::result::{ClockEvent, OneWayReport, OneWaySegment, SegmentReport};
 
 /// Comparison of the clocks of a sender and a receiver.
@@ -18,6 +19,8 @@ pub struct Comparison {
     pub asymmetry_ns: f64,
     /// How the clocks were compared.
     pub method: String,
+    /// What the comparison relies on.
+    pub assumption: Assumption,
 }
 
 impl Comparison {
@@ -65,8 +68,12 @@ impl Comparison {
         }
         report.delay = delays.delays().into();
         report.pdv = delays.variation().into();
-        report.bound_ns = Some(bound_ns);
-        report.assumption = "symmetric path".into();
+        if self.assumption == Assumption::SymmetricPath {
+            report.bound_ns = Some(bound_ns);
+        } else {
+            report.half_round_trip_ns = None;
+        }
+        report.assumption = self.assumption.text().into();
         report.method.clone_from(&self.method);
         report.events = self.events(since_start);
         Some(report)
@@ -140,6 +147,7 @@ mod tests {
             node_offsets: [7 * SECOND, 9 * SECOND],
             asymmetry_ns: 0.0,
             method: "test".into(),
+            assumption: Assumption::SymmetricPath,
         }
     }
 

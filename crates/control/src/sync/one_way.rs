@@ -8,6 +8,8 @@ use wirestorm_clock::exchange::Exchange;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Assumption {
+    /// Both machines have the same clock.
+    OneClock,
     /// Each machine has a reference clock with a known error.
     Independent,
     /// The empty path between the machines is equally long in both directions.
@@ -18,7 +20,8 @@ impl Assumption {
     /// Returns the assumption in words.
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Independent => "independent clocks",
+            Self::OneClock => "one clock",
+            Self::Independent => "independent",
             Self::SymmetricPath => "symmetric path",
         }
     }

@@ -77,10 +77,7 @@ impl ExpectedFlows {
         let mut streams = Vec::new();
         let (mut marked, mut counted) = (Vec::new(), Vec::new());
         for workload in workloads {
-            let segments = match &options.elsewhere {
-                Some(elsewhere) if !options.is_here(workload.port) => Some(elsewhere.segments),
-                _ => None,
-            };
+            let segments = options.segments_of(workload.port);
             for (position, (flow, stream)) in
                 workload.flows.iter().zip(&workload.streams).enumerate()
             {

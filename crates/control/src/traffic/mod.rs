@@ -23,9 +23,10 @@ mod trex;
 mod workload;
 
 pub use error::TrafficError;
-pub use options::{SeriesOptions, StreamOptions};
+pub use options::{Elsewhere, SeriesOptions, StreamOptions};
 pub use preview::{Preview, preview};
 pub(crate) use run::run;
 pub(crate) use simulate::with_port_name;
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
 pub use trex::{TrexPlanError, TrexPort, plan_of_trex};
+pub use wirestorm_engine::measure::SegmentOptions;

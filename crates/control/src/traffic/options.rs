@@ -1,6 +1,6 @@
 //! Options of a run of streams.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use wirestorm_base::departure::DeparturePolicy;
 
 use wirestorm_base::time::Duration;
@@ -46,12 +46,10 @@ pub struct StreamOptions {
 /// workers.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
-    /// Indices of these ports in the plan.
-    pub ports: BTreeSet<usize>,
+    /// Indices of these ports in the plan, with the segments of delays of flows that they send.
+    pub ports: BTreeMap<usize, SegmentOptions>,
     /// Stream ID of the plan's first stream in signatures, the same on all machines.
     pub first_stream: u32,
-    /// Segments of the delays of flows that come from these ports.
-    pub segments: SegmentOptions,
 }
 
 /// Intervals of the time series of a measured flow.
@@ -71,8 +69,14 @@ impl Default for SeriesOptions {
 
 impl StreamOptions {
     /// Returns whether a port of the plan is on this machine.
-    pub(super) fn is_here(&self, port: usize) -> bool {
-        self.elsewhere.as_ref().is_none_or(|elsewhere| !elsewhere.ports.contains(&port))
+    pub fn is_here(&self, port: usize) -> bool {
+        self.segments_of(port).is_none()
+    }
+
+    /// Returns the segments of delays of flows from a port on another machine; `None` if the port is
+    /// here.
+    pub(super) fn segments_of(&self, port: usize) -> Option<SegmentOptions> {
+        self.elsewhere.as_ref()?.ports.get(&port).copied()
     }
 
     /// Returns the backend in effect.

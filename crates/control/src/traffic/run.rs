@@ -123,6 +123,7 @@ pub(crate) fn run(
     let cpus = context.host.cpus().reserve(options.backend(), senders);
     cpus.apply();
     controls.flows.set_workers(workers);
+    controls.set_senders(workers);
     controls.flows.set_frame_lengths_max(frame_lengths_max(plan, &workloads));
     let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();
 
@@ -488,7 +489,14 @@ impl WorkerContext<'_> {
                 outages.update(ports, generators)?;
             }
             if is_done {
-                has_sent_all = true;
+                if !has_sent_all {
+                    has_sent_all = true;
+                    let snapshot = self.snapshot.lock();
+                    let mut snapshot = snapshot.unwrap_or_else(PoisonError::into_inner);
+                    record(&mut snapshot, generators, ports);
+                    drop(snapshot);
+                    self.controls.sender_ended();
+                }
                 rest(WorkerState::Waiting(now.saturating_add(PUBLISH_INTERVAL)), now, false);
                 continue;
             }

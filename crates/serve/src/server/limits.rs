@@ -31,7 +31,9 @@ pub(super) fn check(plan: &Plan, user: &Identity) -> Result<(), ErrorDocument> {
         return Ok(());
     }
     let Plan::Streams { plan, options } = plan else { return Ok(()) };
-    for (index, port) in plan.ports.iter().enumerate() {
+    let here = |index: &usize| options.is_here(*index);
+    for index in (0..plan.ports.len()).filter(here) {
+        let port = &plan.ports[index];
         // Without a known line rate, percentages are an error that the run reports.
         let Ok(streams) = plan.streams(index, None, options.multiplier) else { continue };
         let (mut pps, mut bps) = (0.0, 0.0);

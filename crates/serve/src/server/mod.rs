@@ -57,7 +57,7 @@ pub(crate) use identity::{Identity, checked_name};
 pub(crate) use library::PLAN_BYTES_MAX;
 pub(crate) use load::LoadSource;
 pub use ports::PortOption;
-pub(crate) use request::Resolved;
+pub(crate) use request::{ElsewherePorts, Resolved};
 pub(crate) use runs::{HostedRun, ProgressDetail};
 pub use users::{Owner, Users, UsersError};
 
@@ -460,6 +460,16 @@ impl Server {
         user: &Identity,
         request: RunRequest,
     ) -> Answer<RunSummary> {
+        self.create_part(user, request, None).map(|run| run.summary())
+    }
+
+    /// Creates a run and starts it as requested. `elsewhere`: ports of its plan on other machines.
+    pub(crate) fn create_part(
+        self: &Arc<Self>,
+        user: &Identity,
+        request: RunRequest,
+        elsewhere: Option<&ElsewherePorts>,
+    ) -> Answer<Arc<HostedRun>> {
         let renamed = request.files.clone();
         let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), renamed));
         let origin = origin::of_request(&request);
@@ -467,6 +477,7 @@ impl Server {
             files: &*files,
             stored: &|name| self.plan(name),
             interface: &|name| self.usable_interface(user, name),
+            elsewhere,
         };
         let resolved = resolver.resolve(request.plan, &request.ports, &request.options);
         let resolved = resolved.map_err(|error| with_missing(error, &files))?;
@@ -484,7 +495,7 @@ impl Server {
             origin: Some(RunOrigin { files: files.used(), ..origin }),
         };
         let run = self.host_run(user, hosted, Arc::clone(&files) as _);
-        run.map(|run| run.summary()).map_err(|error| with_missing(error, &files))
+        run.map_err(|error| with_missing(error, &files))
     }
 
     /// Starts to prepare a run, and starts it as requested. Waits until it is prepared, for at most

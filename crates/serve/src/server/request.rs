@@ -20,7 +20,9 @@ use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::{PlanErrors, Port, TrafficPlan, parse_time};
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::run::Plan;
-use wirestorm_control::traffic::{SeriesOptions, StreamOptions, TrexPort, plan_of_trex};
+use wirestorm_control::traffic::{
+    Elsewhere, SegmentOptions, SeriesOptions, StreamOptions, TrexPort, plan_of_trex,
+};
 use wirestorm_store::record::RecordKind;
 
 use super::load::LoadSource;
@@ -79,6 +81,32 @@ pub(super) struct Resolver<'a> {
     pub(super) stored: &'a dyn Fn(&str) -> Result<String, ErrorDocument>,
     /// Returns the interface of a port of the server.
     pub(super) interface: &'a dyn Fn(&str) -> Result<String, ErrorDocument>,
+    /// Ports of a plan of streams on other machines.
+    pub(super) elsewhere: Option<&'a ElsewherePorts>,
+}
+
+/// Ports of a plan of streams on other machines.
+#[derive(Clone, Debug)]
+pub(crate) struct ElsewherePorts {
+    /// Names of the ports in the plan, with the segments of delays of flows that they send.
+    pub(crate) ports: BTreeMap<String, SegmentOptions>,
+    /// First stream ID, the same on all machines.
+    pub(crate) first_stream: u32,
+}
+
+impl ElsewherePorts {
+    /// Returns the ports by their indices in a plan.
+    fn of(&self, plan: &TrafficPlan) -> Result<Elsewhere, ErrorDocument> {
+        let index = |(name, segments): (&String, &SegmentOptions)| {
+            let index = plan.ports.iter().position(|port| port.name == *name);
+            let unknown = || invalid("elsewhere", format!("the plan has no port {name:?}"));
+            Ok((index.ok_or_else(unknown)?, *segments))
+        };
+        Ok(Elsewhere {
+            ports: self.ports.iter().map(index).collect::<Result<_, _>>()?,
+            first_stream: self.first_stream,
+        })
+    }
 }
 
 impl Resolver<'_> {
@@ -121,7 +149,13 @@ impl Resolver<'_> {
         match read(&text, self.files)? {
             LoadedPlan::Streams(plan) => {
                 let interfaces = self.bind(&plan.ports, ports)?;
-                streams(plan, interfaces, options, name, Some(text), true)
+                let elsewhere = self.elsewhere.map(|it| it.of(&plan)).transpose()?;
+                streams(plan, interfaces, options, name, Some(text), true, elsewhere)
+            }
+            LoadedPlan::Emulation(_) if self.elsewhere.is_some() => {
+                let message = "the ports of clients and servers must be on one node: use a plan of \
+                               clients for one node, and a plan of servers for the other";
+                Err(ErrorDocument::new(ErrorCode::Plan, message))
             }
             LoadedPlan::Emulation(plan) => {
                 let interfaces = self.bind(&plan.ports, ports)?;
@@ -157,7 +191,8 @@ impl Resolver<'_> {
             .map_err(|error| ErrorDocument::new(ErrorCode::Plan, error.to_string()))?;
         let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
         // The rates are multiplied already.
-        let resolved = streams(plan, interfaces, options, "trex".to_owned(), None, false)?;
+        let source = "trex".to_owned();
+        let resolved = streams(plan, interfaces, options, source, None, false, None)?;
         Ok(Resolved { load: LoadSource::Trex(ports), ..resolved })
     }
 
@@ -190,6 +225,9 @@ impl Resolver<'_> {
             return Err(invalid(&format!("ports.{unknown}"), message));
         }
         let interface = |port: &Port| {
+            if self.elsewhere.is_some_and(|it| it.ports.contains_key(&port.name)) {
+                return Ok(String::new());
+            }
             let named = bindings.get(&port.name).or(port.location.as_ref()).ok_or_else(|| {
                 let message = "the plan names no interface for this port: bind it to one";
                 invalid(&format!("ports.{}", port.name), message)
@@ -293,6 +331,7 @@ fn streams(
     source: String,
     text: Option<String>,
     with_multiplier: bool,
+    elsewhere: Option<Elsewhere>,
 ) -> Result<Resolved, ErrorDocument> {
     refuse(&of_clients(options), "streams")?;
     let per_vlan = options.per_vlan.unwrap_or(false);
@@ -304,7 +343,7 @@ fn streams(
     let policy = policy(options)?;
     let tolerance = tolerance(options)?;
     let stream_options = StreamOptions {
-        elsewhere: None,
+        elsewhere,
         interfaces: interfaces.iter().cloned().map(Some).collect(),
         backend: backend(options)?,
         workers,
@@ -324,7 +363,7 @@ fn streams(
         load: LoadSource::Plan(Arc::clone(&plan)),
         plan: Plan::Streams { plan, options: stream_options },
         kind: RecordKind::Streams,
-        interfaces,
+        interfaces: interfaces.into_iter().filter(|interface| !interface.is_empty()).collect(),
         flows,
         source,
         text,

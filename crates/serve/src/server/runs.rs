@@ -91,7 +91,7 @@ impl HostedRun {
         self.state().is_over()
     }
 
-    pub(super) fn summary(&self) -> RunSummary {
+    pub(crate) fn summary(&self) -> RunSummary {
         let outcome = self.handle.outcome();
         let latest = self.handle.latest();
         let waiting_for = latest.and_then(|snapshot| snapshot.waiting_for.clone());

@@ -1,0 +1,402 @@
+//! The test that an agent takes part in: its runs, its lease, and compared clocks.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as StdDuration;
+
+use wirestorm_api::run::{RunRequest, StartRequest, WhenLeaseEnds};
+use wirestorm_bus::cluster::LEASES;
+use wirestorm_control::base::time::{Duration, Instant};
+use wirestorm_control::namespace::Namespace;
+use wirestorm_control::sync::estimate::Timeline;
+use wirestorm_control::sync::timestamp::Timestamp;
+use wirestorm_control::sync::{SessionOptions, StampSession};
+use wirestorm_control::traffic::SegmentOptions;
+use wirestorm_control::{Command as RunCommand, StartAt, clock};
+
+use super::super::protocol::{
+    Answer, Command, OffsetReport, Order, Part, Peer, PeerReport, Record, Report, RunReport,
+    SignedOrder, decode,
+};
+use super::Shared;
+use super::orders::Answers;
+use crate::server::{ElsewherePorts, HostedRun};
+
+/// Longest and shortest lease.
+const LEASES_NS: std::ops::RangeInclusive<u64> = 100_000_000..=600_000_000_000;
+
+/// Latest exchanges from which the present offset is computed.
+const RECENT_EXCHANGES: usize = 1_000;
+
+/// A test that the agent takes part in.
+pub(super) struct CurrentTest {
+    pub(super) name: String,
+    pub(super) fence: u64,
+    director: String,
+    answers: Answers,
+    lease: Option<Lease>,
+    iteration: u32,
+    runs: BTreeMap<String, PartRun>,
+    peers: BTreeMap<String, PeerSessions>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    length: Duration,
+    until: Instant,
+}
+
+/// A run of the test on this agent.
+struct PartRun {
+    hosted: Arc<HostedRun>,
+    /// Set once the result is in the log; `None` before it is on its way.
+    logged: Option<Arc<AtomicBool>>,
+}
+
+/// Sessions with the reflector of another agent, one for each of its addresses.
+#[derive(Debug)]
+struct PeerSessions {
+    sessions: Vec<(SocketAddr, StampSession)>,
+    logged: Option<Arc<AtomicBool>>,
+}
+
+impl PeerSessions {
+    /// Returns the session whose path has the shortest round trip.
+    fn best(&self) -> Option<&(SocketAddr, StampSession)> {
+        let round_trip = |session: &StampSession| {
+            session.exchanges().iter().map(|it| it.round_trip()).min().unwrap_or(i64::MAX)
+        };
+        self.sessions.iter().min_by_key(|(_, session)| round_trip(session))
+    }
+
+    fn report(&self) -> Option<PeerReport> {
+        let (address, session) = self.best()?;
+        let exchanges = session.exchanges();
+        let recent = exchanges.len().saturating_sub(RECENT_EXCHANGES);
+        let timeline = Timeline::new(&exchanges[recent..]);
+        let offset = timeline.at(now()).map(|estimate| OffsetReport {
+            offset_ns: estimate.offset_ns,
+            half_width_ns: estimate.half_width_ns,
+            bound_ns: estimate.bound_ns(),
+            drift_ppm: estimate.drift_ppm,
+        });
+        Some(PeerReport { address: *address, exchanges: exchanges.len(), offset })
+    }
+}
+
+fn now() -> Timestamp {
+    clock::node_time(clock::now())
+}
+
+impl Shared {
+    /// Carries out an order, once, and returns the answer.
+    pub(super) fn carry_out(&self, payload: &[u8]) -> Answer {
+        self.try_carry_out(payload).unwrap_or_else(|reason| Answer::Refused { reason })
+    }
+
+    fn try_carry_out(&self, payload: &[u8]) -> Result<Answer, String> {
+        let signed: SignedOrder = decode(payload)?;
+        let (order, key) = signed.open(&self.trusted)?;
+        if order.agent != self.name {
+            return Err(format!("the order is for agent {}, not {}", order.agent, self.name));
+        }
+        let mut current = self.test();
+        if let Some(test) = current.as_ref().filter(|it| it.is_of(&order))
+            && let Some(answer) = test.answers.of(&order)?
+        {
+            return Ok(answer);
+        }
+        self.check_lease(current.as_ref(), &order)?;
+        self.book.lock().unwrap_or_else(std::sync::PoisonError::into_inner).enter(&order, key)?;
+        if !current.as_ref().is_some_and(|it| it.is_of(&order)) {
+            if let Some(before) = current.as_mut() {
+                before.stop(&format!("director {} began test {}", order.director, order.test));
+                before.log_ended_runs(self, Some(StdDuration::from_secs(5)));
+            }
+            *current = Some(CurrentTest::new(&order));
+        }
+        let Some(test) = current.as_mut() else { return Err("there is no test".to_owned()) };
+        let outcome = test.carry_out(self, &order.command);
+        let answer = match outcome {
+            Ok(()) => Answer::Done(test.report()),
+            Err(reason) => Answer::Refused { reason },
+        };
+        test.answers.add(order, answer.clone());
+        Ok(answer)
+    }
+
+    /// Checks that the director holds the lease of this agent, and no later one does.
+    fn check_lease(&self, current: Option<&CurrentTest>, order: &Order) -> Result<(), String> {
+        if let Some(test) = current {
+            if test.is_of(order) {
+                return Ok(());
+            }
+            if order.fence <= test.fence {
+                return Err(format!(
+                    "a later lease of this agent belongs to director {}, test {}",
+                    test.director, test.name
+                ));
+            }
+        }
+        let entry = self.bus.get(LEASES, &self.name).map_err(|error| error.to_string())?;
+        let holder = entry.map(|entry| String::from_utf8_lossy(&entry.value).into_owned());
+        match holder {
+            Some(holder) if holder == order.test => Ok(()),
+            Some(holder) => Err(format!("test {holder} has the lease of this agent")),
+            None => Err(format!("test {} has no lease of this agent", order.test)),
+        }
+    }
+}
+
+impl CurrentTest {
+    fn new(order: &Order) -> Self {
+        Self {
+            name: order.test.clone(),
+            fence: order.fence,
+            director: order.director.clone(),
+            answers: Answers::default(),
+            lease: None,
+            iteration: 0,
+            runs: BTreeMap::new(),
+            peers: BTreeMap::new(),
+        }
+    }
+
+    fn is_of(&self, order: &Order) -> bool {
+        self.name == order.test && self.fence == order.fence
+    }
+
+    pub(super) fn lease(&self) -> Option<Duration> {
+        self.lease.map(|lease| lease.length)
+    }
+
+    pub(super) fn has_active_runs(&self) -> bool {
+        self.runs.values().any(|run| !run.hosted.handle.state().is_over())
+    }
+
+    /// Stops all runs. What they measured is kept.
+    pub(super) fn stop(&self, reason: &str) {
+        for run in self.runs.values().filter(|run| !run.hosted.handle.state().is_over()) {
+            run.hosted.stop(Some(reason.to_owned()));
+        }
+    }
+
+    /// Notes the answer to a request for a lease, which was asked for at `asked`.
+    pub(super) fn renewed(&mut self, granted: Result<bool, String>, asked: Instant) {
+        let Some(lease) = &mut self.lease else { return };
+        match granted {
+            Ok(true) => {
+                lease.until = asked.saturating_add(lease.length);
+                let until = lease.until;
+                self.runs.values().for_each(|run| run.hosted.handle.set_deadline(until));
+            }
+            Ok(false) => {
+                let reason = format!("director {} ended test {}", self.director, self.name);
+                self.stop(&reason);
+            }
+            Err(error) if clock::now() >= lease.until => {
+                let reason = format!(
+                    "no answer from director {} for {}: {error}",
+                    self.director, lease.length
+                );
+                self.stop(&reason);
+            }
+            // The workers stop at the deadline themselves.
+            Err(_) => {}
+        }
+    }
+
+    fn carry_out(&mut self, shared: &Shared, command: &Command) -> Result<(), String> {
+        match command {
+            Command::Compare(peers) => self.compare(peers),
+            Command::Prepare { parts, lease_ns } => self.prepare(shared, parts, *lease_ns),
+            Command::Report => Ok(()),
+            Command::Arm { at_ns } => {
+                let at = clock::of_node_time(Timestamp::from_nanos(*at_ns));
+                let late = clock::now().saturating_since(at);
+                if late > Duration::ZERO {
+                    return Err(format!("the start was {late} ago: use a longer `clock.lead`"));
+                }
+                for run in self.runs.values() {
+                    run.hosted.handle.start(StartAt::Monotonic(at));
+                }
+                Ok(())
+            }
+            Command::Sent { run, frames } => {
+                let run = self.runs.get(run).ok_or_else(|| format!("there is no run {run}"))?;
+                let frames = frames.clone();
+                let outcome = run.hosted.handle.command(RunCommand::SentElsewhere { frames });
+                outcome.map_err(|error| error.to_string())
+            }
+            Command::Stop => {
+                self.stop(&format!("director {} stopped the test", self.director));
+                Ok(())
+            }
+            Command::Release => {
+                self.stop(&format!("director {} ended the test", self.director));
+                self.lease = None;
+                self.peers.clear();
+                Ok(())
+            }
+        }
+    }
+
+    fn compare(&mut self, peers: &[Peer]) -> Result<(), String> {
+        for (number, peer) in peers.iter().enumerate() {
+            let start = |address: &SocketAddr| {
+                let any: IpAddr = match address.is_ipv4() {
+                    true => Ipv4Addr::UNSPECIFIED.into(),
+                    false => Ipv6Addr::UNSPECIFIED.into(),
+                };
+                let options = SessionOptions {
+                    namespace: Namespace::Current,
+                    source: SocketAddr::new(any, 0),
+                    target: *address,
+                    interval: Duration::from_nanos(peer.interval_ns),
+                    count: None,
+                    session: number as u16 | 1,
+                };
+                let session = StampSession::start(options);
+                Ok::<_, String>((*address, session.map_err(|error| error.to_string())?))
+            };
+            let sessions = peer.addresses.iter().map(start).collect::<Result<_, _>>()?;
+            let sessions = PeerSessions { sessions, logged: None };
+            self.peers.insert(peer.agent.clone(), sessions);
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, shared: &Shared, parts: &[Part], lease_ns: u64) -> Result<(), String> {
+        if !LEASES_NS.contains(&lease_ns) {
+            return Err(format!("found a lease of {lease_ns} ns, expected 0.1 s to 600 s"));
+        }
+        if self.has_active_runs() {
+            return Err("the runs of the last iteration are not over".to_owned());
+        }
+        self.runs.clear();
+        self.iteration += 1;
+        let length = Duration::from_nanos(lease_ns);
+        let until = clock::now().saturating_add(length);
+        self.lease = Some(Lease { length, until });
+        for part in parts {
+            match host(shared, part) {
+                Ok(hosted) => {
+                    hosted.handle.set_deadline(until);
+                    self.runs.insert(part.run.clone(), PartRun { hosted, logged: None });
+                }
+                Err(error) => {
+                    self.stop("another run of the test cannot start");
+                    return Err(format!("run {}: {error}", part.run));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> Report {
+        let runs = self.runs.iter().map(|(name, run)| (name.clone(), run.report()));
+        let peers = self.peers.iter();
+        let node_offset_ns = clock::node_time(Instant::ZERO).as_nanos();
+        Report {
+            now_ns: now().as_nanos(),
+            node_offset_ns,
+            runs: runs.collect(),
+            peers: peers.filter_map(|(name, peer)| Some((name.clone(), peer.report()?))).collect(),
+        }
+    }
+
+    /// Writes the results of ended runs to the log; waits for the end of all runs for `patience`.
+    pub(super) fn log_ended_runs(&mut self, shared: &Shared, patience: Option<StdDuration>) {
+        let Ok(subject) = shared.site.result(&self.name, &shared.name) else { return };
+        let iteration = self.iteration;
+        for (name, run) in self.runs.iter_mut().filter(|(_, run)| run.logged.is_none()) {
+            if let Some(patience) = patience {
+                run.hosted.handle.wait_over(Some(patience));
+            }
+            let Some(outcome) = run.hosted.handle.outcome() else { continue };
+            let run_name = name.clone();
+            let record = match outcome {
+                Ok(result) => Record::Result {
+                    run: run_name,
+                    iteration,
+                    is_final: true,
+                    started_ns: result.times.started_unix_ns.map(|unix_ns| {
+                        let offset = clock::RealtimeOffset::read();
+                        clock::node_time(offset.to_monotonic(unix_ns)).as_nanos()
+                    }),
+                    result: Box::new((*result).clone()),
+                },
+                Err(error) => Record::Failed { run: run_name, iteration, error: error.to_string() },
+            };
+            let id = format!("{iteration}.run.{name}");
+            run.logged = Some(shared.log.append(subject.clone(), id, &record));
+        }
+        if self.runs.is_empty() || self.runs.values().any(|run| run.logged.is_none()) {
+            return;
+        }
+        for (name, peer) in &mut self.peers {
+            if peer.logged.is_some() {
+                continue;
+            }
+            let Some((address, session)) = peer.best() else { continue };
+            let record = Record::Exchanges {
+                peer: name.clone(),
+                address: *address,
+                iteration,
+                exact_replies: session.follows_up(),
+                exchanges: session.exchanges(),
+            };
+            let id = format!("{iteration}.clock.{name}");
+            peer.logged = Some(shared.log.append(subject.clone(), id, &record));
+        }
+    }
+}
+
+/// Begins to prepare a run.
+fn host(shared: &Shared, part: &Part) -> Result<Arc<HostedRun>, String> {
+    let elsewhere = part.elsewhere.as_ref().map(|elsewhere| {
+        let segments = |drift_ppm: f64| SegmentOptions {
+            length: Duration::from_nanos(elsewhere.segment_ns),
+            // A sender's clock that is fast makes raw delays shorter with time.
+            slope: (-drift_ppm * 1e-6 * 4_294_967_296.0) as i64,
+            ..SegmentOptions::default()
+        };
+        let ports = elsewhere.ports.iter().map(|(name, drift)| (name.clone(), segments(*drift)));
+        ElsewherePorts { ports: ports.collect(), first_stream: elsewhere.first_stream }
+    });
+    let request = RunRequest {
+        plan: part.plan.clone(),
+        name: None,
+        ports: part.ports.clone(),
+        options: part.options.clone(),
+        files: BTreeMap::new(),
+        start: StartRequest::OnCommand,
+        when_lease_ends: WhenLeaseEnds::Continue,
+        shared: false,
+        command: Vec::new(),
+    };
+    let hosted = shared.server.create_part(&shared.identity, request, elsewhere.as_ref());
+    hosted.map_err(|error| error.to_string())
+}
+
+impl PartRun {
+    fn report(&self) -> RunReport {
+        let handle = &self.hosted.handle;
+        // Read before the counters, so that they are final.
+        let has_sent_all = handle.has_sent_all();
+        let latest = handle.latest();
+        let flows = latest.as_ref().map(|latest| &latest.flows[..]).unwrap_or_default();
+        let received = flows.iter().map(|flow| flow.received.as_ref().map_or(0, |it| it.frames));
+        let summary = self.hosted.summary();
+        RunReport {
+            state: summary.state,
+            message: summary.message,
+            sent: flows.iter().map(|flow| flow.sent.frames).collect(),
+            received: received.collect(),
+            has_sent_all,
+            is_logged: self.logged.as_ref().is_some_and(|logged| logged.load(Ordering::Acquire)),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The agents of a test: their leases, and orders to them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wirestorm_bus::cluster::LEASES;
+use wirestorm_bus::nats::Key;
+use wirestorm_bus::subject::Site;
+use wirestorm_bus::{Bus, BusError, Revision};
+
+use super::super::protocol::{Answer, Command, Order, Report, SignedOrder, decode, encode};
+use super::TestError;
+
+/// Attempts to send an order. An agent carries it out once, whatever arrives how often.
+const ATTEMPTS: u32 = 3;
+
+/// What all orders of a director have in common.
+#[derive(Debug)]
+pub(super) struct Orders {
+    pub(super) bus: Arc<dyn Bus>,
+    pub(super) site: Site,
+    pub(super) key: Key,
+    pub(super) director: String,
+    pub(super) test: String,
+    /// Time of the last order.
+    pub(super) issued_unix_ns: u64,
+}
+
+/// An agent of a test.
+#[derive(Debug)]
+pub(super) struct AgentLink {
+    /// Node of the test.
+    pub(super) node: usize,
+    pub(super) agent: String,
+    /// Fencing token.
+    pub(super) fence: u64,
+    /// Revision of the lease.
+    revision: Revision,
+    /// Number of the last order.
+    number: u64,
+    /// Last report.
+    pub(super) report: Report,
+    /// Why the agent is lost; `None` if it is not.
+    pub(super) lost: Option<String>,
+}
+
+impl AgentLink {
+    /// Takes the lease of an agent.
+    ///
+    /// # Errors
+    /// Another test has it.
+    pub(super) fn acquire(orders: &Orders, node: usize, agent: &str) -> Result<Self, TestError> {
+        let failed =
+            |reason: String| TestError::Agent { agent: agent.to_owned(), phase: "lease", reason };
+        let revision = match orders.bus.create(LEASES, agent, orders.test.as_bytes()) {
+            Ok(revision) => revision,
+            Err(BusError::Conflict { .. }) => {
+                let holder = orders.bus.get(LEASES, agent).ok().flatten();
+                let holder = holder.map(|it| String::from_utf8_lossy(&it.value).into_owned());
+                let holder = holder.unwrap_or_else(|| "another test".to_owned());
+                return Err(failed(format!(
+                    "it belongs to test {holder}: wait for its end, or stop it"
+                )));
+            }
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        Ok(Self {
+            node,
+            agent: agent.to_owned(),
+            fence: revision.0,
+            revision,
+            number: 0,
+            report: Report::default(),
+            lost: None,
+        })
+    }
+
+    /// Renews the lease.
+    pub(super) fn renew(&mut self, orders: &Orders) -> Result<(), BusError> {
+        let value = orders.test.as_bytes();
+        self.revision = orders.bus.update(LEASES, &self.agent, value, self.revision)?;
+        Ok(())
+    }
+
+    /// Gives the lease back. If the bus is away, it expires.
+    pub(super) fn release(&mut self, orders: &Orders) {
+        let _ = orders.bus.delete(LEASES, &self.agent, self.revision);
+    }
+
+    /// Sends an order and waits for the answer. `phase` names it in errors.
+    ///
+    /// # Errors
+    /// The agent refuses, or does not answer.
+    pub(super) fn order(
+        &mut self,
+        orders: &mut Orders,
+        phase: &'static str,
+        command: Command,
+        timeout: Duration,
+    ) -> Result<(), TestError> {
+        let failed = |reason: String| TestError::Agent { agent: self.agent.clone(), phase, reason };
+        self.number += 1;
+        let now = wirestorm_control::clock::realtime_nanos();
+        orders.issued_unix_ns = now.max(orders.issued_unix_ns + 1);
+        let order = Order {
+            agent: self.agent.clone(),
+            director: orders.director.clone(),
+            test: orders.test.clone(),
+            fence: self.fence,
+            number: self.number,
+            issued_unix_ns: orders.issued_unix_ns,
+            command,
+        };
+        let bus_failed = |error: BusError| failed(error.to_string());
+        let subject = orders.site.agent_rpc(&self.agent).map_err(bus_failed)?;
+        let payload = encode(&SignedOrder::new(&order, &orders.key).map_err(bus_failed)?);
+        let mut attempt = 1;
+        let answer = loop {
+            match orders.bus.request(&subject, &payload, timeout) {
+                Ok(answer) => break answer,
+                Err(BusError::NoResponder { .. }) => {
+                    let reason =
+                        "there is no agent of this name on the bus: start `wirestorm agent`";
+                    return Err(failed(reason.to_owned()));
+                }
+                Err(error) if attempt == ATTEMPTS => return Err(failed(error.to_string())),
+                Err(_) => attempt += 1,
+            }
+        };
+        match decode(&answer).map_err(failed)? {
+            Answer::Done(report) => {
+                self.report = report;
+                Ok(())
+            }
+            Answer::Refused { reason } => Err(failed(reason)),
+        }
+    }
+}

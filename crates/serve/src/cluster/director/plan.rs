@@ -1,0 +1,252 @@
+//! Which part of each run goes to which node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use wirestorm_api::run::{PlanSource, ReplayRequest, RunOptions};
+use wirestorm_control::files::HostFiles;
+use wirestorm_control::plan::load::{self, LoadedPlan};
+use wirestorm_control::plan::test_plan::{PlanText, TestPlan, TestRun, TestRunKind};
+use wirestorm_control::plan::traffic::{Port, TrafficPlan};
+
+use super::super::protocol::{ElsewherePart, Part};
+
+/// Streams of all runs of a test together have IDs below this one; see `Signature::STREAM_BITS`.
+const STREAM_IDS: u32 = 1 << 24;
+
+/// Number of segments of delays that a run should have; each lasts at least 100 ms.
+const SEGMENTS: u64 = 1_000;
+const SEGMENT_NS_MIN: u64 = 100_000_000;
+
+/// A run of the test, and its parts.
+#[derive(Debug)]
+pub(super) struct PlannedRun {
+    pub(super) name: String,
+    /// Text of its plan, for the history.
+    pub(super) text: Option<String>,
+    /// The plan, if it is one of streams.
+    pub(super) streams: Option<Arc<TrafficPlan>>,
+    /// Node of each port of a plan of streams.
+    pub(super) nodes_of_ports: Vec<Option<usize>>,
+    /// Parts by node.
+    pub(super) parts: BTreeMap<usize, Part>,
+}
+
+impl PlannedRun {
+    /// Returns the pairs of nodes between which flows go: receiver and sender.
+    pub(super) fn pairs(&self) -> BTreeSet<(usize, usize)> {
+        let Some(plan) = &self.streams else { return BTreeSet::new() };
+        let node = |port: usize| self.nodes_of_ports.get(port).copied().flatten();
+        let pairs = plan.flows.iter().flat_map(|flow| {
+            flow.rx_ports.iter().filter_map(move |rx| Some((node(*rx)?, node(flow.tx_port)?)))
+        });
+        pairs.filter(|(receiver, sender)| receiver != sender).collect()
+    }
+
+    /// Sets the drift of the clocks of senders against that of a receiver.
+    pub(super) fn set_drift(&mut self, receiver: usize, drift_of: impl Fn(usize) -> f64) {
+        let nodes = &self.nodes_of_ports;
+        let Some(plan) = &self.streams else { return };
+        let Some(elsewhere) = self.parts.get_mut(&receiver).and_then(|it| it.elsewhere.as_mut())
+        else {
+            return;
+        };
+        for (name, drift) in &mut elsewhere.ports {
+            let index = plan.ports.iter().position(|port| port.name == *name);
+            let node = index.and_then(|index| nodes.get(index).copied().flatten());
+            *drift = node.map_or(0.0, &drift_of);
+        }
+    }
+
+    /// Returns the frames sent to each port by the other nodes, for the receiver on a node. `sent`:
+    /// frames of each flow.
+    pub(super) fn sent_to(&self, receiver: usize, sent: &[u64]) -> Vec<u64> {
+        let Some(plan) = &self.streams else { return Vec::new() };
+        let mut frames = vec![0; plan.ports.len()];
+        let node = |port: usize| self.nodes_of_ports.get(port).copied().flatten();
+        for (flow, sent) in plan.flows.iter().zip(sent) {
+            let is_remote = node(flow.tx_port) != Some(receiver);
+            for rx in flow.rx_ports.iter().filter(|rx| is_remote && node(**rx) == Some(receiver)) {
+                frames[*rx] += sent;
+            }
+        }
+        frames
+    }
+}
+
+/// Plans all runs of a test. `folder`: that of the test file. `seed`: for stream IDs that other tests
+/// do not use.
+///
+/// # Errors
+/// A plan has errors, or its ports do not fit the test.
+pub(super) fn plan_runs(
+    test: &TestPlan,
+    folder: &Path,
+    seed: u64,
+) -> Result<Vec<PlannedRun>, String> {
+    let mut first_stream = 1 + (seed as u32) % (STREAM_IDS / 2);
+    let runs = test.runs.iter().map(|run| {
+        let planned = plan_run(test, run, folder, first_stream);
+        let planned = planned.map_err(|error| format!("run {}: {error}", run.name))?;
+        let flows = planned.streams.as_ref().map_or(0, |plan| plan.flows.len()) as u32;
+        let workers = planned.parts.values().filter_map(|part| part.options.workers).max();
+        first_stream += flows * u32::from(workers.unwrap_or(1).max(1));
+        Ok(planned)
+    });
+    runs.collect()
+}
+
+fn plan_run(
+    test: &TestPlan,
+    run: &TestRun,
+    folder: &Path,
+    first_stream: u32,
+) -> Result<PlannedRun, String> {
+    let options: RunOptions =
+        serde_json::from_value(run.options.clone()).map_err(|error| format!("options: {error}"))?;
+    let duration = test.duration.map(|duration| format!("{}ns", duration.as_nanos()));
+    let options = RunOptions { duration: options.duration.or(duration), ..options };
+    match &run.kind {
+        TestRunKind::Streams(source) => {
+            let (text, folder) = read(test, source, folder)?;
+            let plan = load::streams(&text, &folder, &HostFiles).map_err(|it| it.to_string())?;
+            streams(test, run, plan, text, &options, first_stream)
+        }
+        TestRunKind::Emulate(source) => {
+            let (text, folder) = read(test, source, folder)?;
+            let plan = load::emulation(&text, &folder, &HostFiles).map_err(|it| it.to_string())?;
+            let LoadedPlan::Emulation(plan) = LoadedPlan::Emulation(plan) else {
+                return Err("expected a plan of clients and servers".to_owned());
+            };
+            let names = plan.ports.iter().map(|port| port.name.as_str());
+            let (node, ports) = on_one_node(test, names)?;
+            let plan = PlanSource::Text(text.clone());
+            let part = Part { run: run.name.clone(), plan, ports, options, elsewhere: None };
+            Ok(one_part(run, Some(text), node, part))
+        }
+        TestRunKind::Replay(request) => {
+            let mut request: ReplayRequest =
+                serde_json::from_value(request.clone()).map_err(|error| error.to_string())?;
+            let mut names = vec![request.port.as_str()];
+            names.extend(request.second_port.as_deref());
+            names.extend(request.rx.as_deref());
+            let (node, interfaces) = on_one_node(test, names.into_iter())?;
+            let interface = |name: &str| interfaces.get(name).cloned().unwrap_or_default();
+            request.port = interface(&request.port);
+            request.second_port = request.second_port.as_deref().map(interface);
+            request.rx = request.rx.as_deref().map(interface);
+            let plan = PlanSource::Replay(Box::new(request));
+            let ports = BTreeMap::new();
+            let part = Part { run: run.name.clone(), plan, ports, options, elsewhere: None };
+            Ok(one_part(run, None, node, part))
+        }
+    }
+}
+
+fn one_part(run: &TestRun, text: Option<String>, node: usize, part: Part) -> PlannedRun {
+    PlannedRun {
+        name: run.name.clone(),
+        text,
+        streams: None,
+        nodes_of_ports: Vec::new(),
+        parts: BTreeMap::from([(node, part)]),
+    }
+}
+
+fn streams(
+    test: &TestPlan,
+    run: &TestRun,
+    plan: TrafficPlan,
+    text: String,
+    options: &RunOptions,
+    first_stream: u32,
+) -> Result<PlannedRun, String> {
+    let is_used = |index: usize| {
+        plan.flows.iter().any(|flow| flow.tx_port == index || flow.rx_ports.contains(&index))
+    };
+    let node_of = |(index, port): (usize, &Port)| match find(test, &port.name) {
+        Some(port) => Ok(Some(port.node)),
+        None if !is_used(index) => Ok(None),
+        None => Err(unknown_port(test, &port.name)),
+    };
+    let nodes_of_ports: Vec<Option<usize>> =
+        plan.ports.iter().enumerate().map(node_of).collect::<Result<_, _>>()?;
+    let used = nodes_of_ports.iter().enumerate().filter(|(index, _)| is_used(*index));
+    let nodes: BTreeSet<usize> = used.filter_map(|(_, node)| *node).collect();
+    let segment_ns = test.duration.map_or(0, |it| it.as_nanos() / SEGMENTS).max(SEGMENT_NS_MIN);
+    let part = |node: &usize| {
+        let (mut ports, mut elsewhere) = (BTreeMap::new(), BTreeMap::new());
+        for (port, of_port) in plan.ports.iter().zip(&nodes_of_ports) {
+            match find(test, &port.name).filter(|_| *of_port == Some(*node)) {
+                Some(found) => drop(ports.insert(port.name.clone(), found.interface.clone())),
+                None => drop(elsewhere.insert(port.name.clone(), 0.0)),
+            }
+        }
+        let elsewhere = ElsewherePart { ports: elsewhere, first_stream, segment_ns };
+        let part = Part {
+            run: run.name.clone(),
+            plan: PlanSource::Text(text.clone()),
+            ports,
+            options: options.clone(),
+            elsewhere: (nodes.len() > 1).then_some(elsewhere),
+        };
+        (*node, part)
+    };
+    let parts = nodes.iter().map(part).collect();
+    let streams = Some(Arc::new(plan));
+    Ok(PlannedRun { name: run.name.clone(), text: Some(text), streams, nodes_of_ports, parts })
+}
+
+/// Returns the text of a plan, and the folder of its files.
+fn read(test: &TestPlan, source: &PlanText, folder: &Path) -> Result<(String, PathBuf), String> {
+    match source {
+        PlanText::File(path) => {
+            let path = folder.join(path);
+            let text = load::read_text(&path, &HostFiles).map_err(|error| error.to_string())?;
+            Ok((text, load::folder_of(&path).to_owned()))
+        }
+        PlanText::Inline(document) => {
+            let mut document = document.clone();
+            if let Value::Object(fields) = &mut document
+                && !fields.contains_key("ports")
+            {
+                let ports = test.ports.iter().map(|port| port.in_plans.clone());
+                fields.insert("ports".to_owned(), ports.collect());
+            }
+            Ok((format!("{document:#}"), folder.to_owned()))
+        }
+    }
+}
+
+fn find<'a>(
+    test: &'a TestPlan,
+    name: &str,
+) -> Option<&'a wirestorm_control::plan::test_plan::TestPort> {
+    test.ports.iter().find(|port| port.name == name)
+}
+
+fn unknown_port(test: &TestPlan, name: &str) -> String {
+    let names: Vec<&str> = test.ports.iter().map(|port| port.name.as_str()).collect();
+    format!("found port {name:?}, expected one of the test's ports {}", names.join(", "))
+}
+
+/// Returns the node of some ports, and the interface of each.
+fn on_one_node<'a>(
+    test: &TestPlan,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(usize, BTreeMap<String, String>), String> {
+    let mut node = None;
+    let mut ports = BTreeMap::new();
+    for name in names {
+        let port = find(test, name).ok_or_else(|| unknown_port(test, name))?;
+        if *node.get_or_insert(port.node) != port.node {
+            return Err(format!(
+                "port {name:?} is on another node than the others: use a run for each node"
+            ));
+        }
+        ports.insert(name.to_owned(), port.interface.clone());
+    }
+    node.map(|node| (node, ports)).ok_or_else(|| "the run has no port".to_owned())
+}

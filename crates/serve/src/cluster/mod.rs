@@ -1,0 +1,22 @@
+//! Tests across machines: agents that execute runs, and a director that starts and merges them.
+//!
+//! ```text
+//! director                         bus                        agent
+//!   lease of each agent ──────────> bucket `leases`
+//!   signed orders ─────────────────────────────────────────────> runs, sessions
+//!   answers to lease requests <──────────────────────────────── every third of a lease
+//!   results <────────────────────── log `results` <───────────── results, exchanges
+//! ```
+
+mod agent;
+mod director;
+mod local;
+mod log;
+mod protocol;
+
+pub use agent::{Agent, AgentError, AgentOptions};
+pub use director::{
+    Director, DirectorOptions, IterationOutcome, RunOutcome, TestError, TestOutcome, TestProgress,
+};
+pub use local::{LocalAgents, LocalError};
+pub use protocol::Presence;

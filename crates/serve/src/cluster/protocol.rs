@@ -1,0 +1,352 @@
+//! Messages between a director and its agents: JSON documents.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use wirestorm_api::run::{PlanSource, RunOptions, RunState};
+use wirestorm_bus::BusError;
+use wirestorm_bus::nats::Key;
+use wirestorm_control::result::RunResult;
+use wirestorm_control::sync::exchange::Exchange;
+
+/// A signed command of a director.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignedOrder {
+    /// [`Order`] as JSON text, exactly as it was signed.
+    order: String,
+    /// Public key of the director.
+    key: String,
+    /// Signature of `order` in Base64 (Ed25519).
+    signature: String,
+}
+
+/// A command of a director, with what makes it valid once only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Order {
+    /// Agent that it is for.
+    pub(super) agent: String,
+    /// Director, for messages.
+    pub(super) director: String,
+    /// Test.
+    pub(super) test: String,
+    /// Revision of the agent's lease: a later holder has a higher one.
+    pub(super) fence: u64,
+    /// Number of the order in the test for this agent, from 1. A repeated one has the same answer.
+    pub(super) number: u64,
+    /// Time of the order in ns since the Unix epoch, increasing for each director.
+    pub(super) issued_unix_ns: u64,
+    /// What to do.
+    pub(super) command: Command,
+}
+
+/// What an agent is to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Command {
+    /// Compare the clock with those of other agents, from now to the end of the test.
+    Compare(Vec<Peer>),
+    /// Prepare runs. They stop by themselves `lease_ns` after the last renewed lease.
+    Prepare {
+        /// Runs.
+        parts: Vec<Part>,
+        /// Duration of a lease in ns.
+        lease_ns: u64,
+    },
+    /// Report the state of runs and clocks.
+    Report,
+    /// Start all runs at this time of the agent's clock, in ns.
+    Arm {
+        /// Time of the start.
+        at_ns: i64,
+    },
+    /// End the reception of a run: all other machines have sent their frames.
+    Sent {
+        /// Name of the run.
+        run: String,
+        /// Frames for each port of the plan, by index.
+        frames: Vec<u64>,
+    },
+    /// Stop all runs.
+    Stop,
+    /// Forget the test: its runs are over, and their results are in the log.
+    Release,
+}
+
+/// Another agent whose clock is compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Peer {
+    /// Its name.
+    pub(super) agent: String,
+    /// Addresses of its reflector. The one with the shortest round trip counts.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// Time between two exchanges in ns.
+    pub(super) interval_ns: u64,
+}
+
+/// The part of a run on one node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Part {
+    /// Name of the run in the test.
+    pub(super) run: String,
+    /// What to run.
+    pub(super) plan: PlanSource,
+    /// Interface of each port of the plan on this node.
+    pub(super) ports: BTreeMap<String, String>,
+    /// Options.
+    pub(super) options: RunOptions,
+    /// Ports of the plan on other nodes; `None` if all are here.
+    pub(super) elsewhere: Option<ElsewherePart>,
+}
+
+/// Ports of a plan on other nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ElsewherePart {
+    /// Names of the ports, with the expected drift of their clocks against this node's, in ppm.
+    pub(super) ports: BTreeMap<String, f64>,
+    /// First stream ID.
+    pub(super) first_stream: u32,
+    /// Length of a segment of delays in ns.
+    pub(super) segment_ns: u64,
+}
+
+/// Answer to an order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Answer {
+    /// The order is carried out.
+    Done(Report),
+    /// The order is refused, and nothing has changed.
+    Refused {
+        /// Reason, with what to do about it.
+        reason: String,
+    },
+}
+
+/// State of an agent in a test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Report {
+    /// Clock of the agent, in ns since the Unix epoch as far as it knows.
+    pub(super) now_ns: i64,
+    /// Node time minus monotonic clock of the agent, in ns.
+    pub(super) node_offset_ns: i64,
+    /// Runs.
+    pub(super) runs: BTreeMap<String, RunReport>,
+    /// Compared clocks.
+    pub(super) peers: BTreeMap<String, PeerReport>,
+}
+
+/// State of a run on an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunReport {
+    /// State.
+    pub(super) state: RunState,
+    /// Error, or what it waits for.
+    pub(super) message: Option<String>,
+    /// Frames sent by each flow, in plan order; empty for other kinds.
+    pub(super) sent: Vec<u64>,
+    /// Frames received of each flow, in plan order.
+    pub(super) received: Vec<u64>,
+    /// Whether everything is sent, so `sent` is final.
+    pub(super) has_sent_all: bool,
+    /// Whether the result is in the log.
+    pub(super) is_logged: bool,
+}
+
+/// Offset of the clock of another agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PeerReport {
+    /// Address of the path with the shortest round trip.
+    pub(super) address: SocketAddr,
+    /// Number of exchanges on it.
+    pub(super) exchanges: usize,
+    /// Offset of the other clock now, in ns; `None` with too few exchanges.
+    pub(super) offset: Option<OffsetReport>,
+}
+
+/// Offset of a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OffsetReport {
+    /// Other clock minus own clock, in ns.
+    pub(super) offset_ns: f64,
+    /// Error if the path is symmetric, in ns.
+    pub(super) half_width_ns: f64,
+    /// Error in any case, in ns.
+    pub(super) bound_ns: f64,
+    /// Drift of the other clock, in ppm.
+    pub(super) drift_ppm: f64,
+}
+
+/// Presence of an agent, published each second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Presence {
+    /// Name.
+    pub agent: String,
+    /// Version of Wirestorm.
+    pub version: String,
+    /// Host name.
+    pub host: String,
+    /// Addresses of its reflector.
+    pub reflector: Vec<SocketAddr>,
+    /// Interfaces that it lends; empty for all.
+    pub interfaces: Vec<String>,
+    /// Test that it takes part in, if any.
+    pub test: Option<String>,
+}
+
+/// Request of an agent for a new lease.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LeaseRequest {
+    /// Agent.
+    pub(super) agent: String,
+    /// Fencing token of its orders.
+    pub(super) fence: u64,
+}
+
+/// Answer to a request for a new lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LeaseAnswer {
+    /// Whether the agent may continue.
+    pub(super) granted: bool,
+}
+
+/// A record of the log of results.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Record {
+    /// Result of a run.
+    Result {
+        /// Name of the run.
+        run: String,
+        /// Iteration, from 1.
+        iteration: u32,
+        /// Whether the run is over. Otherwise this is a checkpoint of what was measured so far.
+        is_final: bool,
+        /// Start by the agent's clock in ns; `None` if the run did not start.
+        started_ns: Option<i64>,
+        /// The result.
+        result: Box<RunResult>,
+    },
+    /// A run without a result.
+    Failed {
+        /// Name of the run.
+        run: String,
+        /// Iteration, from 1.
+        iteration: u32,
+        /// Error.
+        error: String,
+    },
+    /// Exchanges with another agent, as both clocks read them.
+    Exchanges {
+        /// The other agent.
+        peer: String,
+        /// Address of its reflector.
+        address: SocketAddr,
+        /// Iteration, from 1.
+        iteration: u32,
+        /// Whether the departures of replies are exact.
+        exact_replies: bool,
+        /// The exchanges; this agent is the near end.
+        exchanges: Vec<Exchange>,
+    },
+}
+
+impl SignedOrder {
+    /// Signs an order.
+    ///
+    /// # Errors
+    /// The key has no private part.
+    pub(super) fn new(order: &Order, key: &Key) -> Result<Self, BusError> {
+        let order = encode(order);
+        let order = String::from_utf8_lossy(&order).into_owned();
+        let signature = BASE64_STANDARD.encode(key.sign(order.as_bytes())?);
+        Ok(Self { order, key: key.public(), signature })
+    }
+
+    /// Returns the order, and the key of its director.
+    ///
+    /// # Errors
+    /// The director is not one of the trusted keys, or the signature or the order is wrong.
+    pub(super) fn open(&self, trusted: &[String]) -> Result<(Order, &str), String> {
+        if !trusted.contains(&self.key) {
+            return Err(format!(
+                "key {} is no director that this agent trusts: start the agent with \
+                 --trust-director {}",
+                self.key, self.key
+            ));
+        }
+        let signature = BASE64_STANDARD.decode(&self.signature).unwrap_or_default();
+        if !Key::is_signed(&self.key, self.order.as_bytes(), &signature) {
+            return Err("the signature does not fit the order".to_owned());
+        }
+        let order = decode(self.order.as_bytes())?;
+        Ok((order, &self.key))
+    }
+}
+
+/// Returns a message as JSON.
+pub(super) fn encode<T: Serialize>(message: &T) -> Vec<u8> {
+    // The types here have no map with other keys than text, so there is no error.
+    serde_json::to_vec(message).unwrap_or_default()
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// It is no JSON of this type.
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|error| format!("the message is not valid: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> Order {
+        Order {
+            agent: "tokyo".into(),
+            director: "desk".into(),
+            test: "t1".into(),
+            fence: 7,
+            number: 1,
+            issued_unix_ns: 1_795_000_000_000_000_000,
+            command: Command::Stop,
+        }
+    }
+
+    #[test]
+    fn order_of_a_trusted_director_is_opened() {
+        let key = Key::generate();
+        let signed = SignedOrder::new(&order(), &key).unwrap();
+        let received: SignedOrder = decode(&encode(&signed)).unwrap();
+        assert_eq!(received.open(&[key.public()]).unwrap(), (order(), key.public().as_str()));
+    }
+
+    #[test]
+    fn changed_orders_and_other_keys_are_refused() {
+        let (key, other) = (Key::generate(), Key::generate());
+        let signed = SignedOrder::new(&order(), &key).unwrap();
+        let error = signed.open(&[other.public()]).unwrap_err();
+        assert!(error.contains("--trust-director"), "{error}");
+        let mut changed = signed.clone();
+        changed.order = changed.order.replace("\"fence\":7", "\"fence\":8");
+        assert!(changed.open(&[key.public()]).unwrap_err().contains("signature"));
+        let forged = SignedOrder { key: other.public(), ..signed };
+        assert!(forged.open(&[key.public(), other.public()]).is_err());
+    }
+}
