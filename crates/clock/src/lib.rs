@@ -4,7 +4,6 @@
 //! the simulation and the tests use the same code as real sessions.
 #![forbid(unsafe_code)]
 
-mod bytes;
 pub mod estimate;
 pub mod exchange;
 mod hull;

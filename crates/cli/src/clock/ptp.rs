@@ -228,6 +228,7 @@ fn print_result(flags: &PtpFlags, status: &PtpStatus) {
             let lost = [
                 ("without a time stamp", messages.missing_stamps),
                 ("without their other part", messages.unmatched),
+                ("without a complete answer", messages.unanswered),
                 ("malformed", messages.malformed),
                 ("of other domains", messages.other_domain),
                 ("refused by the master", messages.refusals),
@@ -248,6 +249,10 @@ fn print_result(flags: &PtpFlags, status: &PtpStatus) {
                 messages.delay_req,
                 unsent
             );
+            // The departure of the last Sync may be missing only because the session ended.
+            if messages.sync > messages.follow_up + 1 {
+                println!("Syncs without Follow_Up: the driver may not stamp departures");
+            }
             if messages.other_masters > 0 {
                 println!("other masters are in this domain; slaves choose by --priority");
             }

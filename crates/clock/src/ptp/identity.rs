@@ -3,8 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
 
 /// Identity of a PTP clock: 8 bytes, usually an EUI-64 (7.5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

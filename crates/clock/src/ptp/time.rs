@@ -1,6 +1,7 @@
 //! Times and corrections in messages.
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::timestamp::Timestamp;
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;

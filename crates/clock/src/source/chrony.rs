@@ -2,7 +2,8 @@
 //!
 //! The client sends one datagram and gets one. The layout is that of chrony's `candm.h`.
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::source::{SourceKind, SourceReport};
 
 const VERSION: u8 = 6;

@@ -1,6 +1,7 @@
 //! What ptp4l of linuxptp reports through its management socket.
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::ptp::identity::{ClockIdentity, PortIdentity};
 use crate::ptp::interval::LogInterval;
 use crate::ptp::message::{

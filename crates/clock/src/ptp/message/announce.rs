@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::ptp::identity::ClockIdentity;
 use crate::ptp::time::PtpTime;
 

@@ -1,6 +1,7 @@
 //! The header that all messages share (13.3).
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::ptp::identity::PortIdentity;
 use crate::ptp::message::MessageError;
 use crate::ptp::time::Correction;

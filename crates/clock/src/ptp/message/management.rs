@@ -1,6 +1,7 @@
 //! Management messages: requests for data sets (clause 15).
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::ptp::identity::PortIdentity;
 
 const MANAGEMENT: u16 = 0x0001;

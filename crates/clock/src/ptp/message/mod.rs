@@ -8,7 +8,8 @@ mod tlv;
 #[cfg(test)]
 pub(super) mod tests;
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::ptp::identity::PortIdentity;
 use crate::ptp::time::PtpTime;
 

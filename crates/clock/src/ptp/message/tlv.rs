@@ -1,6 +1,7 @@
 //! Extensions of signaling messages: unicast negotiation (16.1).
 
-use crate::bytes::Reader;
+use wirestorm_base::bytes::Reader;
+
 use crate::ptp::message::{MessageError, MessageType};
 
 /// Most extensions that a message may have.
