@@ -110,7 +110,8 @@ pub trait Bus: Send + Sync + Debug {
     /// Appends a message to a log. After the return it is on disk.
     ///
     /// A message with an ID that the log has seen within its duplicate window is not appended
-    /// again. So after any error the caller can repeat the call.
+    /// again. So after any error the caller can repeat the call. An ID has 1 to 512 printable ASCII
+    /// characters without spaces.
     ///
     /// # Errors
     /// `Full` if the log has reached its size. `Invalid` if the log does not take the subject.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirestorm_bus::cluster::Credentials;
-use wirestorm_bus::nats::{NatsBus, NatsOptions};
+use wirestorm_bus::nats::{Key, NatsBus, NatsOptions};
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::{Bus, ConnectionState, Server};
 
@@ -25,7 +25,49 @@ pub(crate) struct BusFlags {
     pub(crate) bus_credentials: Option<PathBuf>,
 }
 
+/// Who a client of the bus is.
+pub(crate) struct Member {
+    /// Site.
+    pub(crate) site: Site,
+    /// Name.
+    pub(crate) name: String,
+    /// Key.
+    pub(crate) key: Key,
+    /// Public keys of the directors that an agent obeys.
+    pub(crate) trusted: Vec<String>,
+}
+
 impl BusFlags {
+    /// Returns whether the flags name a bus.
+    pub(crate) fn is_given(&self) -> bool {
+        self.bus.is_some() || self.bus_credentials.is_some()
+    }
+
+    /// Returns who the client is. `role` is that of the command; `name` is the name of a client
+    /// without credentials, which gets a new key.
+    ///
+    /// # Errors
+    /// A message if the credentials are wrong, or for another role.
+    pub(crate) fn member(&self, role: &str, name: &str) -> Result<Member, String> {
+        let Some(path) = &self.bus_credentials else {
+            let site = Site::new(SITE).map_err(|error| error.to_string())?;
+            let key = Key::generate();
+            return Ok(Member { site, name: name.to_owned(), key, trusted: Vec::new() });
+        };
+        let failed = |error: String| format!("{}: {error}", path.display());
+        let of_file = credentials(path)?;
+        if of_file.role.name() != role {
+            let found = of_file.role.name();
+            return Err(failed(format!("these are credentials of a {found}, expected a {role}")));
+        }
+        Ok(Member {
+            site: of_file.site().map_err(|error| failed(error.to_string()))?,
+            name: of_file.name.clone(),
+            key: of_file.key().map_err(|error| failed(error.to_string()))?,
+            trusted: of_file.directors.clone(),
+        })
+    }
+
     /// Connects, and prints warnings about known faults of the server. `role` and `name` identify
     /// a client without credentials.
     ///

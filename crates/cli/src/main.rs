@@ -4,6 +4,7 @@
 #[macro_use]
 mod printing;
 
+mod agent;
 mod backend;
 mod bench;
 mod bus;
@@ -37,6 +38,7 @@ mod signals;
 mod suggestions;
 mod tcpreplay;
 mod terminal_width;
+mod test_command;
 mod traffic;
 mod wrap;
 
@@ -90,6 +92,10 @@ enum Command {
     Doctor(doctor::DoctorFlags),
     /// List, compare, export and delete saved runs
     Runs(runs::RunsFlags),
+    /// Run a test on several machines, with compared clocks
+    Test(Box<test_command::TestFlags>),
+    /// Execute the runs of tests on this machine
+    Agent(Box<agent::AgentFlags>),
     /// Host runs for users: HTTP API, leases of ports
     Serve(Box<serve::ServeFlags>),
     /// Set up the bus that connects the machines of a test
@@ -152,6 +158,8 @@ fn main() -> ExitCode {
         Command::Capture(flags) => capture::run(&flags),
         Command::Ping(flags) => ping::run(&flags),
         Command::Clock(flags) => clock::run(&flags),
+        Command::Test(flags) => test_command::run(&flags),
+        Command::Agent(flags) => agent::run(&flags),
         Command::Owping(flags) => owping::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),

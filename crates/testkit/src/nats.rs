@@ -1,7 +1,7 @@
 //! A NATS server of a test, on a random port of the loopback interface.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,9 +19,11 @@ const START_TIME: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct NatsServer {
     program: PathBuf,
+    /// Network namespace; `None` for that of this thread.
+    namespace: Option<String>,
     arguments: Vec<String>,
     child: Option<Child>,
-    port: u16,
+    address: SocketAddr,
     scratch: Option<Scratch>,
 }
 
@@ -50,25 +52,44 @@ impl NatsServer {
     /// # Errors
     /// The server does not start; the error has its output.
     pub fn open(program: &Path) -> io::Result<Self> {
+        Self::open_at(program, (Ipv4Addr::LOCALHOST, free_port()?).into(), None, "")
+    }
+
+    /// Starts a server as [`Self::open`], at an address that this thread reaches, in a network
+    /// namespace, with more lines of configuration.
+    ///
+    /// # Errors
+    /// The server does not start; the error has its output.
+    pub fn open_at(
+        program: &Path,
+        address: SocketAddr,
+        namespace: Option<&str>,
+        config: &str,
+    ) -> io::Result<Self> {
         let scratch = Scratch::new()?;
-        let port = free_port()?;
+        let file = scratch.file("nats-server.conf");
+        std::fs::write(&file, config)?;
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
         let store = scratch.file("jetstream").display().to_string();
-        let arguments = ["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd", &store];
+        let file = file.display().to_string();
+        let arguments = ["-a", &host, "-p", &port, "-js", "-sd", &store, "-c", &file];
         let arguments = arguments.map(str::to_owned).to_vec();
-        let mut server =
-            Self { program: program.into(), arguments, child: None, port, scratch: Some(scratch) };
+        let (program, scratch) = (program.into(), Some(scratch));
+        let namespace = namespace.map(str::to_owned);
+        let mut server = Self { program, namespace, arguments, child: None, address, scratch };
         server.start()?;
         Ok(server)
     }
 
-    /// Starts a server with a configuration file, which listens on `port`.
+    /// Starts a server with a configuration file, which listens on `address`.
     ///
     /// # Errors
     /// The server does not start; the error has its output.
-    pub fn with_config(program: &Path, config: &Path, port: u16) -> io::Result<Self> {
+    pub fn with_config(program: &Path, config: &Path, address: SocketAddr) -> io::Result<Self> {
         let arguments = vec!["-c".to_owned(), config.display().to_string()];
         let program = program.into();
-        let mut server = Self { program, arguments, child: None, port, scratch: None };
+        let mut server =
+            Self { program, namespace: None, arguments, child: None, address, scratch: None };
         server.start()?;
         Ok(server)
     }
@@ -79,21 +100,20 @@ impl NatsServer {
     /// See [`Self::open`].
     pub fn start(&mut self) -> io::Result<()> {
         // With `setpriv`, the server ends with the thread that started it, however that ends.
-        let mut command = match find_tool("setpriv") {
-            Some(setpriv) => {
-                let mut command = Command::new(setpriv);
-                command.args(["--pdeathsig", "KILL"]).arg(&self.program);
-                command
-            }
-            None => Command::new(&self.program),
-        };
+        let setpriv = find_tool("setpriv").map(|it| it.display().to_string());
+        let namespace = self.namespace.iter().flat_map(|name| ["ip", "netns", "exec", name]);
+        let setpriv = setpriv.iter().flat_map(|path| [path, "--pdeathsig", "KILL"]);
+        let program = self.program.display().to_string();
+        let mut words = namespace.chain(setpriv).chain([&*program]);
+        let mut command = Command::new(words.next().unwrap_or(&program));
+        command.args(words);
         let log = Scratch::new()?;
         let output = std::fs::File::create(log.file("log"))?;
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
         let child = self.child.insert(command.spawn()?);
         let started = Instant::now();
         loop {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            if TcpStream::connect(self.address).is_ok() {
                 return Ok(());
             }
             if child.try_wait()?.is_some() || started.elapsed() > START_TIME {
@@ -106,7 +126,7 @@ impl NatsServer {
 
     /// Port of the server.
     pub const fn port(&self) -> u16 {
-        self.port
+        self.address.port()
     }
 
     /// Process ID of the server; `None` after [`Self::kill`].

@@ -25,6 +25,9 @@ pub struct Credentials {
     pub url: String,
     /// Private key, as a seed: `SU...`.
     pub seed: String,
+    /// Public keys of the directors that an agent obeys; empty for a director.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directors: Vec<String>,
     /// Certificate of the authority of the server, in PEM; `None` for a server without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authority: Option<String>,

@@ -159,8 +159,18 @@ impl Cluster {
             name: name.into(),
             url: self.url.clone(),
             seed: key.seed()?,
+            directors: match role {
+                Role::Agent => self.keys_of(Role::Director),
+                Role::Director => Vec::new(),
+            },
             authority: Some(self.authority.clone()),
         })
+    }
+
+    /// Returns the public keys of all members of a role.
+    pub fn keys_of(&self, role: Role) -> Vec<String> {
+        let members = self.members.iter().filter(|member| member.role == role);
+        members.map(|member| member.key.clone()).collect()
     }
 
     /// Removes a member. Its key ends when the server has read the new configuration.

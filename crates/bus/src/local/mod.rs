@@ -27,6 +27,8 @@ use stores::Stores;
 
 /// Largest payload of a message in bytes, as the default of a NATS server.
 pub(crate) const PAYLOAD_MAX: usize = 1 << 20;
+/// Longest ID of a message of a log in bytes: a subject and more.
+const ID_MAX: usize = 512;
 /// Number of hints that a watch holds.
 const HINTS_MAX: usize = 1024;
 
@@ -247,10 +249,10 @@ pub(crate) fn checked_message<'a>(subject: &'a str, payload: &[u8]) -> Result<&'
 
 /// Checks the ID of a message of a log, which becomes a header.
 pub(crate) fn checked_id(id: &str) -> Result<&str, BusError> {
-    match (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) {
+    match (1..=ID_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(id),
         false => {
-            let reason = "expected 1 to 128 printable ASCII characters";
+            let reason = format!("expected 1 to {ID_MAX} printable ASCII characters");
             Err(BusError::invalid(format!("message ID {id:?}"), reason))
         }
     }

@@ -229,6 +229,10 @@ impl Link {
         let answer_to = Arc::clone(&calls);
         let answers = tokio::spawn(async move {
             while let Some(message) = answers.next().await {
+                if message.status.is_some() {
+                    // A refusal that came before it is with another task, which runs first now.
+                    tokio::task::yield_now().await;
+                }
                 let token = message.subject.rsplit('.').next().and_then(|it| it.parse().ok());
                 if let Some(token) = token {
                     answer_to.answer(token, message);

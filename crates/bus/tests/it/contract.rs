@@ -7,6 +7,7 @@ use wirestorm_bus::local::LocalBus;
 use wirestorm_bus::nats::{NatsBus, NatsOptions};
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::testing::contract::Fixture;
+use wirestorm_bus::testing::{Faults, FaultyBus};
 use wirestorm_testkit::nats::{NatsServer, require_nats_server};
 
 struct Local(LocalBus);
@@ -32,6 +33,21 @@ mod local {
     use super::*;
 
     wirestorm_bus::bus_contract!(|| Some(Local(LocalBus::new())));
+}
+
+/// A bus that can have faults, and has none, is a bus.
+mod faulty {
+    use super::*;
+
+    struct Faulty(LocalBus);
+
+    impl Fixture for Faulty {
+        fn bus(&self) -> Arc<dyn Bus> {
+            Arc::new(FaultyBus::new(Arc::new(self.0.clone()), Faults::default()))
+        }
+    }
+
+    wirestorm_bus::bus_contract!(|| Some(Faulty(LocalBus::new())));
 }
 
 mod nats {

@@ -1,7 +1,8 @@
 //! Keys and permissions of a generated configuration, enforced by a real server.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirestorm_bus::cluster::{
     CAPTURES, Certificates, Cluster, Credentials, LEASES, Limits, PLANS, Paths, RESULTS, Role,
@@ -36,22 +37,29 @@ fn paths(root: &Path) -> Paths {
 
 impl Bed {
     fn open() -> Option<Self> {
+        Self::open_at([127, 0, 0, 1].into(), &[])
+    }
+
+    /// Starts a server at an address, with more agents.
+    fn open_at(address: IpAddr, more: &[String]) -> Option<Self> {
         let program = require_nats_server()?;
         let scratch = Scratch::new().unwrap();
         let port = free_port().unwrap();
-        let listen = ([127, 0, 0, 1], port).into();
+        let listen = (address, port).into();
         let (mut cluster, certificates) = Cluster::new("lab", listen, &[]).unwrap();
-        let credentials = vec![
+        let mut credentials = vec![
             cluster.add(Role::Agent, "a").unwrap(),
             cluster.add(Role::Agent, "b").unwrap(),
             cluster.add(Role::Director, "d").unwrap(),
         ];
+        let more = more.iter().map(|name| cluster.add(Role::Agent, name).unwrap());
+        credentials.extend(more);
         let Certificates { server, server_key, .. } = certificates;
         let paths = paths(scratch.path());
         std::fs::write(&paths.certificate, server).unwrap();
         std::fs::write(&paths.key, server_key).unwrap();
         let config = write_config(&cluster, &scratch);
-        let server = NatsServer::with_config(&program, &config, port).unwrap();
+        let server = NatsServer::with_config(&program, &config, listen).unwrap();
         let site = Site::new("lab").unwrap();
         let bed = Self { cluster, site, credentials, server, scratch };
         bed.create_stores();
@@ -339,4 +347,41 @@ fn a_new_agent_connects_after_the_reload() {
     write_config(&bed.cluster, &bed.scratch);
     bed.server.reload().unwrap();
     wait_for("the server does not know the new key", || connect().is_ok());
+}
+
+#[test]
+fn an_ipv6_address_works() {
+    let Some(bed) = Bed::open_at(Ipv6Addr::LOCALHOST.into(), &[]) else { return };
+    let ConnectionState::Connected(server) = bed.connect("a").state() else { panic!() };
+    assert!(server.address.starts_with("tls://[::1]:"), "{server:?}");
+}
+
+#[test]
+fn a_hundred_agents_of_one_process_answer_a_director() {
+    let names: Vec<String> = (0..100).map(|number| format!("agent-{number}")).collect();
+    let Some(bed) = Bed::open_at([127, 0, 0, 1].into(), &names) else { return };
+    let director = bed.connect("d");
+    let started = Instant::now();
+    let agents: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let agent = bed.connect(name);
+            let requests = agent.subscribe(&bed.site.agent_rpc(name).unwrap(), 8).unwrap();
+            (agent, requests)
+        })
+        .collect();
+    let connected = started.elapsed();
+    std::thread::scope(|scope| {
+        for (agent, requests) in &agents {
+            scope.spawn(|| agent.respond(&requests.recv(SOON).unwrap(), b"ready").unwrap());
+        }
+        for name in &names {
+            let subject = bed.site.agent_rpc(name).unwrap();
+            assert_eq!(&*director.request(&subject, b"prepare", SOON).unwrap(), b"ready");
+        }
+    });
+    println!(
+        "100 agents: connected in {connected:?}, answers in {:?}",
+        started.elapsed() - connected
+    );
 }

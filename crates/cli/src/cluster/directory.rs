@@ -87,7 +87,10 @@ impl Directory {
         let (mut cluster, certificates) =
             Cluster::new(new.site, new.listen, new.hosts).map_err(usage)?;
         let mut credentials = Vec::new();
-        for (role, name) in &new.members {
+        // Agents get the keys of all directors.
+        let mut members: Vec<&(Role, &String)> = new.members.iter().collect();
+        members.sort_by_key(|(role, _)| *role != Role::Director);
+        for (role, name) in members {
             credentials.push(cluster.add(*role, name).map_err(usage)?);
         }
         let _lock = self.lock()?;

@@ -7,7 +7,7 @@ mod live;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod sim;
-mod table;
+pub(crate) mod table;
 pub(crate) mod trex;
 
 use std::fmt::Display;

@@ -1,0 +1,168 @@
+//! `wirestorm agent`: executes the runs of tests on this machine.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Args;
+use wirestorm_api::session::Limits;
+use wirestorm_bus::Bus;
+use wirestorm_control::clock;
+use wirestorm_control::namespace::Namespace;
+use wirestorm_control::sync::{StampReflector, stamp};
+use wirestorm_serve::cluster::{Agent, AgentOptions};
+use wirestorm_serve::{Server, ServerOptions};
+
+use crate::bus::BusFlags;
+use crate::save::{DirectoryFlags, state_directory};
+use crate::signals::Signals;
+use crate::status;
+use crate::traffic::usage;
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm agent --bus-credentials tokyo.json
+  wirestorm agent --bus-credentials tokyo.json --interface eth1 --max-rate 1000000
+      lends one interface, for at most 1 Mpps";
+
+/// Execute the runs of tests on this machine
+///
+/// The agent connects to the bus and waits for orders of directors. It obeys only directors whose
+/// keys are in its credentials or given with --trust-director. It stops sending if the director is
+/// gone for longer than the lease.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AgentFlags {
+    #[command(flatten)]
+    bus: BusFlags,
+
+    /// Name of the agent [default: that of the credentials, or the host name]
+    #[arg(long, value_name = "NAME", help_heading = "Bus")]
+    name: Option<String>,
+
+    /// Public key of a director to obey, besides those of the credentials; repeatable
+    #[arg(long, value_name = "KEY", help_heading = "Limits")]
+    trust_director: Vec<String>,
+
+    /// Interface that directors may use; repeatable [default: all]
+    #[arg(long, value_name = "INTERFACE", help_heading = "Limits")]
+    interface: Vec<String>,
+
+    /// Maximum rate of a port in frames per second
+    #[arg(long, value_name = "PPS", help_heading = "Limits")]
+    max_rate: Option<u64>,
+
+    /// Maximum rate of a port in bits per second, with preamble, gap and FCS
+    #[arg(long, value_name = "BPS", help_heading = "Limits")]
+    max_bits: Option<u64>,
+
+    /// Address and UDP port that answers clock comparisons of other agents
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Clocks")]
+    reflector: Option<SocketAddr>,
+
+    /// Address by which other agents reach the reflector; repeatable [default: that of --reflector]
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Clocks")]
+    reflector_address: Vec<SocketAddr>,
+
+    /// Answer no clock comparisons
+    #[arg(long, conflicts_with_all = ["reflector", "reflector_address"], help_heading = "Clocks")]
+    no_reflector: bool,
+
+    /// Add an error to the clock, for tests: offset=1s,drift=50ppm,wander=20ppb,step=1s@10s,seed=1
+    #[arg(long, value_name = "ERRORS", help_heading = "Clocks")]
+    virtual_clock: Option<String>,
+
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &AgentFlags) -> ExitCode {
+    let signals = Signals::catch();
+    let stop = signals.stop_flag();
+    let agent = match start(flags) {
+        Ok(agent) => agent,
+        Err(message) => return usage(message),
+    };
+    while !stop.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(agent);
+    ExitCode::from(status::INTERRUPTED)
+}
+
+fn start(flags: &AgentFlags) -> Result<Agent, String> {
+    if let Some(text) = &flags.virtual_clock {
+        let failed = |error: &dyn std::fmt::Display| format!("--virtual-clock: {error}");
+        let options = text.parse().map_err(|error| failed(&error))?;
+        clock::set_virtual(options).map_err(|error| failed(&error))?;
+    }
+    let member = flags.bus.member("agent", flags.name.as_deref().unwrap_or("agent"))?;
+    let name = flags.name.clone().unwrap_or_else(|| member.name.clone());
+    let reflector = match flags.no_reflector {
+        true => None,
+        false => {
+            let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), stamp::PORT);
+            let address = flags.reflector.unwrap_or(any);
+            let reflector = StampReflector::start(&Namespace::Current, address);
+            Some(reflector.map_err(|error| format!("--reflector: {error}"))?)
+        }
+    };
+    let mut addresses = flags.reflector_address.clone();
+    if let Some(reflector) = &reflector
+        && addresses.is_empty()
+    {
+        let address = reflector.address();
+        if address.ip().is_unspecified() {
+            return Err("no address of the reflector: name the one by which other agents reach \
+                        this machine with --reflector ADDRESS:862"
+                .to_owned());
+        }
+        addresses.push(address);
+    }
+    let state =
+        state_directory().ok_or("no directory for the agent: set HOME or XDG_STATE_HOME")?;
+    let directory: PathBuf = state.join("agent").join(&name);
+    let server = Server::open(ServerOptions {
+        ports: Vec::new(),
+        directory: directory.clone(),
+        runs_directory: flags.directory.directory()?,
+        captures_bytes_max: 16 << 30,
+    });
+    let server = server.map_err(|error| error.to_string())?;
+    let limits = Limits {
+        ports: (!flags.interface.is_empty()).then(|| flags.interface.clone()),
+        ports_max: None,
+        pps_max: flags.max_rate,
+        bps_max: flags.max_bits,
+    };
+    let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("agent", &name)?);
+    let mut trusted = flags.trust_director.clone();
+    trusted.extend(member.trusted);
+    if trusted.is_empty() {
+        return Err("no director to obey: name its public key with --trust-director KEY; \
+                    `wirestorm cluster show` lists it"
+            .to_owned());
+    }
+    let agent = Agent::start(AgentOptions {
+        name: name.clone(),
+        site: member.site,
+        bus,
+        server,
+        trusted,
+        limits,
+        reflector,
+        reflector_addresses: addresses.clone(),
+        orders_file: Some(directory.join("orders.json")),
+    });
+    let agent = agent.map_err(|error| error.to_string())?;
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    eprintln!("Agent {name} waits for orders until Ctrl-C");
+    if !addresses.is_empty() {
+        eprintln!("Clock comparisons: UDP {}", addresses.join(", "));
+    }
+    Ok(agent)
+}

@@ -1,0 +1,350 @@
+//! `wirestorm test`: runs a test on several machines, or on parts of this one.
+
+use std::fmt::{self, Display, Formatter};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use wirestorm_bus::Bus;
+use wirestorm_control::base::time::Duration as RunDuration;
+use wirestorm_control::plan::test_plan::TestPlan;
+use wirestorm_control::plan::traffic::parse_time;
+use wirestorm_control::result::{OneWayReport, RunResult};
+use wirestorm_serve::cluster::{
+    Director, DirectorOptions, IterationOutcome, LocalAgents, TestOutcome, TestProgress,
+};
+use wirestorm_store::record::RecordKind;
+
+use crate::bus::BusFlags;
+use crate::number::{grouped, nanoseconds};
+use crate::save::{Draft, SaveFlags};
+use crate::signals::Signals;
+use crate::status;
+use crate::traffic::table::Table;
+use crate::traffic::usage;
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm test two-hosts.yaml
+      all nodes on this machine, such as network namespaces
+  wirestorm test two-hosts.yaml --bus-credentials director.json
+      on the agents of the bus
+  wirestorm test two-hosts.yaml --save=friday --json results.json";
+
+/// Run a test on several machines, with compared clocks
+///
+/// The file names nodes, their ports, and the runs. Each node is an agent (`wirestorm agent`) on the
+/// bus. Without a bus, all nodes are on this machine.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TestFlags {
+    /// Test in YAML or JSON
+    #[arg(value_name = "TEST")]
+    test: PathBuf,
+
+    #[command(flatten)]
+    bus: BusFlags,
+
+    /// Time after which an agent stops sending without this director
+    #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Bus")]
+    lease: String,
+
+    /// Write the results as JSON (wirestorm.test/1); - for standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+
+    /// Print no progress
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+
+    #[command(flatten)]
+    save: SaveFlags,
+}
+
+/// Results of a test.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    test: String,
+    iterations: Vec<IterationDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct IterationDocument<'a> {
+    /// Greatest difference between the starts of two agents in ns.
+    start_skew_ns: Option<f64>,
+    /// Agents that were lost, with the reason.
+    lost: &'a [(String, String)],
+    runs: Vec<RunDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunDocument<'a> {
+    name: &'a str,
+    result: Option<&'a RunResult>,
+    error: Option<&'a str>,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &TestFlags) -> ExitCode {
+    let (test, lease) = match read(flags) {
+        Ok(read) => read,
+        Err(message) => return usage(message),
+    };
+    let signals = Signals::catch();
+    let stop = signals.stop_flag();
+    let name = test.name.clone().unwrap_or_else(|| "test".to_owned());
+    let mut local = None;
+    let director = directed(flags, test, lease, &mut local);
+    let director = match director {
+        Ok(director) => director,
+        Err(message) => return usage(message),
+    };
+    let mut progress = Progress { is_shown: !flags.quiet && std::io::stderr().is_terminal() };
+    let outcome = director.run(&stop, &mut |it| progress.show(&it));
+    progress.clear();
+    drop(local);
+    match outcome {
+        Ok(outcome) => report(flags, &name, &outcome),
+        Err(error) => {
+            eprintln!("wirestorm: {error}");
+            ExitCode::from(status::FAILED)
+        }
+    }
+}
+
+fn read(flags: &TestFlags) -> Result<(TestPlan, Duration), String> {
+    let failed = |error: &dyn Display| format!("{}: {error}", flags.test.display());
+    let text = std::fs::read_to_string(&flags.test).map_err(|error| failed(&error))?;
+    let test = TestPlan::parse(&text).map_err(|errors| failed(&errors))?;
+    let lease = parse_time(&flags.lease).filter(|lease| *lease >= RunDuration::from_millis(100));
+    let lease = lease.ok_or_else(|| {
+        format!("--lease {:?}: expected a time of at least 100ms, such as 5s", flags.lease)
+    })?;
+    Ok((test, Duration::from_nanos(lease.as_nanos())))
+}
+
+/// Returns the director, with its agents on this machine unless the flags name a bus.
+fn directed(
+    flags: &TestFlags,
+    test: TestPlan,
+    lease: Duration,
+    local: &mut Option<LocalAgents>,
+) -> Result<Director, String> {
+    let folder = flags.test.parent().unwrap_or(Path::new("")).to_owned();
+    let id = format!("t{:x}", wirestorm_control::clock::realtime_nanos());
+    let (bus, site, name, key, one_clock) = if flags.bus.is_given() {
+        let member = flags.bus.member("director", "director")?;
+        let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("director", &member.name)?);
+        (bus, member.site, member.name, member.key, false)
+    } else {
+        let agents = LocalAgents::start(&test).map_err(|error| error.to_string())?;
+        let agents = local.insert(agents);
+        (Arc::clone(&agents.bus), agents.site.clone(), "local".to_owned(), agents.key.clone(), true)
+    };
+    let options = DirectorOptions { name, site, bus, key, test, folder, id, lease, one_clock };
+    Director::new(options).map_err(|error| format!("{}: {error}", flags.test.display()))
+}
+
+/// Progress on a terminal.
+struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    fn show(&mut self, progress: &TestProgress) {
+        if let TestProgress::Lost { agent, reason } = progress {
+            self.clear();
+            eprintln!("wirestorm: agent {agent} is lost: {reason}");
+            return;
+        }
+        if !self.is_shown {
+            return;
+        }
+        match progress {
+            TestProgress::Phase(phase) => eprint!("\r\x1b[K{phase} ..."),
+            TestProgress::Running { elapsed, sent, received } => eprint!(
+                "\r\x1b[K{:.1} s: {} sent, {} received",
+                elapsed.as_secs_f64(),
+                grouped(*sent),
+                grouped(*received)
+            ),
+            TestProgress::Lost { .. } => {}
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn report(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> ExitCode {
+    let mut exit = 0;
+    for (number, iteration) in outcome.iterations.iter().enumerate() {
+        let heading = match outcome.iterations.len() {
+            1 => String::new(),
+            count => format!("Iteration {} of {count}", number + 1),
+        };
+        exit = exit.max(report_iteration(flags, name, &heading, iteration));
+    }
+    if let Err(message) = write_json(flags, name, outcome) {
+        eprintln!("wirestorm: {message}");
+        exit = exit.max(status::FAILED);
+    }
+    ExitCode::from(exit)
+}
+
+/// Prints and saves an iteration; returns the exit status.
+fn report_iteration(
+    flags: &TestFlags,
+    name: &str,
+    heading: &str,
+    iteration: &IterationOutcome,
+) -> u8 {
+    let is_json = flags.json.as_deref() == Some(Path::new("-"));
+    let mut exit = if iteration.lost.is_empty() { 0 } else { status::FAILED };
+    if !heading.is_empty() && !is_json {
+        println!("{heading}\n");
+    }
+    for run in &iteration.runs {
+        let result = match &run.result {
+            Ok(result) => result,
+            Err(error) => {
+                eprintln!("wirestorm: run {}: {error}", run.name);
+                exit = exit.max(status::FAILED);
+                continue;
+            }
+        };
+        if !is_json {
+            println!("Run {}", run.name);
+            print!("{}", Table(result));
+            print!("{}", OneWayTable(result));
+            println!("");
+        }
+        let draft = || {
+            let mut draft = Draft::new(RecordKind::Streams, Vec::<String>::new()).file(&flags.test);
+            draft.files.extend(run.plan.clone().map(|plan| (format!("{name}/{}", run.name), plan)));
+            draft
+        };
+        let saved = flags.save.start(draft).and_then(|recording| recording.finish(result));
+        exit = exit.max(crate::save::status(saved, result.verdict.outcome.exit_status()));
+    }
+    if let Some(skew) = iteration.start_skew_ns.filter(|_| !is_json) {
+        println!("Start skew between agents: {}", nanoseconds(skew.abs().round() as u64));
+    }
+    exit
+}
+
+fn write_json(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> Result<(), String> {
+    let Some(path) = &flags.json else { return Ok(()) };
+    let iterations = outcome.iterations.iter().map(|iteration| IterationDocument {
+        start_skew_ns: iteration.start_skew_ns,
+        lost: &iteration.lost,
+        runs: iteration
+            .runs
+            .iter()
+            .map(|run| RunDocument {
+                name: &run.name,
+                result: run.result.as_ref().ok(),
+                error: run.result.as_ref().err().map(String::as_str),
+            })
+            .collect(),
+    });
+    let document = Document {
+        schema: "wirestorm.test/1",
+        test: name.to_owned(),
+        iterations: iterations.collect(),
+    };
+    let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
+    if path == Path::new("-") {
+        println!("{text}");
+        return Ok(());
+    }
+    std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// One-way delays of a result, as a table; empty without one.
+struct OneWayTable<'a>(&'a RunResult);
+
+impl Display for OneWayTable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let flows = self.0.flows.iter();
+        let rows: Vec<(String, &OneWayReport)> = flows
+            .flat_map(|flow| {
+                let name = |port: &str| format!("{}, {} > {port}", flow.name, flow.tx);
+                flow.measured.iter().filter_map(move |measured| {
+                    Some((name(&measured.port), measured.one_way.as_ref()?))
+                })
+            })
+            .collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\nOne-way delay (RFC 7679), and its error if the assumption holds")?;
+        for (name, report) in rows {
+            let delay = &report.delay;
+            let value = |value: Option<i64>| value.map_or("-".to_owned(), signed);
+            let mean = delay.mean_ns.map_or("-".to_owned(), |mean| signed(mean.round() as i64));
+            writeln!(f, "  {name}")?;
+            writeln!(
+                f,
+                "    min {}, mean {mean}, median {}, 99 % {}, max {}",
+                value(delay.min_ns),
+                value(delay.p50_ns),
+                value(delay.p99_ns),
+                value(delay.max_ns)
+            )?;
+            let error = signed(report.half_width_ns.round() as i64);
+            write!(f, "    ±{error}, {}", report.assumption)?;
+            if let Some(bound) = report.bound_ns {
+                write!(f, "; ±{} in any case", signed(bound.round() as i64))?;
+            }
+            writeln!(f)?;
+            write!(f, "    {}", report.method)?;
+            if let Some(half) = report.half_round_trip_ns {
+                write!(f, ", half of the round trip {}", signed(half.round() as i64))?;
+                write!(f, ", drift {:+.3} ppm", report.drift_ppm)?;
+            }
+            writeln!(f)?;
+            for event in &report.events {
+                let at = event.at_s;
+                match &*event.kind {
+                    "clock_step" => {
+                        writeln!(
+                            f,
+                            "    {at:.1} s: a clock stepped by {}",
+                            signed(event.offset_ns)
+                        )?;
+                    }
+                    _ => writeln!(
+                        f,
+                        "    {at:.1} s: the route changed: forward {}, backward {}",
+                        signed(event.forward_ns),
+                        signed(event.backward_ns)
+                    )?,
+                }
+            }
+            for (count, what) in [
+                (report.impossible, "delays are negative by more than their error"),
+                (report.uncompared, "frames arrived without a clock offset"),
+            ] {
+                if count > 0 {
+                    writeln!(f, "    {} {what}", grouped(count))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Formats a signed time in the largest unit that leaves a whole part.
+fn signed(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", nanoseconds(value.unsigned_abs()))
+}
