@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 34] = [
+const PACKAGES: [Package; 36] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -66,6 +66,8 @@ const PACKAGES: [Package; 34] = [
     package("sip-tester", "sipp", Purpose::Test, "is a SIP client and server"),
     package("vsftpd", "vsftpd", Purpose::Test, "is an FTP server for emulated clients"),
     package("python3-aiosmtpd", "aiosmtpd", Purpose::Test, "is a mail server for emulated clients"),
+    package("linuxptp", "ptp4l", Purpose::Test, "is a PTP master and slave"),
+    package("chrony", "chronyd", Purpose::Test, "is a source of the clock's error"),
     package("softflowd", "softflowd", Purpose::Test, "exports flow records"),
     package("nfdump", "nfcapd", Purpose::Test, "collects flow records independently"),
     package("pmacct", "pmacctd", Purpose::Test, "exports flow records"),

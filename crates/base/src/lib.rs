@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod bytes;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod count;

@@ -9,6 +9,7 @@ mod backend;
 mod bench;
 mod bus;
 mod capture;
+mod clock;
 mod cluster;
 mod console;
 mod departure_lines;
@@ -81,6 +82,8 @@ enum Command {
     Capture(capture::CaptureFlags),
     /// Ping from an interface with its own IP address
     Ping(ping::PingFlags),
+    /// Compare clocks: PTP sessions, and the sources of this machine
+    Clock(clock::ClockFlags),
     /// Measure the delay of each direction to another machine
     Owping(owping::OwpingFlags),
     /// List interfaces and the backend that `--backend auto` chooses
@@ -154,6 +157,7 @@ fn main() -> ExitCode {
         Command::Bench(flags) => bench::run(&flags),
         Command::Capture(flags) => capture::run(&flags),
         Command::Ping(flags) => ping::run(&flags),
+        Command::Clock(flags) => clock::run(&flags),
         Command::Test(flags) => test_command::run(&flags),
         Command::Agent(flags) => agent::run(&flags),
         Command::Owping(flags) => owping::run(&flags),

@@ -7,6 +7,8 @@
 pub mod estimate;
 pub mod exchange;
 mod hull;
+pub mod ptp;
+pub mod source;
 pub mod stamp;
 pub mod timestamp;
 pub mod virtual_clock;

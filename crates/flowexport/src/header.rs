@@ -3,10 +3,10 @@
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use wirestorm_base::bytes::Reader;
 use wirestorm_base::time::{Instant, NANOSECONDS_PER_SECOND};
 
 use crate::malformed::Malformed;
-use crate::reader::Reader;
 
 /// Bytes of a record of NetFlow v5.
 pub(crate) const V5_RECORD_LENGTH: usize = 48;

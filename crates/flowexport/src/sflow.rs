@@ -5,7 +5,9 @@ use wirestorm_wire::dissect::dissect;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ipv4, ipv6, protocol, tcp};
 
-use crate::reader::Reader;
+use wirestorm_base::bytes::Reader;
+
+use crate::reader::opaque;
 use crate::record::{Counting, FieldSet, FlowRecord};
 
 /// Formats of samples and of their records, with enterprise 0.
@@ -69,13 +71,13 @@ impl<'a> FlowSample<'a> {
         let (mut content, mut vlan, mut header) = (None, None, &[][..]);
         for _ in 0..records {
             let format = reader.u32()?;
-            let mut record = Reader::new(reader.opaque()?);
+            let mut record = Reader::new(opaque(&mut reader)?);
             match format {
                 format::SAMPLED_HEADER => {
                     let protocol = record.u32()?;
                     let frame_length = record.u32()?;
                     let _stripped = record.u32()?;
-                    header = record.opaque()?;
+                    header = opaque(&mut record)?;
                     content = sampled_header(protocol, frame_length, header).or(content);
                 }
                 format::SAMPLED_IPV4 => content = content.or(sampled_ip(record, false)?),

@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use wirestorm_base::bytes::Reader;
+
 use crate::element::{self, FieldId, V9_SCOPE};
 use crate::header::Version;
 use crate::layout::Layout;
 use crate::malformed::Malformed;
-use crate::reader::Reader;
 
 /// Length of a field whose length is in each record (RFC 7011 section 7).
 pub const VARIABLE_LENGTH: u16 = u16::MAX;

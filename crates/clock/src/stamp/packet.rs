@@ -135,7 +135,7 @@ impl Request {
     /// Reads a packet that arrived about `now`; `None` if it is too short.
     pub fn decode(bytes: &[u8], now: Timestamp) -> Option<Self> {
         let packet: &[u8; 16] = bytes.first_chunk()?;
-        (bytes.len() >= BASE_LENGTH).then(|| ())?;
+        (bytes.len() >= BASE_LENGTH).then_some(())?;
         let error = ErrorEstimate(half(packet, 12));
         Some(Self {
             sequence: word(packet, 0),

@@ -1,10 +1,13 @@
 //! Comparison of this machine's clock with others: STAMP sessions and reflectors, delays of each
-//! direction.
+//! direction, PTP sessions, and sources that know the error of the system clock.
 
 mod flow_delay;
 mod one_way;
+pub mod ptp;
+mod ptp_transport;
 mod reflector;
 mod session;
+pub mod sources;
 
 use wirestorm_base::time::Duration;
 use wirestorm_clock::stamp::ErrorEstimate;
@@ -14,6 +17,7 @@ use wirestorm_io::timestamps::Stamp;
 
 pub use flow_delay::Comparison;
 pub use one_way::{Assumption, DirectionReport, OwpingReport, owping_report};
+pub use ptp_transport::{TransportError, TransportKind};
 pub use reflector::StampReflector;
 pub use session::{SessionOptions, StampSession};
 pub use wirestorm_clock::{estimate, exchange, stamp, timestamp};

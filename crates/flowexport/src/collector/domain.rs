@@ -3,12 +3,13 @@
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
+use wirestorm_base::bytes::Reader;
 use wirestorm_base::time::Instant;
 
 use crate::header::{Header, SET_HEADER_LENGTH, Times, Version};
 use crate::layout::StreamFacts;
 use crate::malformed::Malformed;
-use crate::reader::Reader;
+use crate::reader::opaque;
 use crate::record::{Content, Record, Source};
 use crate::sflow::{FlowSample, SAMPLE_HEADER_LENGTH, format};
 use crate::template::{Definition, Definitions, Position, TEMPLATE_ID_MIN, Template};
@@ -361,7 +362,7 @@ impl Domain {
         let mut reader = Reader::new(body);
         for _ in 0..count {
             let format = reader.u32().ok_or(Malformed::TruncatedSample)?;
-            let sample = reader.opaque().ok_or(Malformed::TruncatedSample)?;
+            let sample = opaque(&mut reader).ok_or(Malformed::TruncatedSample)?;
             self.counters.header_bytes += SAMPLE_HEADER_LENGTH as u64;
             content.counted_bytes += SAMPLE_HEADER_LENGTH;
             match format {

@@ -193,7 +193,10 @@ impl AfPacketOptions {
         }
     }
 
-    fn system(&self, operation: &'static str) -> impl FnOnce(io::Error) -> AfPacketError {
+    pub(crate) fn system(
+        &self,
+        operation: &'static str,
+    ) -> impl FnOnce(io::Error) -> AfPacketError {
         let interface = self.interface.clone();
         move |reason| AfPacketError::System { interface, operation, reason }
     }
@@ -201,26 +204,30 @@ impl AfPacketOptions {
     /// Opens a packet socket in the interface's namespace that receives no frames yet. Also returns
     /// the properties of the interface.
     fn socket(&self) -> Result<(Socket, Link), AfPacketError> {
+        self.socket_of_kind(libc::SOCK_RAW)
+    }
+
+    /// Same as [`Self::socket`]; with `SOCK_DGRAM`, the kernel adds and removes Ethernet headers.
+    pub(crate) fn socket_of_kind(&self, kind: i32) -> Result<(Socket, Link), AfPacketError> {
         let link = Link::open_for_port(
             &self.interface,
             &[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK],
             "Ethernet (1) or loopback (772)",
         )?;
         // Protocol zero: the kernel queues no frame to the socket before it is bound.
-        let socket = self
-            .interface
-            .namespace
-            .enter(|| Socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0))?
-            .map_err(|reason| match reason.raw_os_error() {
-                Some(libc::EPERM) => AfPacketError::Privilege(self.interface.clone()),
-                _ => self.system("opening a packet socket")(reason),
-            })?;
+        let socket =
+            self.interface.namespace.enter(|| Socket::open(libc::AF_PACKET, kind, 0))?.map_err(
+                |reason| match reason.raw_os_error() {
+                    Some(libc::EPERM) => AfPacketError::Privilege(self.interface.clone()),
+                    _ => self.system("opening a packet socket")(reason),
+                },
+            )?;
         Ok((socket, link))
     }
 }
 
 /// Builds a link-layer address. `protocol` is an EtherType; zero receives nothing.
-fn address(index: u32, protocol: u16) -> libc::sockaddr_ll {
+pub(crate) fn address(index: u32, protocol: u16) -> libc::sockaddr_ll {
     let mut address = libc::sockaddr_ll::zeroed();
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();

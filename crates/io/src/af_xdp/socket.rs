@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
@@ -212,7 +212,7 @@ impl XdpSocket {
 
     /// Waits up to `patience` for frames on one of these sockets. Returns early on a signal.
     pub(super) fn wait<'a>(sockets: impl Iterator<Item = &'a Self>, patience: Duration) {
-        wait_any_readable(sockets.map(|socket| &socket.socket), patience);
+        wait_any_readable(sockets.map(|socket| socket.socket.as_fd()), patience);
     }
 
     pub(super) fn fd(&self) -> RawFd {

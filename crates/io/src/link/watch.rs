@@ -1,6 +1,7 @@
 //! Notification when an interface in use goes down or disappears.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use wirestorm_base::time::Duration;
 
@@ -94,7 +95,7 @@ impl LinkWatch {
     /// Waits until the kernel reports a change of any interface in the namespaces of `watches`.
     /// Returns after `patience` at the latest, and early on a signal.
     pub fn wait<'a>(watches: impl Iterator<Item = &'a Self>, patience: Duration) {
-        wait_any_readable(watches.map(|watch| watch.netlink.socket()), patience);
+        wait_any_readable(watches.map(|watch| watch.netlink.socket().as_fd()), patience);
     }
 
     fn query_state(&mut self) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use wirestorm_base::time::{Duration, NANOSECONDS_PER_SECOND};
 
@@ -36,6 +36,7 @@ plain!(
     libc::sockaddr_nl,
     libc::sockaddr_un,
     libc::sockaddr_xdp,
+    libc::ip_mreqn,
     libc::packet_mreq,
     libc::sock_fprog,
     libc::tpacket_req,
@@ -59,6 +60,12 @@ pub(crate) struct Socket(OwnedFd);
 impl From<OwnedFd> for Socket {
     fn from(socket: OwnedFd) -> Self {
         Self(socket)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -157,6 +164,16 @@ impl Socket {
         checked_length(unsafe { libc::send(self.fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
     }
 
+    /// Sends one datagram to an address.
+    pub(crate) fn send_to<A: Plain>(&self, bytes: &[u8], address: &A) -> io::Result<usize> {
+        let length = size_of::<A>() as libc::socklen_t;
+        let address = std::ptr::from_ref(address).cast();
+        // SAFETY: the slice is readable for its length, and the address for its size.
+        checked_length(unsafe {
+            libc::sendto(self.fd(), bytes.as_ptr().cast(), bytes.len(), 0, address, length)
+        })
+    }
+
     /// Receives one datagram. With `MSG_TRUNC` the result may exceed the buffer's length.
     pub(crate) fn receive(&self, buffer: &mut [u8], flags: i32) -> io::Result<usize> {
         let (start, length) = (buffer.as_mut_ptr().cast(), buffer.len());
@@ -187,8 +204,16 @@ impl Socket {
 }
 
 /// Same as [`Socket::wait_readable`], for the first of several sockets.
-pub(crate) fn wait_any_readable<'a>(sockets: impl Iterator<Item = &'a Socket>, patience: Duration) {
-    let mut events: Vec<libc::pollfd> = sockets.map(Socket::readable).collect();
+pub(crate) fn wait_any_readable<'a>(
+    sockets: impl Iterator<Item = BorrowedFd<'a>>,
+    patience: Duration,
+) {
+    let readable = |socket: BorrowedFd<'_>| libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut events: Vec<libc::pollfd> = sockets.map(readable).collect();
     poll(&mut events, patience);
 }
 

@@ -1,11 +1,14 @@
-//! UDP sockets with time stamps of the kernel (`Documentation/networking/timestamping.rst`).
+//! UDP and packet sockets with time stamps of the kernel (`Documentation/networking/timestamping.rst`).
 //!
 //! A stamp of the kernel does not include the time until a thread runs: on a busy machine that is
 //! milliseconds, while the kernel's stamps are some microseconds off.
 
+mod multicast;
+mod packet;
+
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration as StdDuration;
 
 use nix::cmsg_space;
@@ -13,12 +16,15 @@ use nix::errno::Errno;
 use nix::sys::socket::sockopt::{Ipv4RecvTtl, Ipv4Ttl, Ipv6RecvHopLimit, Ipv6Ttl, Timestamping};
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrIn6, SockaddrStorage, TimestampingFlag, Timestamps,
-    recvmsg, setsockopt,
+    UnknownCmsg, recvmsg, setsockopt,
 };
 use wirestorm_base::time::Duration;
 
 use crate::namespace::Namespace;
+use crate::system::socket::wait_any_readable;
 use crate::udp::UdpError;
+
+pub use packet::{PacketArrival, StampedPacketSocket};
 
 /// A UDP socket that stamps datagrams on departure and arrival.
 #[derive(Debug)]
@@ -80,13 +86,8 @@ impl StampedSocket {
     pub fn bind(namespace: &Namespace, address: SocketAddr) -> Result<Self, UdpError> {
         let bind = |error| UdpError::Bind { address, error };
         let socket = namespace.enter(|| UdpSocket::bind(address))?.map_err(bind)?;
-        let flags = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
-            | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
-            | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
-            | TimestampingFlag::SOF_TIMESTAMPING_OPT_ID
-            | TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY;
         let options = |socket: &UdpSocket| -> nix::Result<()> {
-            setsockopt(socket, Timestamping, &flags)?;
+            enable_stamps(socket)?;
             match address {
                 SocketAddr::V4(_) => setsockopt(socket, Ipv4RecvTtl, &true),
                 SocketAddr::V6(_) => setsockopt(socket, Ipv6RecvHopLimit, &true),
@@ -138,34 +139,7 @@ impl StampedSocket {
     /// # Errors
     /// The socket failed.
     pub fn departure(&self) -> io::Result<Option<Departure>> {
-        loop {
-            let mut space = cmsg_space!(Timestamps, libc::sock_extended_err, SockaddrIn6);
-            let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-            let message =
-                match recvmsg::<SockaddrStorage>(self.fd(), &mut [], Some(&mut space), flags) {
-                    Ok(message) => message,
-                    Err(Errno::EAGAIN) => return Ok(None),
-                    Err(Errno::EINTR) => continue,
-                    Err(error) => return Err(error.into()),
-                };
-            let (mut stamp, mut number) = (None, None);
-            for part in message.cmsgs()? {
-                match part {
-                    ControlMessageOwned::ScmTimestampsns(stamps) => stamp = kernel_stamp(stamps),
-                    ControlMessageOwned::Ipv4RecvErr(error, _)
-                    | ControlMessageOwned::Ipv6RecvErr(error, _)
-                        if error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING =>
-                    {
-                        number = Some(SendNumber(error.ee_data));
-                    }
-                    _ => {}
-                }
-            }
-            // Otherwise it was an ICMP error.
-            if let (Some(stamp), Some(number)) = (stamp, number) {
-                return Ok(Some(Departure { number, stamp }));
-            }
-        }
+        next_departure(self.fd())
     }
 
     /// Receives a datagram; waits for at most `patience`. Returns `None` after that time, on a signal,
@@ -176,10 +150,21 @@ impl StampedSocket {
     pub fn receive(&self, buffer: &mut [u8], patience: Duration) -> io::Result<Option<Arrival>> {
         let patience = StdDuration::from_nanos(patience.as_nanos().max(1_000));
         self.socket.set_read_timeout(Some(patience))?;
+        self.receive_with(buffer, MsgFlags::empty())
+    }
+
+    /// Receives a datagram that has arrived already; `None` if there is none.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+        self.receive_with(buffer, MsgFlags::MSG_DONTWAIT)
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: MsgFlags) -> io::Result<Option<Arrival>> {
         let mut parts = [IoSliceMut::new(buffer)];
         let mut space = cmsg_space!(Timestamps, i32);
-        let message =
-            recvmsg::<SockaddrStorage>(self.fd(), &mut parts, Some(&mut space), MsgFlags::empty());
+        let message = recvmsg::<SockaddrStorage>(self.fd(), &mut parts, Some(&mut space), flags);
         let message = match message {
             Ok(message) => message,
             // Nobody listens at the other end; the next datagram may arrive all the same.
@@ -206,12 +191,79 @@ impl StampedSocket {
     }
 }
 
+impl AsFd for StampedSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl Stamp {
     /// Reads the clock.
     pub fn now() -> Self {
         let realtime_ns = crate::clock::realtime_nanos() as i64;
         Self { realtime_ns, point: StampSource::Process }
     }
+}
+
+/// Makes the kernel stamp all packets of a socket, and number the reports of departures.
+fn enable_stamps(socket: &impl AsFd) -> nix::Result<()> {
+    let flags = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
+        | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
+        | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
+        | TimestampingFlag::SOF_TIMESTAMPING_OPT_ID
+        | TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY;
+    setsockopt(socket, Timestamping, &flags)
+}
+
+/// Waits for at most `patience` until one of the sockets has a packet, or the report of a departure.
+/// Returns early on a signal.
+pub fn wait<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>, patience: Duration) {
+    wait_any_readable(sockets, patience);
+}
+
+/// Reads the next report of a departure, without waiting.
+fn next_departure(socket: RawFd) -> io::Result<Option<Departure>> {
+    loop {
+        let mut space = cmsg_space!(Timestamps, libc::sock_extended_err, SockaddrIn6);
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let message = match recvmsg::<SockaddrStorage>(socket, &mut [], Some(&mut space), flags) {
+            Ok(message) => message,
+            Err(Errno::EAGAIN) => return Ok(None),
+            Err(Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let (mut stamp, mut number) = (None, None);
+        for part in message.cmsgs()? {
+            match part {
+                ControlMessageOwned::ScmTimestampsns(stamps) => stamp = kernel_stamp(stamps),
+                ControlMessageOwned::Ipv4RecvErr(error, _)
+                | ControlMessageOwned::Ipv6RecvErr(error, _)
+                    if error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING =>
+                {
+                    number = Some(SendNumber(error.ee_data));
+                }
+                ControlMessageOwned::Unknown(part) => number = number.or(packet_number(&part)),
+                _ => {}
+            }
+        }
+        // Otherwise it was an ICMP error.
+        if let (Some(stamp), Some(number)) = (stamp, number) {
+            return Ok(Some(Departure { number, stamp }));
+        }
+    }
+}
+
+/// Returns the number in a report of a packet socket, a `struct sock_extended_err`.
+fn packet_number(part: &UnknownCmsg) -> Option<SendNumber> {
+    let header = part.cmsg_header;
+    let is_report =
+        header.cmsg_level == libc::SOL_PACKET && header.cmsg_type == libc::PACKET_TX_TIMESTAMP;
+    let &[_, _, _, _, origin, _, _, _, _, _, _, _, a, b, c, d, ..] = part.data_bytes.as_slice()
+    else {
+        return None;
+    };
+    let is_stamp = is_report && origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
+    is_stamp.then(|| SendNumber(u32::from_ne_bytes([a, b, c, d])))
 }
 
 fn kernel_stamp(stamps: Timestamps) -> Option<Stamp> {

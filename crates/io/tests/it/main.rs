@@ -7,4 +7,5 @@ mod mounts;
 mod offload;
 mod pcap;
 mod support;
+mod timestamps;
 mod xdp;

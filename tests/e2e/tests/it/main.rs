@@ -4,6 +4,7 @@ mod bench;
 mod bench_collector;
 mod bench_connections;
 mod bench_services;
+mod clock;
 mod console;
 mod emulation;
 mod flow_exporter;

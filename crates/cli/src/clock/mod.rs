@@ -1,0 +1,42 @@
+//! `wirestorm clock`: compares clocks, and never sets one.
+
+mod ptp;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm clock show
+      sources that know the error of the system clock
+  wirestorm clock ptp --interface eth1 --duration 30s
+      offset from the best PTP master on the network
+  wirestorm clock ptp --interface eth1 --role master
+
+Wirestorm never sets a clock.";
+
+/// Compare clocks: PTP sessions, and the sources of this machine
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ClockFlags {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand, Debug)]
+enum Task {
+    /// Measure the offset from a PTP master, or be a master
+    Ptp(ptp::PtpFlags),
+    /// List the sources that know the error of the system clock
+    Show(show::ShowFlags),
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &ClockFlags) -> ExitCode {
+    match &flags.task {
+        Task::Ptp(flags) => ptp::run(flags),
+        Task::Show(flags) => show::run(flags),
+    }
+}
