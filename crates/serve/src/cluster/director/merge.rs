@@ -106,7 +106,7 @@ pub(super) fn merge(
     clocks: ClockFacts,
 ) -> Option<RunResult> {
     let mut parts = Vec::new();
-    for (node, _) in &run.parts {
+    for node in run.parts.keys() {
         let agent = agents.get(*node)?;
         let key = (agent.clone(), run.name.clone());
         let Some((result, _)) = collected.results.get(&key) else { continue };
