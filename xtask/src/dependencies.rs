@@ -50,6 +50,7 @@ const DIRECTIONS: [(&str, &[&str]); 28] = [
             "wirestorm-store",
             "wirestorm-report",
             "wirestorm-api",
+            "wirestorm-bus",
             "wirestorm-otg",
             "wirestorm-gnmi",
         ],

@@ -46,6 +46,10 @@ pub(crate) struct TestFlags {
     #[arg(value_name = "TEST")]
     test: PathBuf,
 
+    /// Interface of a port of the test, instead of the one in the file; repeatable
+    #[arg(short, long, value_name = "NAME=INTERFACE")]
+    port: Vec<String>,
+
     #[command(flatten)]
     bus: BusFlags,
 
@@ -127,7 +131,20 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
 fn read(flags: &TestFlags) -> Result<(TestPlan, Duration), String> {
     let failed = |error: &dyn Display| format!("{}: {error}", flags.test.display());
     let text = std::fs::read_to_string(&flags.test).map_err(|error| failed(&error))?;
-    let test = TestPlan::parse(&text).map_err(|errors| failed(&errors))?;
+    let mut test = TestPlan::parse(&text).map_err(|errors| failed(&errors))?;
+    for binding in &flags.port {
+        let expected = || format!("--port {binding:?}: expected NAME=INTERFACE");
+        let (name, interface) = binding.split_once('=').ok_or_else(expected)?;
+        let port = test.ports.iter_mut().find(|port| port.name == name);
+        let Some(port) = port else {
+            let names: Vec<&str> = test.ports.iter().map(|port| port.name.as_str()).collect();
+            return Err(format!(
+                "--port {binding:?}: found {name:?}, expected one of {}",
+                names.join(", ")
+            ));
+        };
+        interface.clone_into(&mut port.interface);
+    }
     let lease = parse_time(&flags.lease).filter(|lease| *lease >= RunDuration::from_millis(100));
     let lease = lease.ok_or_else(|| {
         format!("--lease {:?}: expected a time of at least 100ms, such as 5s", flags.lease)

@@ -53,6 +53,22 @@ class Achieved:
     """Times that a worker waited for the reader; null unless the run is a replay."""
 
 
+@dataclass(frozen=True)
+class ClockEvent:
+    """A step of a clock or a change of the route."""
+
+    at_s: float
+    """Time since the first arrival, in seconds."""
+    kind: str
+    """`clock_step` or `route_change`."""
+    offset_ns: int
+    """Change of the clocks' offset, in nanoseconds."""
+    forward_ns: int
+    """Change of the shortest delay from the sender to the receiver."""
+    backward_ns: int
+    """Change of the shortest delay from the receiver to the sender."""
+
+
 ClockKind = Literal["real", "virtual"]
 """Clock that a run follows. `real`: Clock of the machine. `virtual`: Virtual clock of a
 simulation."""
@@ -657,11 +673,66 @@ class MeasuredReport:
     """Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); maximum of all workers."""
     series: Optional[SeriesReport]
     """Time series."""
+    one_way: Optional[OneWayReport]
+    """One-way delay from another machine, with compared clocks; null if the sender is on this
+    machine. `delay`, `pdv` and the delays of `series` have the offset of the clocks then."""
+    segments: list[SegmentReport]
+    """Raw delays of a flow from another machine."""
     tags: list[TagReport]
     """Received frames for each VLAN."""
     values: list[ValuesReport]
     """Received frames by the values of their bits, for flows of Open Traffic Generator with metric
     tags."""
+
+
+@dataclass(frozen=True)
+class OneWayReport:
+    """One-way delay of a flow between two machines (RFC 7679), with compared clocks. Negative
+    delays are kept: they show an error of the comparison."""
+
+    delay: DistributionReport
+    """One-way delay."""
+    pdv: VariationReport
+    """Packet delay variation (RFC 5481 section 4.2), without the drift of the clocks."""
+    half_width_ns: float
+    """Each delay is right to this many nanoseconds if the assumption holds."""
+    bound_ns: Optional[float]
+    """Each delay is right to this many nanoseconds in any case; null if it is `half_width_ns`."""
+    assumption: str
+    """What the comparison relies on: `one clock`, `independent` clocks with known errors, or a
+    `symmetric path`."""
+    method: str
+    """How the clocks were compared."""
+    half_round_trip_ns: Optional[float]
+    """Half of the shortest round trip of the comparison, in nanoseconds; null without one."""
+    drift_ppm: float
+    """Drift of the sender's clock against the receiver's, in ppm."""
+    impossible: int
+    """Number of delays that are negative by more than their error."""
+    uncompared: int
+    """Number of frames at times without a clock offset; they are in no other field."""
+    events: list[ClockEvent]
+    """Steps of a clock and changes of the route."""
+    series: list[OneWaySegment]
+    """Delays over time."""
+
+
+@dataclass(frozen=True)
+class OneWaySegment:
+    """Delays of a segment of time."""
+
+    at_s: float
+    """Start since the first arrival, in seconds."""
+    count: int
+    """Number of delays."""
+    min_ns: int
+    """Shortest delay."""
+    mean_ns: float
+    """Mean."""
+    max_ns: int
+    """Longest delay."""
+    half_width_ns: float
+    """Error of each of them."""
 
 
 Outcome = Literal["met", "failed", "fell_short", "interrupted"]
@@ -832,6 +903,32 @@ class SampledFlow:
     """Whether the flow is closed or in TIME-WAIT."""
     samples: list[FlowSample]
     """State at the start, at the end of each interval and at the close; empty for UDP."""
+
+
+@dataclass(frozen=True)
+class SegmentReport:
+    """Raw delays of a flow in a segment of time: arrival by the receiver's clock minus departure by
+    the sender's clock. Nothing is corrected, so a later analysis can use other clock offsets."""
+
+    start_ns: int
+    """First arrival by the receiver's clock, in nanoseconds since the Unix epoch."""
+    end_ns: int
+    """Last arrival."""
+    reference_ns: int
+    """Delay of the reference line at the start, modulo 2^48 ns. Both clocks are the monotonic ones
+    of their machines."""
+    slope: int
+    """Slope of the reference line, in ns for each 2^32 ns."""
+    count: int
+    """Number of delays."""
+    min_ns: int
+    """Smallest deviation from the reference line."""
+    mean_ns: float
+    """Mean deviation."""
+    max_ns: int
+    """Largest deviation."""
+    deviations: list[tuple[int, int]]
+    """Middle of each non-empty bucket of deviations, and its count."""
 
 
 @dataclass(frozen=True)
