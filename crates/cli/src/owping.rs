@@ -212,15 +212,10 @@ fn print(document: &Document<'_>) {
         grouped(document.duplicated)
     );
     println!("{:10} {:>14} {:>14} {:>14}", "", "forward", "backward", "round trip");
-    let rows: [(&str, fn(&DirectionReport) -> f64); 5] = [
-        ("min", |it| it.min_ns),
-        ("mean", |it| it.mean_ns),
-        ("median", |it| it.p50_ns),
-        ("99 %", |it| it.p99_ns),
-        ("max", |it| it.max_ns),
-    ];
-    for (name, value) in rows {
-        let [forward, backward, both] = [forward, backward, round_trip].map(|it| delay(value(it)));
+    let rows = |it: &DirectionReport| [it.min_ns, it.mean_ns, it.p50_ns, it.p99_ns, it.max_ns];
+    let columns = [forward, backward, round_trip].map(rows);
+    for (row, name) in ["min", "mean", "median", "99 %", "max"].into_iter().enumerate() {
+        let [forward, backward, both] = columns.map(|column| delay(column[row]));
         println!("{name:10} {forward:>14} {backward:>14} {both:>14}");
     }
     let lost = |count: Option<u64>| count.map_or("unknown".to_owned(), grouped);

@@ -61,6 +61,10 @@ pub(crate) struct TestFlags {
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
 
+    /// Print what the agents measured in a test whose director was lost; nothing is sent
+    #[arg(long, value_name = "ID", help_heading = "Bus")]
+    recover: Option<String>,
+
     #[command(flatten)]
     save: SaveFlags,
 }
@@ -105,7 +109,10 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
         Err(message) => return usage(message),
     };
     let mut progress = Progress { is_shown: !flags.quiet && std::io::stderr().is_terminal() };
-    let outcome = director.run(&stop, &mut |it| progress.show(&it));
+    let outcome = match flags.recover {
+        Some(_) => director.recover(),
+        None => director.run(&stop, &mut |it| progress.show(&it)),
+    };
     progress.clear();
     drop(local);
     match outcome {
@@ -136,10 +143,16 @@ fn directed(
     local: &mut Option<LocalAgents>,
 ) -> Result<Director, String> {
     let folder = flags.test.parent().unwrap_or(Path::new("")).to_owned();
-    let id = format!("t{:x}", wirestorm_control::clock::realtime_nanos());
+    let id = flags.recover.clone();
+    let id = id.unwrap_or_else(|| format!("t{:x}", wirestorm_control::clock::realtime_nanos()));
     let (bus, site, name, key, one_clock) = if flags.bus.is_given() {
         let member = flags.bus.member("director", "director")?;
         let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("director", &member.name)?);
+        if flags.recover.is_none() {
+            eprintln!(
+                "Test {id}; `wirestorm test --recover {id}` shows it if this director is lost"
+            );
+        }
         (bus, member.site, member.name, member.key, false)
     } else {
         let agents = LocalAgents::start(&test).map_err(|error| error.to_string())?;

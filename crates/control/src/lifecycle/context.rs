@@ -150,6 +150,9 @@ impl Context {
     /// Returns a result with the parts of the envelope that are common to all kinds. `start`: start
     /// on the monotonic clock; `None` in virtual time.
     pub(crate) fn result(&self, start: Option<Instant>) -> RunResult {
+        if let Some(start) = start {
+            self.controls().set_started(start);
+        }
         let started = start.map(|start| RealtimeOffset::read().to_realtime_nanos(start));
         RunResult {
             schema: SCHEMA.into(),

@@ -63,6 +63,11 @@ impl RunHandle {
         self.0.stop();
     }
 
+    /// Returns the start of the run; `None` before the result.
+    pub fn started(&self) -> Option<Instant> {
+        self.0.started()
+    }
+
     /// Returns whether all frames of a plan of streams are sent, or the run is over. Arrivals may
     /// follow, and the run may wait for ports of other machines.
     pub fn has_sent_all(&self) -> bool {

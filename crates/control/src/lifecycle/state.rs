@@ -79,6 +79,8 @@ pub(crate) struct Controls {
     pub(crate) flows: FlowControl,
     /// Commands to the loads of clients.
     pub(crate) load: LoadControl,
+    /// Start in ns of the monotonic clock; 0 if it is not known yet.
+    started: AtomicU64,
     /// Number of workers that still send, plus one until the run has begun.
     senders: AtomicUsize,
     /// Frames that ports of other machines have sent to each port of the plan; `None` while they
@@ -100,6 +102,11 @@ impl Controls {
             self.stop.store(true, Ordering::Relaxed);
         }
         is_past
+    }
+
+    /// Notes the start, which the result has too.
+    pub(crate) fn set_started(&self, at: Instant) {
+        self.started.store(at.as_nanos(), Ordering::Release);
     }
 
     /// Sets the number of workers that send.
@@ -165,6 +172,11 @@ impl Supervised {
 
     pub(crate) fn state(&self) -> RunState {
         self.lock().state
+    }
+
+    pub(crate) fn started(&self) -> Option<Instant> {
+        let started = self.controls.started.load(Ordering::Acquire);
+        (started > 0).then_some(Instant::from_nanos(started))
     }
 
     pub(crate) fn has_sent_all(&self) -> bool {

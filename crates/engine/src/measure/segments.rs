@@ -202,8 +202,9 @@ mod tests {
         let [before, after] = &segments(SegmentOptions::default(), step)[..] else { panic!() };
         assert_eq!((before.deviations.count(), after.deviations.count()), (500, 500));
         assert_eq!((after.deviations.min(), after.deviations.max()), (Some(0), Some(0)));
-        let alternating = (0..10_000)
-            .map(|number: u64| (number * 100_000, if number % 2 == 0 { 0 } else { SECOND as i64 }));
+        let alternating = (0..10_000).map(|number: u64| {
+            (number * 100_000, if number.is_multiple_of(2) { 0 } else { SECOND as i64 })
+        });
         let segments = segments(SegmentOptions::default(), alternating);
         assert_eq!(segments.len(), 1 + usize::from(JUMPS_MAX));
         let count: u64 = segments.iter().map(|segment| segment.deviations.count()).sum();

@@ -137,8 +137,6 @@ pub(super) enum Answer {
 pub(super) struct Report {
     /// Clock of the agent, in ns since the Unix epoch as far as it knows.
     pub(super) now_ns: i64,
-    /// Node time minus monotonic clock of the agent, in ns.
-    pub(super) node_offset_ns: i64,
     /// Runs.
     pub(super) runs: BTreeMap<String, RunReport>,
     /// Compared clocks.
@@ -237,8 +235,11 @@ pub(super) enum Record {
         iteration: u32,
         /// Whether the run is over. Otherwise this is a checkpoint of what was measured so far.
         is_final: bool,
-        /// Start by the agent's clock in ns; `None` if the run did not start.
+        /// First departure, or the start of a receiver, by the agent's clock in ns; `None` if the run
+        /// did not start.
         started_ns: Option<i64>,
+        /// Node time minus monotonic clock of the agent, in ns.
+        node_offset_ns: i64,
         /// The result.
         result: Box<RunResult>,
     },

@@ -298,10 +298,8 @@ impl CurrentTest {
     fn report(&self) -> Report {
         let runs = self.runs.iter().map(|(name, run)| (name.clone(), run.report()));
         let peers = self.peers.iter();
-        let node_offset_ns = clock::node_time(Instant::ZERO).as_nanos();
         Report {
             now_ns: now().as_nanos(),
-            node_offset_ns,
             runs: runs.collect(),
             peers: peers.filter_map(|(name, peer)| Some((name.clone(), peer.report()?))).collect(),
         }
@@ -322,10 +320,13 @@ impl CurrentTest {
                     run: run_name,
                     iteration,
                     is_final: true,
-                    started_ns: result.times.started_unix_ns.map(|unix_ns| {
-                        let offset = clock::RealtimeOffset::read();
-                        clock::node_time(offset.to_monotonic(unix_ns)).as_nanos()
+                    started_ns: run.hosted.handle.started().map(|started| {
+                        let late = result.ports.iter().filter_map(|port| port.tx.as_ref());
+                        let late = late.filter_map(|tx| tx.departures.as_ref());
+                        let late = late.map(|departures| departures.start_delay_ns).min();
+                        clock::node_time(started).as_nanos() + late.unwrap_or(0) as i64
                     }),
+                    node_offset_ns: clock::node_time(Instant::ZERO).as_nanos(),
                     result: Box::new((*result).clone()),
                 },
                 Err(error) => Record::Failed { run: run_name, iteration, error: error.to_string() },

@@ -1,7 +1,7 @@
 //! The agents of a test: their leases, and orders to them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirestorm_bus::cluster::LEASES;
 use wirestorm_bus::nats::Key;
@@ -40,6 +40,8 @@ pub(super) struct AgentLink {
     number: u64,
     /// Last report.
     pub(super) report: Report,
+    /// Time of the last report.
+    pub(super) seen: Instant,
     /// Why the agent is lost; `None` if it is not.
     pub(super) lost: Option<String>,
 }
@@ -71,15 +73,41 @@ impl AgentLink {
             revision,
             number: 0,
             report: Report::default(),
+            seen: Instant::now(),
             lost: None,
         })
     }
 
-    /// Renews the lease.
-    pub(super) fn renew(&mut self, orders: &Orders) -> Result<(), BusError> {
+    /// Renews the lease. A lease that expired while the bus was away is taken again; the fencing token
+    /// of the orders stays.
+    ///
+    /// # Errors
+    /// The test that has taken the lease meanwhile.
+    pub(super) fn renew(&mut self, orders: &Orders) -> Result<(), String> {
         let value = orders.test.as_bytes();
-        self.revision = orders.bus.update(LEASES, &self.agent, value, self.revision)?;
+        match orders.bus.update(LEASES, &self.agent, value, self.revision) {
+            Ok(revision) => self.revision = revision,
+            Err(BusError::Conflict { .. }) => {
+                if let Ok(revision) = orders.bus.create(LEASES, &self.agent, value) {
+                    self.revision = revision;
+                } else if let Ok(Some(entry)) = orders.bus.get(LEASES, &self.agent)
+                    && *entry.value != *value
+                {
+                    return Err(String::from_utf8_lossy(&entry.value).into_owned());
+                }
+            }
+            // The bus is away; agents hold out for the time of their lease.
+            Err(_) => {}
+        }
         Ok(())
+    }
+
+    /// Asks for a report, once.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub(super) fn look(&mut self, orders: &mut Orders, timeout: Duration) -> Result<(), TestError> {
+        self.send(orders, "run", Command::Report, timeout, 1)
     }
 
     /// Gives the lease back. If the bus is away, it expires.
@@ -97,6 +125,17 @@ impl AgentLink {
         phase: &'static str,
         command: Command,
         timeout: Duration,
+    ) -> Result<(), TestError> {
+        self.send(orders, phase, command, timeout, ATTEMPTS)
+    }
+
+    fn send(
+        &mut self,
+        orders: &mut Orders,
+        phase: &'static str,
+        command: Command,
+        timeout: Duration,
+        attempts: u32,
     ) -> Result<(), TestError> {
         let failed = |reason: String| TestError::Agent { agent: self.agent.clone(), phase, reason };
         self.number += 1;
@@ -123,7 +162,7 @@ impl AgentLink {
                         "there is no agent of this name on the bus: start `wirestorm agent`";
                     return Err(failed(reason.to_owned()));
                 }
-                Err(error) if attempt == ATTEMPTS => return Err(failed(error.to_string())),
+                Err(error) if attempt == attempts => return Err(failed(error.to_string())),
                 Err(_) => attempt += 1,
             }
         };

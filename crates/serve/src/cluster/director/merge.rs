@@ -1,6 +1,6 @@
 //! Results of a test: those of all agents, merged, with compared clocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use wirestorm_control::result::{MeasuredReport, RunResult, merge_parts};
@@ -16,6 +16,10 @@ use super::plan::PlannedRun;
 pub(super) struct Collected {
     /// Result of each run on each agent, and the start by the agent's clock.
     pub(super) results: BTreeMap<(String, String), (RunResult, Option<i64>)>,
+    /// Node time minus monotonic clock of each agent in ns.
+    node_offsets: BTreeMap<String, i64>,
+    /// Results of runs that are over; the others are checkpoints.
+    finals: BTreeSet<(String, String)>,
     /// Runs without a result: agent and run, with the error.
     pub(super) failed: BTreeMap<(String, String), String>,
     /// Exchanges of an agent with another one.
@@ -26,10 +30,14 @@ impl Collected {
     /// Adds a record of an agent, if it is of this iteration.
     pub(super) fn add(&mut self, agent: &str, record: Record, of_iteration: u32) {
         match record {
-            Record::Result { run, iteration, is_final, result, started_ns } => {
+            Record::Result { run, iteration, is_final, result, started_ns, node_offset_ns } => {
                 let key = (agent.to_owned(), run);
-                let is_better = is_final || !self.results.contains_key(&key);
-                if iteration == of_iteration && is_better {
+                let is_final_known = self.finals.contains(&key);
+                if iteration == of_iteration && (is_final || !is_final_known) {
+                    if is_final {
+                        self.finals.insert(key.clone());
+                    }
+                    self.node_offsets.insert(agent.to_owned(), node_offset_ns);
                     self.results.insert(key, (*result, started_ns));
                 }
             }
@@ -53,7 +61,12 @@ impl Collected {
     /// Returns whether the log has the outcome of a run on an agent.
     pub(super) fn has(&self, agent: &str, run: &str) -> bool {
         let key = (agent.to_owned(), run.to_owned());
-        self.results.contains_key(&key) || self.failed.contains_key(&key)
+        self.finals.contains(&key) || self.failed.contains_key(&key)
+    }
+
+    /// Returns whether there is no result and no failure of any run.
+    pub(super) fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.failed.is_empty()
     }
 
     /// Returns the offset of the clock of `far` against that of `near` over time, and the path of the
@@ -77,13 +90,11 @@ impl Collected {
 
 /// How the clocks of a test are compared.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClockFacts<'a> {
+pub(super) struct ClockFacts {
     /// Whether all nodes have one clock.
     pub(super) one_clock: bool,
     /// Known asymmetry of the paths in ns.
     pub(super) asymmetry_ns: i64,
-    /// Node time minus monotonic clock of each agent in ns.
-    pub(super) node_offsets: &'a BTreeMap<String, i64>,
 }
 
 /// Merges the results of a run. `agents`: name of the agent of each node. Returns `None` without a
@@ -92,10 +103,10 @@ pub(super) fn merge(
     run: &PlannedRun,
     agents: &[String],
     collected: &Collected,
-    clocks: ClockFacts<'_>,
+    clocks: ClockFacts,
 ) -> Option<RunResult> {
     let mut parts = Vec::new();
-    for (node, _) in &run.parts {
+    for node in run.parts.keys() {
         let agent = agents.get(*node)?;
         let key = (agent.clone(), run.name.clone());
         let Some((result, _)) = collected.results.get(&key) else { continue };
@@ -117,7 +128,12 @@ pub(super) fn merge(
         if let Some(error) = collected.failed.get(&(agent.clone(), run.name.clone())) {
             merged.errors.push(format!("{agent}: {error}"));
         } else if !collected.has(agent, &run.name) {
-            merged.errors.push(format!("{agent}: no result; what it measured is missing here"));
+            let key = (agent.clone(), run.name.clone());
+            let what = match collected.results.contains_key(&key) {
+                true => "incomplete: the agent was lost, and this is its last checkpoint",
+                false => "incomplete: the agent was lost without a checkpoint",
+            };
+            merged.errors.push(format!("{agent}: {what}"));
             merged.interrupted = true;
         }
     }
@@ -135,9 +151,9 @@ fn comparison(
     receiver: &str,
     sender: &str,
     collected: &Collected,
-    clocks: ClockFacts<'_>,
+    clocks: ClockFacts,
 ) -> Option<Comparison> {
-    let offset = |agent: &str| clocks.node_offsets.get(agent).copied();
+    let offset = |agent: &str| collected.node_offsets.get(agent).copied();
     let node_offsets = [offset(sender)?, offset(receiver)?];
     if clocks.one_clock {
         return Some(Comparison {

@@ -41,6 +41,10 @@ const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time to wait for a comparison of clocks, and exchanges that it needs.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
 const EXCHANGES_MIN: usize = 50;
+/// Time to wait for the report of an agent while runs are on.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time to wait for a bus that is away. The agents have stopped by then, and keep their results.
+const BUS_WAIT: Duration = Duration::from_secs(60);
 /// Interval of the reports of agents.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// Time to wait for results in the log after all runs are over.
@@ -345,8 +349,8 @@ impl Director {
         }
         self.renewed = Instant::now();
         for link in self.links.iter_mut().filter(|link| link.lost.is_none()) {
-            if let Err(BusError::Conflict { .. }) = link.renew(&self.orders) {
-                link.lost = Some("another test took the lease".to_owned());
+            if let Err(holder) = link.renew(&self.orders) {
+                link.lost = Some(format!("test {holder} took the lease"));
             }
         }
     }
@@ -585,17 +589,7 @@ impl Director {
         let mut is_stopped = false;
         loop {
             self.renew();
-            for link in self.links.iter_mut().filter(|link| link.lost.is_none()) {
-                let report = link.order(&mut self.orders, "run", Command::Report, ORDER_TIMEOUT);
-                if let Err(error) = report {
-                    let reason = error.to_string();
-                    progress(TestProgress::Lost {
-                        agent: link.agent.clone(),
-                        reason: reason.clone(),
-                    });
-                    link.lost = Some(reason);
-                }
-            }
+            self.look(progress);
             let has_lost = self.links.iter().any(|link| link.lost.is_some());
             let aborts = has_lost && self.test.when_agent_lost == WhenAgentLost::Abort;
             if (aborts || stop.load(Ordering::Acquire)) && !is_stopped {
@@ -616,6 +610,50 @@ impl Director {
                 return;
             }
             std::thread::sleep(REPORT_INTERVAL);
+        }
+    }
+
+    /// Takes the reports of all agents. One that has not answered for longer than its lease has stopped,
+    /// and is lost. While the bus is away, nobody is lost: the results arrive when it is back.
+    fn look(&mut self, progress: &mut dyn FnMut(TestProgress)) {
+        let bus_is_away = !self.orders.bus.state().is_connected();
+        let patience = if bus_is_away { BUS_WAIT } else { self.lease.max(REPORT_TIMEOUT * 2) };
+        for link in self.links.iter_mut().filter(|link| link.lost.is_none()) {
+            let error = match link.look(&mut self.orders, REPORT_TIMEOUT) {
+                Ok(()) => {
+                    link.seen = Instant::now();
+                    continue;
+                }
+                Err(error) => error,
+            };
+            if link.seen.elapsed() > patience {
+                let reason = error.to_string();
+                progress(TestProgress::Lost { agent: link.agent.clone(), reason: reason.clone() });
+                link.lost = Some(reason);
+            }
+        }
+    }
+
+    /// Returns what agents measured in a test whose director did not finish, from the log.
+    ///
+    /// # Errors
+    /// There is nothing of this test in the log.
+    pub fn recover(mut self) -> Result<TestOutcome, TestError> {
+        let mut outcome = TestOutcome::default();
+        for iteration in 1..=self.test.iterations {
+            self.log = LogReader::default();
+            let collected = self.collect(iteration);
+            if collected.is_empty() {
+                break;
+            }
+            outcome.iterations.push(self.outcome(&collected));
+        }
+        match outcome.iterations.is_empty() {
+            true => {
+                let test = &self.orders.test;
+                Err(TestError::Plan(format!("there is nothing of test {test} in the log")))
+            }
+            false => Ok(outcome),
         }
     }
 
@@ -695,16 +733,8 @@ impl Director {
 
     fn outcome(&self, collected: &Collected) -> IterationOutcome {
         let agents = self.agents();
-        let node_offsets: BTreeMap<String, i64> = self
-            .links
-            .iter()
-            .map(|link| (link.agent.clone(), link.report.node_offset_ns))
-            .collect();
-        let clocks = ClockFacts {
-            one_clock: self.one_clock,
-            asymmetry_ns: self.test.clock.asymmetry_ns,
-            node_offsets: &node_offsets,
-        };
+        let clocks =
+            ClockFacts { one_clock: self.one_clock, asymmetry_ns: self.test.clock.asymmetry_ns };
         let runs = self.runs.iter().map(|run| {
             let result = merge::merge(run, &agents, collected, clocks).ok_or_else(|| {
                 let errors = collected.failed.iter().filter(|((_, name), _)| *name == run.name);
@@ -729,7 +759,8 @@ impl Director {
 
     /// Returns the greatest difference between the starts of two agents, by the clock of the first.
     fn start_skew(&self, collected: &Collected) -> Option<f64> {
-        let reference = &self.links.first()?.agent;
+        let ((first, _), _) = collected.results.first_key_value()?;
+        let reference = self.links.first().map_or(first, |link| &link.agent);
         let mut starts = Vec::new();
         for ((agent, _), (_, started)) in &collected.results {
             let started = (*started)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wirestorm_api::run::{PlanSource, ReplayRequest, RunOptions};
 use wirestorm_control::files::HostFiles;
-use wirestorm_control::plan::load::{self, LoadedPlan};
+use wirestorm_control::plan::load;
 use wirestorm_control::plan::test_plan::{PlanText, TestPlan, TestRun, TestRunKind};
 use wirestorm_control::plan::traffic::{Port, TrafficPlan};
 
@@ -117,9 +117,6 @@ fn plan_run(
         TestRunKind::Emulate(source) => {
             let (text, folder) = read(test, source, folder)?;
             let plan = load::emulation(&text, &folder, &HostFiles).map_err(|it| it.to_string())?;
-            let LoadedPlan::Emulation(plan) = LoadedPlan::Emulation(plan) else {
-                return Err("expected a plan of clients and servers".to_owned());
-            };
             let names = plan.ports.iter().map(|port| port.name.as_str());
             let (node, ports) = on_one_node(test, names)?;
             let plan = PlanSource::Text(text.clone());
@@ -133,10 +130,11 @@ fn plan_run(
             names.extend(request.second_port.as_deref());
             names.extend(request.rx.as_deref());
             let (node, interfaces) = on_one_node(test, names.into_iter())?;
-            let interface = |name: &str| interfaces.get(name).cloned().unwrap_or_default();
-            request.port = interface(&request.port);
-            request.second_port = request.second_port.as_deref().map(interface);
-            request.rx = request.rx.as_deref().map(interface);
+            let interface = |name: &String| interfaces.get(name).cloned().unwrap_or_default();
+            let [second_port, rx] =
+                [&request.second_port, &request.rx].map(|name| name.as_ref().map(interface));
+            let port = interface(&request.port);
+            request = ReplayRequest { port, second_port, rx, ..request };
             let plan = PlanSource::Replay(Box::new(request));
             let ports = BTreeMap::new();
             let part = Part { run: run.name.clone(), plan, ports, options, elsewhere: None };

@@ -1,0 +1,288 @@
+//! `wirestorm test` and `wirestorm agent`: two agents, a director and a real NATS server.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use wirestorm_e2e::{Outcome, Running, can_run, run_command, start_command, wirestorm};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::nats::{NatsServer, free_port, require_nats_server};
+use wirestorm_testkit::net::Lab;
+
+/// Lease of the agents: they stop within this time without their director.
+const LEASE: Duration = Duration::from_secs(2);
+
+/// Two interfaces, each of a node of its own, and a test with a flow from one to the other.
+struct TwoNodes {
+    lab: Lab,
+    scratch: Scratch,
+}
+
+impl TwoNodes {
+    fn new() -> Self {
+        Self { lab: Lab::new().unwrap(), scratch: Scratch::new().unwrap() }
+    }
+
+    /// Writes a test of 1,000 frames a second.
+    fn test(&self, seconds: u32, more: &str) -> String {
+        let text = format!(
+            "
+nodes: [tx, rx]
+ports:
+  - {{name: left, node: tx, interface: '{}'}}
+  - {{name: right, node: rx, interface: '{}'}}
+runs:
+  - name: flows
+    streams:
+      flows:
+        - name: forward
+          tx: left
+          rx: right
+          size: 128
+          rate: 1kpps
+          metrics: {{enable: true}}
+          packet:
+            - ethernet: {{src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02}}
+            - ipv4: {{src: 198.18.0.1, dst: 198.18.0.2}}
+            - udp: {{}}
+duration: {seconds}s
+{more}",
+            self.lab.a.port(),
+            self.lab.b.port()
+        );
+        let path = self.scratch.file("test.yaml");
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(wirestorm());
+        command.args(arguments).env("XDG_STATE_HOME", self.scratch.file("state"));
+        command.env_remove("WIRESTORM_RUNS");
+        command
+    }
+
+    /// Waits until no frame has arrived for 200 ms; returns the time since `began`.
+    fn wait_for_silence(&self, began: Instant) -> Duration {
+        let arrived = || self.lab.b.counters().unwrap().rx_packets;
+        let (mut frames, mut changed) = (arrived(), Instant::now());
+        while changed.elapsed() < Duration::from_millis(200) {
+            assert!(began.elapsed() < Duration::from_secs(30), "frames still arrive");
+            std::thread::sleep(Duration::from_millis(5));
+            let now = arrived();
+            if now != frames {
+                (frames, changed) = (now, Instant::now());
+            }
+        }
+        changed.saturating_duration_since(began)
+    }
+
+    fn wait_for_frames(&self, count: u64) {
+        let began = Instant::now();
+        while self.lab.b.counters().unwrap().rx_packets < count {
+            assert!(began.elapsed() < Duration::from_secs(60), "no {count} frames arrived");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The nodes with an agent each, on a server.
+struct Cluster {
+    nodes: TwoNodes,
+    server: NatsServer,
+    credentials: PathBuf,
+    agents: Vec<Running>,
+}
+
+impl Cluster {
+    /// Starts the server and both agents; `None` if there is no server.
+    fn start(of_receiver: &[&str]) -> Option<Self> {
+        let program = require_nats_server()?;
+        let nodes = TwoNodes::new();
+        let directory = nodes.scratch.file("cluster");
+        let listen = format!("127.0.0.1:{}", free_port().unwrap());
+        let dir = directory.display().to_string();
+        let init = ["cluster", "init", "--listen", &listen, "--agents", "tx,rx", "--dir", &dir];
+        let outcome = run_command(&mut nodes.command(&init));
+        assert!(outcome.status.success(), "{outcome}");
+        let config = directory.join("nats-server.conf");
+        let server = NatsServer::with_config(&program, &config, listen.parse().unwrap()).unwrap();
+        let credentials = directory.join("credentials");
+        let mut cluster = Self { nodes, server, credentials, agents: Vec::new() };
+        cluster.start_agent("tx", &[]);
+        cluster.start_agent("rx", of_receiver);
+        Some(cluster)
+    }
+
+    fn start_agent(&mut self, name: &str, more: &[&str]) {
+        let runs = self.nodes.scratch.file(&format!("runs-{name}")).display().to_string();
+        let reflector = format!("127.0.0.1:{}", free_port().unwrap());
+        let arguments = ["agent", "--reflector", &reflector, "--runs-dir", &runs];
+        let mut command = self.nodes.command(&arguments);
+        command.args(more).arg("--bus-credentials");
+        command.arg(self.credentials.join(format!("{name}.json")));
+        let agent = start_command(&mut command);
+        agent.wait_for_message("waits for orders");
+        self.agents.push(agent);
+    }
+
+    fn test(&self, test: &str, more: &[&str]) -> Running {
+        let mut command = self.nodes.command(&["test", test, "--lease", "2s", "--json", "-"]);
+        command.args(more).arg("--bus-credentials").arg(self.credentials.join("director.json"));
+        start_command(&mut command)
+    }
+}
+
+const FLOW: &str = "/iterations/0/runs/0/result/flows/0";
+
+fn assert_complete(outcome: &Outcome, packets: u64) {
+    assert_eq!(outcome.number(&format!("{FLOW}/packets")), packets, "{outcome}");
+    assert_eq!(outcome.number(&format!("{FLOW}/lost")), 0, "{outcome}");
+    let delays = outcome.number(&format!("{FLOW}/measured/0/one_way/delay/count"));
+    assert_eq!(delays, packets, "{outcome}");
+}
+
+/// Returns a value of the one-way delay of the flow, in ns.
+fn one_way(outcome: &Outcome, value: &str) -> f64 {
+    outcome.decimal(&format!("{FLOW}/measured/0/one_way/{value}"))
+}
+
+#[test]
+fn nodes_on_one_machine_need_no_bus() {
+    if !can_run(&[]) {
+        return;
+    }
+    let nodes = TwoNodes::new();
+    let test = nodes.test(1, "iterations: 2");
+    let outcome = run_command(&mut nodes.command(&["test", &test, "--json", "-"])).expect(0);
+    assert_complete(&outcome, 1_000);
+    assert_eq!(outcome.text(&format!("{FLOW}/measured/0/one_way/assumption")), "one clock");
+    assert!((0.0..1e6).contains(&one_way(&outcome, "delay/p50_ns")), "{outcome}");
+    assert_eq!(outcome.number("/iterations/1/runs/0/result/flows/0/packets"), 1_000, "{outcome}");
+    assert!(outcome.decimal("/iterations/0/start_skew_ns") < 5e6, "{outcome}");
+}
+
+#[test]
+fn delay_is_measured_between_clocks_that_differ_and_drift() {
+    if !can_run(&[]) {
+        return;
+    }
+    let clock = ["--virtual-clock", "offset=2s,drift=50ppm"];
+    let Some(cluster) = Cluster::start(&clock) else { return };
+    let test = cluster.nodes.test(3, "");
+    let outcome = cluster.test(&test, &[]).wait().expect(0);
+    assert_complete(&outcome, 3_000);
+    let (least, median) = (one_way(&outcome, "delay/min_ns"), one_way(&outcome, "delay/p50_ns"));
+    let half_width = one_way(&outcome, "half_width_ns");
+    // Microseconds on a veth pair; the clocks are 2 s apart and drift by 50 us a second.
+    assert!(least > -half_width && median < 100e3, "{outcome}");
+    assert!(half_width < 50e3 && one_way(&outcome, "bound_ns") >= half_width, "{outcome}");
+    assert!((one_way(&outcome, "drift_ppm") + 50.0).abs() < 2.0, "{outcome}");
+    let assumption = outcome.text(&format!("{FLOW}/measured/0/one_way/assumption"));
+    assert_eq!(assumption, "symmetric path");
+    assert!(outcome.decimal("/iterations/0/start_skew_ns") < 1e6, "{outcome}");
+}
+
+#[test]
+fn agents_stop_within_the_lease_and_keep_results_without_their_director() {
+    if !can_run(&[]) {
+        return;
+    }
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let test = cluster.nodes.test(60, "");
+    let director = cluster.test(&test, &[]);
+    let id = director.wait_for_message("Test ");
+    let id = id.split(';').next().unwrap();
+    cluster.nodes.wait_for_frames(1_000);
+    director.signal(Signal::KILL);
+    let silence = cluster.nodes.wait_for_silence(Instant::now());
+    assert!(silence <= LEASE + Duration::from_millis(200), "{silence:?}");
+    let outcome = cluster.test(&test, &["--recover", id]).wait();
+    outcome.assert_no_panic();
+    assert!(outcome.number(&format!("{FLOW}/packets")) >= 1_000, "{outcome}");
+    assert_eq!(outcome.number(&format!("{FLOW}/lost")), 0, "{outcome}");
+    let result = "/iterations/0/runs/0/result";
+    assert_eq!(outcome.text(&format!("{result}/verdict/outcome")), "interrupted", "{outcome}");
+    assert!(one_way(&outcome, "delay/p50_ns") < 1e6, "{outcome}");
+    // A later director takes over once the lease of the first one has expired.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let test = cluster.nodes.test(1, "");
+    loop {
+        let outcome = cluster.test(&test, &[]).wait();
+        if outcome.status.success() {
+            break assert_complete(&outcome, 1_000);
+        }
+        assert!(outcome.messages.contains("it belongs to test"), "{outcome}");
+        assert!(Instant::now() < deadline, "{outcome}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn agents_stop_within_the_lease_and_keep_results_without_the_bus() {
+    if !can_run(&[]) {
+        return;
+    }
+    let Some(mut cluster) = Cluster::start(&[]) else { return };
+    let test = cluster.nodes.test(60, "");
+    let director = cluster.test(&test, &[]);
+    cluster.nodes.wait_for_frames(1_000);
+    cluster.server.kill();
+    let silence = cluster.nodes.wait_for_silence(Instant::now());
+    assert!(silence <= LEASE + Duration::from_millis(200), "{silence:?}");
+    cluster.server.start().unwrap();
+    let outcome = director.wait();
+    outcome.assert_no_panic();
+    assert!(outcome.number(&format!("{FLOW}/packets")) >= 1_000, "{outcome}");
+    assert_eq!(outcome.number(&format!("{FLOW}/lost")), 0, "{outcome}");
+    let result = "/iterations/0/runs/0/result";
+    assert_eq!(outcome.text(&format!("{result}/verdict/outcome")), "interrupted", "{outcome}");
+}
+
+#[test]
+fn plan_beyond_the_limits_of_an_agent_is_refused() {
+    if !can_run(&[]) {
+        return;
+    }
+    let Some(mut cluster) = Cluster::start(&[]) else { return };
+    drop(cluster.agents.remove(0));
+    cluster.start_agent("tx", &["--max-rate", "500"]);
+    let test = cluster.nodes.test(1, "");
+    let outcome = cluster.test(&test, &[]).wait();
+    outcome
+        .expect_error(1, &["agent tx, prepare", "1000 frames/s", "the limit of director is 500"]);
+    assert_eq!(cluster.nodes.lab.b.counters().unwrap().rx_packets, 0);
+}
+
+#[test]
+fn director_without_trust_is_refused() {
+    if !can_run(&[]) {
+        return;
+    }
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let dir = cluster.credentials.parent().unwrap().display().to_string();
+    // The server knows the new director, but the agents do not.
+    let add = ["cluster", "add-director", "eve", "--dir", &dir];
+    let outcome = run_command(&mut cluster.nodes.command(&add));
+    assert!(outcome.status.success(), "{outcome}");
+    if let Some(pid) = cluster.server.pid() {
+        let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+        rustix::process::kill_process(pid, Signal::HUP).unwrap();
+    }
+    let test = cluster.nodes.test(1, "");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let mut command = cluster.nodes.command(&["test", &test, "--bus-credentials"]);
+        command.arg(cluster.credentials.join("eve.json"));
+        let outcome = run_command(&mut command);
+        outcome.assert_no_panic();
+        // The server reads its configuration in the background.
+        if outcome.messages.contains("no director that this agent trusts") {
+            break;
+        }
+        assert!(!outcome.status.success() && Instant::now() < deadline, "{outcome}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(cluster.nodes.lab.b.counters().unwrap().rx_packets, 0);
+}
