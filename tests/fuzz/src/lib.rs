@@ -15,6 +15,7 @@ pub mod pktgen;
 pub mod plan_emulation;
 pub mod plan_traffic;
 pub mod program_content;
+pub mod ptp;
 pub mod receive;
 pub mod segments;
 pub mod tcpprep_cache;
@@ -37,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http2", http2::run),
     ("indexer_and_worker", indexer_and_worker::run),
     ("program_content", program_content::run),
+    ("ptp", ptp::run),
     ("pktgen", pktgen::run),
     ("plan_emulation", plan_emulation::run),
     ("plan_traffic", plan_traffic::run),

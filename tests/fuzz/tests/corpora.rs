@@ -41,7 +41,7 @@ macro_rules! replay {
 
 replay! {
     capture_decoder conversations dissect_and_edit flow_collector fragments host http2 indexer_and_worker
-    otg program_content pktgen plan_emulation plan_traffic option_values receive segments
+    otg program_content ptp pktgen plan_emulation plan_traffic option_values receive segments
     tcpprep_cache trex_rpc
 }
 

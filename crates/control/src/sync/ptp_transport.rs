@@ -341,7 +341,7 @@ fn open_udp(
 fn failed(interface: &InterfaceName, operation: &'static str, reason: io::Error) -> TransportError {
     let remedy = match reason.kind() {
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => {
-            "give the interface an address and a route to the other clock"
+            "check that the interface is up, and has an address and a route to the other clock"
         }
         io::ErrorKind::PermissionDenied => "run as root",
         _ => "check that the interface is up",
