@@ -49,6 +49,8 @@ const BUS_WAIT: Duration = Duration::from_secs(60);
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// Time to wait for results in the log after all runs are over.
 const RESULTS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time to wait for more records of a lost test once all results are there.
+const SETTLING: Duration = Duration::from_secs(1);
 /// Number of log entries to read at once.
 const ENTRIES_MAX: usize = 64;
 /// Time for which the bus keeps results.
@@ -699,7 +701,11 @@ impl Director {
     /// Reads the results of an iteration from the log.
     fn collect(&mut self, iteration: u32) -> Collected {
         let mut collected = Collected::default();
+        let agents = self.agents();
         let until = Instant::now() + RESULTS_TIMEOUT;
+        // Without reports, nobody knows which agents have exchanges; these follow the results.
+        let settling = if self.links.is_empty() { SETTLING } else { Duration::ZERO };
+        let mut complete_since = None;
         let Ok(pattern) = self.orders.site.test_results(&self.orders.test) else {
             return collected;
         };
@@ -711,18 +717,23 @@ impl Director {
                 let agent = subject.rsplit('.').next().unwrap_or_default().to_owned();
                 collected.add(&agent, record, iteration);
             }
-            let expected = self.links.iter().filter(|link| link.lost.is_none());
-            let has_all = expected.clone().all(|link| {
-                let has_run = |run: &PlannedRun| {
-                    !run.parts.contains_key(&link.node) || collected.has(&link.agent, &run.name)
-                };
-                self.runs.iter().all(has_run)
+            let is_lost = |agent: &String| {
+                self.links.iter().any(|link| link.agent == *agent && link.lost.is_some())
+            };
+            let has_all = self.runs.iter().all(|run| {
+                let expected = run.parts.keys().filter_map(|node| agents.get(*node));
+                expected
+                    .filter(|agent| !is_lost(agent))
+                    .all(|agent| collected.has(agent, &run.name))
             });
             // Exchanges follow the results.
-            let has_clocks = expected.clone().all(|link| {
+            let has_clocks = self.links.iter().filter(|link| link.lost.is_none()).all(|link| {
                 link.report.peers.keys().all(|peer| collected.has_exchanges(&link.agent, peer))
             });
-            if entries.is_empty() && (has_all && has_clocks || Instant::now() >= until) {
+            let is_complete = has_all && has_clocks;
+            let since = is_complete.then(|| *complete_since.get_or_insert_with(Instant::now));
+            let is_settled = since.is_some_and(|since| since.elapsed() >= settling);
+            if entries.is_empty() && (is_settled || Instant::now() >= until) {
                 return collected;
             }
             if entries.is_empty() {
