@@ -39,7 +39,7 @@ pub(crate) struct AgentFlags {
     #[command(flatten)]
     bus: BusFlags,
 
-    /// Name of the agent [default: that of the credentials, or the host name]
+    /// Name of the agent [default: that of the credentials, or agent]
     #[arg(long, value_name = "NAME", help_heading = "Bus")]
     name: Option<String>,
 
@@ -59,11 +59,13 @@ pub(crate) struct AgentFlags {
     #[arg(long, value_name = "BPS", help_heading = "Limits")]
     max_bits: Option<u64>,
 
-    /// Address and UDP port that answers clock comparisons of other agents
+    /// Address and UDP port that answers clock comparisons [default: 0.0.0.0:862]
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Clocks")]
     reflector: Option<SocketAddr>,
 
-    /// Address by which other agents reach the reflector; repeatable [default: that of --reflector]
+    /// Address by which other agents reach the reflector; repeatable
+    ///
+    /// Default: that of --reflector, or of this machine on the way to the bus.
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Clocks")]
     reflector_address: Vec<SocketAddr>,
 
@@ -116,12 +118,14 @@ fn start(flags: &AgentFlags) -> Result<Agent, String> {
         && addresses.is_empty()
     {
         let address = reflector.address();
-        if address.ip().is_unspecified() {
-            return Err("no address of the reflector: name the one by which other agents reach \
-                        this machine with --reflector ADDRESS:862"
-                .to_owned());
-        }
-        addresses.push(address);
+        let ip = match address.ip().is_unspecified() {
+            true => flags.bus.local_address()?.ok_or(
+                "no address of the reflector: name the one by which other agents reach this \
+                 machine with --reflector ADDRESS:862",
+            )?,
+            false => address.ip(),
+        };
+        addresses.push(SocketAddr::new(ip, address.port()));
     }
     let state =
         state_directory().ok_or("no directory for the agent: set HOME or XDG_STATE_HOME")?;

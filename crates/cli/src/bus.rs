@@ -1,5 +1,6 @@
 //! Flags of commands that connect to the bus of a site.
 
+use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -79,6 +80,21 @@ impl BusFlags {
             warn(&server);
         }
         Ok(bus)
+    }
+
+    /// Returns the address of this machine on the way to the bus; `None` if there is no way.
+    ///
+    /// # Errors
+    /// A message if the credentials are wrong.
+    pub(crate) fn local_address(&self) -> Result<Option<IpAddr>, String> {
+        let of_file = self.bus_credentials.as_deref().map(credentials).transpose()?;
+        let url = self.bus.clone().or(of_file.map(|it| it.url)).unwrap_or_default();
+        let first = url.split(',').next().unwrap_or_default();
+        let host = first.split_once("://").map_or(first, |(_, host)| host);
+        // Connecting a UDP socket sends nothing; it only chooses the source address.
+        let any = if host.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+        let socket = UdpSocket::bind(any).and_then(|it| it.connect(host).map(|()| it));
+        Ok(socket.and_then(|socket| socket.local_addr()).ok().map(|address| address.ip()))
     }
 
     fn options(&self, role: &str, name: &str) -> Result<NatsOptions, String> {

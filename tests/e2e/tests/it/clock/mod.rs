@@ -1,5 +1,6 @@
 //! `wirestorm clock` with ptp4l of linuxptp and chronyd.
 
+mod owping;
 mod ptp;
 mod sources;
 
