@@ -104,6 +104,9 @@ pub(super) struct Part {
     pub(super) options: RunOptions,
     /// Ports of the plan on other nodes; `None` if all are here.
     pub(super) elsewhere: Option<ElsewherePart>,
+    /// Whether the part only receives. It sends nothing, so it may last longer than the lease, until
+    /// the senders on other nodes have stopped.
+    pub(super) only_receives: bool,
 }
 
 /// Ports of a plan on other nodes.

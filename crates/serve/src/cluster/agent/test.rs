@@ -51,6 +51,7 @@ struct Lease {
 /// A run of the test on this agent.
 struct PartRun {
     hosted: Arc<HostedRun>,
+    only_receives: bool,
     /// Set once the result is in the log; `None` before it is on its way.
     logged: Option<Arc<AtomicBool>>,
 }
@@ -178,7 +179,12 @@ impl CurrentTest {
 
     /// Stops all runs. What they measured is kept.
     pub(super) fn stop(&self, reason: &str) {
-        for run in self.runs.values().filter(|run| !run.hosted.handle.state().is_over()) {
+        self.stop_those(reason, |_| true);
+    }
+
+    fn stop_those(&self, reason: &str, which: impl Fn(&PartRun) -> bool) {
+        let active = |run: &&PartRun| !run.hosted.handle.state().is_over();
+        for run in self.runs.values().filter(active).filter(|run| which(run)) {
             run.hosted.stop(Some(reason.to_owned()));
         }
     }
@@ -189,19 +195,20 @@ impl CurrentTest {
         match granted {
             Ok(true) => {
                 lease.until = asked.saturating_add(lease.length);
-                let until = lease.until;
-                self.runs.values().for_each(|run| run.hosted.handle.set_deadline(until));
+                let lease = *lease;
+                self.runs.values().for_each(|run| run.set_deadline(lease));
             }
             Ok(false) => {
                 let reason = format!("director {} ended test {}", self.director, self.name);
                 self.stop(&reason);
             }
             Err(error) if clock::now() >= lease.until => {
+                let lease = *lease;
                 let reason = format!(
                     "no answer from director {} for {}: {error}",
                     self.director, lease.length
                 );
-                self.stop(&reason);
+                self.stop_those(&reason, |run| clock::now() >= run.deadline(lease));
             }
             // The workers stop at the deadline themselves.
             Err(_) => {}
@@ -283,8 +290,10 @@ impl CurrentTest {
         for part in parts {
             match host(shared, part) {
                 Ok(hosted) => {
-                    hosted.handle.set_deadline(until);
-                    self.runs.insert(part.run.clone(), PartRun { hosted, logged: None });
+                    let only_receives = part.only_receives;
+                    let run = PartRun { hosted, only_receives, logged: None };
+                    run.set_deadline(Lease { length, until });
+                    self.runs.insert(part.run.clone(), run);
                 }
                 Err(error) => {
                     self.stop("another run of the test cannot start");
@@ -383,6 +392,17 @@ fn host(shared: &Shared, part: &Part) -> Result<Arc<HostedRun>, String> {
 }
 
 impl PartRun {
+    /// Returns the time at which the run stops without a new lease. The leases of the senders on other
+    /// nodes end at most one lease later than that of a receiver.
+    fn deadline(&self, lease: Lease) -> Instant {
+        let more = if self.only_receives { lease.length } else { Duration::ZERO };
+        lease.until.saturating_add(more)
+    }
+
+    fn set_deadline(&self, lease: Lease) {
+        self.hosted.handle.set_deadline(self.deadline(lease));
+    }
+
     fn report(&self) -> RunReport {
         let handle = &self.hosted.handle;
         // Read before the counters, so that they are final.

@@ -120,7 +120,14 @@ fn plan_run(
             let names = plan.ports.iter().map(|port| port.name.as_str());
             let (node, ports) = on_one_node(test, names)?;
             let plan = PlanSource::Text(text.clone());
-            let part = Part { run: run.name.clone(), plan, ports, options, elsewhere: None };
+            let part = Part {
+                run: run.name.clone(),
+                plan,
+                ports,
+                options,
+                elsewhere: None,
+                only_receives: false,
+            };
             Ok(one_part(run, Some(text), node, part))
         }
         TestRunKind::Replay(request) => {
@@ -137,7 +144,14 @@ fn plan_run(
             request = ReplayRequest { port, second_port, rx, ..request };
             let plan = PlanSource::Replay(Box::new(request));
             let ports = BTreeMap::new();
-            let part = Part { run: run.name.clone(), plan, ports, options, elsewhere: None };
+            let part = Part {
+                run: run.name.clone(),
+                plan,
+                ports,
+                options,
+                elsewhere: None,
+                only_receives: false,
+            };
             Ok(one_part(run, None, node, part))
         }
     }
@@ -189,6 +203,10 @@ fn streams(
             ports,
             options: options.clone(),
             elsewhere: (nodes.len() > 1).then_some(elsewhere),
+            only_receives: !plan
+                .flows
+                .iter()
+                .any(|flow| nodes_of_ports[flow.tx_port] == Some(*node)),
         };
         (*node, part)
     };

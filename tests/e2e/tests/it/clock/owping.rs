@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use wirestorm_e2e::{Running, can_run, run_command, start_command, wirestorm};
-use wirestorm_testkit::net::{End, Lab};
+use wirestorm_testkit::net::{End, Lab, LabOptions};
 
 fn owping(end: &End, arguments: &[&str]) -> Command {
     let mut command = Command::new(wirestorm());
@@ -23,7 +23,7 @@ fn delays_of_both_directions_have_an_error_and_a_bound() {
     if !can_run(&[]) {
         return;
     }
-    let lab = Lab::new().unwrap();
+    let lab = Lab::with(&LabOptions { addresses: true, ..LabOptions::default() }).unwrap();
     let reflector = reflector(&lab.b);
     let target = format!("{}:8620", lab.b.ipv4());
     let arguments = [&target, "--count", "300", "--interval", "5ms", "--json"];
@@ -53,7 +53,7 @@ fn missing_reflector_is_an_error_with_the_remedy() {
     if !can_run(&[]) {
         return;
     }
-    let lab = Lab::new().unwrap();
+    let lab = Lab::with(&LabOptions { addresses: true, ..LabOptions::default() }).unwrap();
     let target = lab.b.ipv4().to_string();
     let arguments = [&*target, "--count", "8", "--interval", "5ms"];
     let outcome = run_command(&mut owping(&lab.a, &arguments));
