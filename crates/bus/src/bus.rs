@@ -276,7 +276,7 @@ impl ConnectionState {
 pub struct Server {
     /// Address, or `in-process`.
     pub address: String,
-    /// Version, as the server tells it.
+    /// Version, as the server reports it.
     pub version: String,
     /// Known faults of this version, to be shown as warnings.
     pub advisories: Vec<Advisory>,

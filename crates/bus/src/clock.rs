@@ -25,7 +25,7 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// A clock that stands still until it is told to advance.
+/// A clock that advances by calls alone.
 #[derive(Debug, Default)]
 pub struct ManualClock(Mutex<Duration>);
 

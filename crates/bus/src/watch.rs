@@ -1,7 +1,7 @@
 //! Following the keys of a bucket.
 //!
-//! A hint tells that a key was written; its value is then read. Hints may be lost, and nobody tells
-//! that a key expired, so the keys are listed each second too.
+//! A hint reports that a key was written; its value is then read. Hints may be lost, and no hint
+//! reports that a key expired, so the keys are listed each second too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
@@ -27,9 +27,9 @@ pub enum Change {
 
 /// The keys of a bucket that fit a pattern: first those that exist, then each change.
 ///
-/// The last value of each key is always told; values that were soon replaced may be left out. An
-/// expired key is told at most 1 s later. When the connection comes back, the watch reads all keys
-/// again, so it misses nothing.
+/// The last value of each key is always reported; values that were soon replaced may be left out.
+/// An expired key is reported at most 1 s later. When the connection comes back, the watch reads all
+/// keys again, so it misses nothing.
 #[derive(Debug)]
 pub struct Watch {
     bucket: Box<dyn Follow>,
@@ -130,7 +130,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads a key, and tells it if it has changed.
+    /// Reads a key, and reports it if it has changed.
     fn read(&mut self, bucket: &dyn Follow, key: String) -> Result<(), BusError> {
         match bucket.entry(&key)? {
             Some(entry) => {

@@ -284,7 +284,7 @@ fn settings(
         "max_age": age.map_or(0, nanoseconds),
         "max_msgs_per_subject": per_subject,
         "max_msg_size": -1,
-        // A full store tells it, and does not drop what it has.
+        // A full store reports an error, and does not drop what it has.
         "discard": "new",
         // The server refuses a longer window than the age.
         "duplicate_window": nanoseconds(age.map_or(window, |age| window.min(age))),

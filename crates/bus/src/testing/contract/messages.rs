@@ -127,7 +127,7 @@ pub fn requests_of_many_threads_get_their_own_answers(fixture: &dyn Fixture) {
     responder.join().unwrap();
 }
 
-/// A missing receiver is told at once, not after the timeout.
+/// A missing receiver is an error at once, not after the timeout.
 pub fn a_request_without_subscription_has_no_responder(fixture: &dyn Fixture) {
     let started = Instant::now();
     let answer = fixture.bus().request("test.nobody", b"", Duration::from_secs(60));
@@ -202,7 +202,7 @@ pub fn malformed_names_are_invalid(fixture: &dyn Fixture) {
     }
 }
 
-/// What is too large for a message is told, and the connection stays.
+/// A message that is too large is an error, and the connection stays.
 pub fn large_payloads_are_refused(fixture: &dyn Fixture) {
     let bus = with_stores(fixture);
     let large = vec![0; (1 << 20) + 1];

@@ -33,7 +33,7 @@ use test::CurrentTest;
 
 /// Number of requests that wait while one is carried out.
 const REQUESTS_MAX: usize = 256;
-/// Interval at which the state of runs is looked at, and between reports of the presence.
+/// Interval of the checks of runs, and of the reports of the presence.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 const PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that an agent waits at its end until its records are in the log.
