@@ -148,11 +148,13 @@ impl Transmission {
     pub(super) fn flow_counts(&self, flows: impl Iterator<Item = usize>) -> Vec<FlowCounts> {
         let result = self.result();
         let snapshot = self.snapshot();
+        let sent_share = snapshot.as_ref().map_or(0.0, |it| sent_share(it, &self.interface));
         let live = |flow: usize| {
             let flow = snapshot.as_ref()?.flows.get(flow)?;
             let received = flow.received.unwrap_or_default();
+            let sent = [flow.sent.frames, flow.sent.bytes];
             Some(FlowCounts {
-                sent: [flow.sent.frames, flow.sent.bytes],
+                sent: sent.map(|count| (count as f64 * sent_share).round() as u64),
                 received: [received.frames + received.duplicated, received.bytes],
             })
         };
@@ -198,6 +200,15 @@ impl Transmission {
         let lost = measured.missing;
         Some((measured, lost))
     }
+}
+
+/// Returns the part of the generated frames that a port has sent. The others wait for their times of
+/// departure; a port does not count its flows.
+fn sent_share(snapshot: &Snapshot, interface: &str) -> f64 {
+    let generated: u64 = snapshot.flows.iter().map(|flow| flow.sent.frames).sum();
+    let port = snapshot.ports.iter().find(|port| port.interface == interface);
+    let sent = port.map_or(0, |port| port.transmitted.sent);
+    (sent as f64 / generated.max(1) as f64).min(1.0)
 }
 
 /// Returns the frames of a flow behind the last received one that are lost.

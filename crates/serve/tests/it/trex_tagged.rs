@@ -273,8 +273,16 @@ fn tags_change_while_traffic_runs() {
     }
     let stop = ports.owned(json!({}));
     ports.client.call("stop_traffic", stop);
-    let unknown = ports.stats(0, 0..0)["unknown_tag"]["pkts"].as_u64().unwrap();
-    assert_eq!(ports.sent(0)["pkts"], before + known + unknown);
+    // The last frames are on their way when sending stops.
+    let sent = ports.sent(0)["pkts"].as_u64().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let unknown = ports.stats(0, 0..0)["unknown_tag"]["pkts"].as_u64().unwrap();
+        if before + known + unknown == sent {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{before} + {known} + {unknown} of {sent} frames count");
+    }
     assert_eq!(ports.unknown(), json!([{"tag": dot1q(7), "tpgid": 0}]));
 
     // Frames from before groups are enabled do not count.

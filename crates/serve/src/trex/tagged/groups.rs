@@ -161,8 +161,10 @@ impl TaggedGroups {
             let sent = self.sent.entry((port, flow.group)).or_default();
             let counts = sent.counts.iter_mut().zip(&mut flow.sent);
             for ((count, before), now) in counts.zip(reading.sent) {
-                *count += now.saturating_sub(*before);
-                *before = now.max(*before);
+                // Counts of a run that continues are estimates with several flows.
+                let now = if is_over { now } else { now.max(*before) };
+                *count = (*count + now).saturating_sub(*before);
+                *before = now;
             }
             let base = sent.base;
             let mut next = base + reading.sent[0];
