@@ -112,7 +112,8 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
         Ok(director) => director,
         Err(message) => return usage(message),
     };
-    let mut progress = Progress { is_shown: !flags.quiet && std::io::stderr().is_terminal() };
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut progress = Progress { is_quiet: flags.quiet, is_terminal };
     let outcome = match flags.recover {
         Some(_) => director.recover(),
         None => director.run(&stop, &mut |it| progress.show(&it)),
@@ -180,9 +181,10 @@ fn directed(
     Director::new(options).map_err(|error| format!("{}: {error}", flags.test.display()))
 }
 
-/// Progress on a terminal.
+/// Shows the progress: in one line on a terminal, else a line for each phase.
 struct Progress {
-    is_shown: bool,
+    is_quiet: bool,
+    is_terminal: bool,
 }
 
 impl Progress {
@@ -192,10 +194,12 @@ impl Progress {
             eprintln!("wirestorm: agent {agent} is lost: {reason}");
             return;
         }
-        if !self.is_shown {
+        if self.is_quiet {
             return;
         }
         match progress {
+            TestProgress::Phase(phase) if !self.is_terminal => eprintln!("{phase} ..."),
+            TestProgress::Running { .. } if !self.is_terminal => {}
             TestProgress::Phase(phase) => eprint!("\r\x1b[K{phase} ..."),
             TestProgress::Running { elapsed, sent, received } => eprint!(
                 "\r\x1b[K{:.1} s: {} sent, {} received",
@@ -208,7 +212,7 @@ impl Progress {
     }
 
     fn clear(&self) {
-        if self.is_shown {
+        if self.is_terminal && !self.is_quiet {
             eprint!("\r\x1b[K");
         }
     }

@@ -81,15 +81,20 @@ impl NatsServer {
         Ok(server)
     }
 
-    /// Starts a server with a configuration file, which listens on `address`.
+    /// Starts a server with a configuration file, which listens on `address`, in a network namespace.
     ///
     /// # Errors
     /// The server does not start; the error has its output.
-    pub fn with_config(program: &Path, config: &Path, address: SocketAddr) -> io::Result<Self> {
+    pub fn with_config(
+        program: &Path,
+        config: &Path,
+        address: SocketAddr,
+        namespace: Option<&str>,
+    ) -> io::Result<Self> {
         let arguments = vec!["-c".to_owned(), config.display().to_string()];
-        let program = program.into();
+        let (program, namespace) = (program.into(), namespace.map(str::to_owned));
         let mut server =
-            Self { program, namespace: None, arguments, child: None, address, scratch: None };
+            Self { program, namespace, arguments, child: None, address, scratch: None };
         server.start()?;
         Ok(server)
     }

@@ -137,8 +137,16 @@ impl Running {
     /// # Panics
     /// Panics if the process has ended and was waited for.
     pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("the run goes on");
+    }
+
+    /// Process ID.
+    ///
+    /// # Panics
+    /// Never: a child has one.
+    pub fn pid(&self) -> Pid {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(pid.expect("a child has a process id"), signal).expect("the run goes on");
+        pid.expect("a child has a process id")
     }
 
     /// Sends a signal to its process group like a terminal; the process must be the group leader.
@@ -146,9 +154,7 @@ impl Running {
     /// # Panics
     /// Panics if the process has ended and was waited for.
     pub fn signal_group(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let group = pid.expect("a child has a process id");
-        kill_process_group(group, signal).expect("the run goes on");
+        kill_process_group(self.pid(), signal).expect("the run goes on");
     }
 
     /// Waits for a line of standard error that contains `text`; returns what follows it. A line is

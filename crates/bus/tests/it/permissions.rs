@@ -59,7 +59,7 @@ impl Bed {
         std::fs::write(&paths.certificate, server).unwrap();
         std::fs::write(&paths.key, server_key).unwrap();
         let config = write_config(&cluster, &scratch);
-        let server = NatsServer::with_config(&program, &config, listen).unwrap();
+        let server = NatsServer::with_config(&program, &config, listen, None).unwrap();
         let site = Site::new("lab").unwrap();
         let bed = Self { cluster, site, credentials, server, scratch };
         bed.create_stores();

@@ -18,7 +18,6 @@ use super::compile::endpoint::compiled_endpoint;
 use super::compile::sessions::sessions;
 use super::error::EmulationError;
 use super::observe::flow_notes::{self, DrainTime};
-use super::observe::groups::groups;
 use super::observe::load_notes::load_notes;
 use super::observe::neighbour_changes::NeighbourChanges;
 use super::observe::report::{CpuTime, WorkerOutcome, achieved};
@@ -28,7 +27,9 @@ use super::resolve::destinations::ClientDestinations;
 use crate::backend::Choice;
 use crate::backend::MEMORY;
 use crate::lifecycle::{Detail, with_verdict};
-use crate::result::{ClockKind, HostFacts, Kind, PortReport, RunResult, SCHEMA, Target, Times};
+use crate::result::{
+    ClockKind, GroupReport, HostFacts, Kind, PortReport, RunResult, SCHEMA, Target, Times,
+};
 use crate::traffic::with_port_name;
 
 /// Options of a simulation.
@@ -207,7 +208,7 @@ pub fn simulate(
             ..Times::default()
         },
         host: HostFacts::read(),
-        groups: groups(&ports),
+        groups: GroupReport::of_ports(&ports),
         ports,
         notes: notes.collect(),
         ..RunResult::default()

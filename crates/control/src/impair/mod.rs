@@ -116,7 +116,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
         });
         let workers = Workers::open(scope, "link", &controls.stop, openers, ImpairError::Thread)?;
         let start = workers.start(context.wait_for_start()?, false);
-        context.running();
+        context.running(start);
         workers.watch(|| {
             let direction =
                 |it: &Mutex<DirectionSnapshot>| it.lock().map(|it| *it).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::files::Files;
 use crate::host::{Access, Host, LeaseHolder, LeaseRequest};
 use crate::port::{Interfaces, OpenError};
 use crate::receive::{FrameClaim, SharedReceivers};
-use crate::result::{HostFacts, RunResult, SCHEMA, Times, Verdict};
+use crate::result::{RunResult, Verdict};
 
 /// Access of a run's supervisor thread to the host and to the run's handles.
 pub(crate) struct Context {
@@ -129,8 +129,9 @@ impl Context {
         }
     }
 
-    /// Marks the run as running.
-    pub(crate) fn running(&self) {
+    /// Marks the run as running since `start`.
+    pub(crate) fn running(&self, start: Instant) {
+        self.controls().set_started(start);
         self.run.set_state(RunState::Running);
     }
 
@@ -150,19 +151,8 @@ impl Context {
     /// Returns a result with the parts of the envelope that are common to all kinds. `start`: start
     /// on the monotonic clock; `None` in virtual time.
     pub(crate) fn result(&self, start: Option<Instant>) -> RunResult {
-        if let Some(start) = start {
-            self.controls().set_started(start);
-        }
-        let started = start.map(|start| RealtimeOffset::read().to_realtime_nanos(start));
-        RunResult {
-            schema: SCHEMA.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            kind: self.run.kind(),
-            times: Times { started_unix_ns: started, ..Times::default() },
-            host: HostFacts::read(),
-            interrupted: self.controls().is_stopped(),
-            ..RunResult::default()
-        }
+        let interrupted = self.controls().is_stopped();
+        RunResult { interrupted, ..RunResult::begun(self.run.kind(), start) }
     }
 }
 

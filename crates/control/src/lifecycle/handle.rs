@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::Distribution;
 
+use super::checkpoint;
 use super::command::{Command, CommandError};
 use super::id::RunId;
 use super::load_control::Detail;
 use super::run_state::RunState;
 use super::snapshot::{Delivery, Snapshot, Subscription};
 use super::state::{RunOutcome, StartAt, Supervised};
-use crate::result::{Kind, MeasuredReport, PortReport, TagReport};
+use crate::result::{Kind, MeasuredReport, PortReport, RunResult, TagReport};
 
 /// Handle to a run. Clones refer to the same run; dropping them does not end it.
 #[derive(Clone)]
@@ -63,7 +65,7 @@ impl RunHandle {
         self.0.stop();
     }
 
-    /// Returns the start of the run; `None` before the result.
+    /// Returns the start of the run on the monotonic clock; `None` before it.
     pub fn started(&self) -> Option<Instant> {
         self.0.started()
     }
@@ -145,7 +147,15 @@ impl RunHandle {
     pub fn measured(&self, flow: usize) -> Option<Vec<MeasuredReport>> {
         let live = self.0.controls.live()?;
         let is_over = self.state().is_over();
-        (!is_over).then(|| live.measured(flow))
+        (!is_over).then(|| live.measured(flow, Instant::ZERO))
+    }
+
+    /// Returns what the run has measured so far, as an interrupted result; `None` before the start
+    /// and after the end. It takes the measurements of the flows in `flows`, by index in the plan,
+    /// without segments of delay that ended before `since`; the receiver thread needs 10 to 100
+    /// microseconds for each. Of other flows it has no measurement.
+    pub fn checkpoint(&self, flows: Range<usize>, since: Instant) -> Option<RunResult> {
+        checkpoint::of_run(&self.0, flows, since)
     }
 
     /// Returns the delays so far of the measured ones among some flows, by index in the plan. Empty

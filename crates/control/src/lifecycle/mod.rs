@@ -4,6 +4,7 @@
 //! builds the result. Handles share [`Supervised`] with it. This module does not depend on the
 //! kinds of runs.
 
+mod checkpoint;
 mod command;
 mod context;
 mod error;

@@ -35,8 +35,9 @@ pub type RunOutcome = Result<Arc<RunResult>, Arc<RunError>>;
 
 /// Queries the measurement of flows during a run.
 pub(crate) trait LiveQuery: Send + Sync {
-    /// Returns the measurement of a flow so far at each receiving port, by index in the plan.
-    fn measured(&self, flow: usize) -> Vec<MeasuredReport>;
+    /// Returns the measurement of a flow so far at each receiving port, by index in the plan,
+    /// without segments of delay that ended before `since`.
+    fn measured(&self, flow: usize, since: Instant) -> Vec<MeasuredReport>;
 
     /// Returns the delays of the measured ones among some flows, all receiving ports together, by
     /// index in the plan.

@@ -93,7 +93,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
     }
     let start = clock::now();
     progress.start(start);
-    context.running();
+    context.running(start);
     let has_script = script.is_some();
     let failure = match script {
         Some(script) => follow(&session, &name, script).err(),

@@ -110,7 +110,7 @@ pub(crate) fn run(
         drop(sender);
         let paced = matches!(plan.target, Target::Interfaces { .. }) && plan.pace != Pace::TopSpeed;
         let start = workers.start(context.wait_for_start()?, paced);
-        context.running();
+        context.running(start);
         let sending = target::port_names(plan, &interfaces);
         let counters = arrivals.as_ref().map(RunReceiver::counters);
         let progress = |pass_end: Option<PassEnd>| {

@@ -2,6 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wirestorm_base::time::Instant;
+use wirestorm_io::clock::RealtimeOffset;
 
 use super::{
     DeviceRun, FlowReport, GroupReport, HostFacts, Label, LatencyReport, PortReport,
@@ -52,6 +54,22 @@ pub struct RunResult {
     pub latency: Vec<LatencyReport>,
     /// Results of each `start` of a pktgen script, in order.
     pub device_runs: Vec<DeviceRun>,
+}
+
+impl RunResult {
+    /// Returns the parts that all kinds of runs have, of a run that began at `start` on the
+    /// monotonic clock; `None` in virtual time.
+    pub(crate) fn begun(kind: Kind, start: Option<Instant>) -> Self {
+        let started_unix_ns = start.map(|start| RealtimeOffset::read().to_realtime_nanos(start));
+        Self {
+            schema: SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            kind,
+            times: Times { started_unix_ns, ..Times::default() },
+            host: HostFacts::read(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Kind of a run.

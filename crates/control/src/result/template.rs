@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::{TcpCounts, TemplateFlowCounts, UdpCounts};
 use super::sessions::add_counts;
-use super::{FlowSeries, HistogramReport, Http1Report, Http2Report, Label, TimesReport, TlsReport};
+use super::{
+    FlowSeries, HistogramReport, Http1Report, Http2Report, Label, PortReport, TimesReport,
+    TlsReport,
+};
 
 /// Names in `flows` of the outcomes that count as failed.
 pub const FAILED_FLOWS: [&str; 10] = [
@@ -126,6 +129,29 @@ pub struct GroupReport {
     /// Sum over the templates; `name` is the name of the group.
     #[serde(flatten)]
     pub sum: TemplateReport,
+}
+
+impl GroupReport {
+    /// Returns the sum of each group and side of all ports, ordered by their first template.
+    pub(crate) fn of_ports(ports: &[PortReport]) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        let mut places = BTreeMap::new();
+        for template in ports.iter().flat_map(|port| &port.templates) {
+            let Some(name) = &template.group else { continue };
+            let place = *places.entry((name.as_str(), &template.side)).or_insert(groups.len());
+            match groups.get_mut(place) {
+                Some(group) => {
+                    group.templates += 1;
+                    group.sum.add(template);
+                }
+                None => groups.push(Self {
+                    templates: 1,
+                    sum: TemplateReport { name: name.clone(), ..template.clone() },
+                }),
+            }
+        }
+        groups
+    }
 }
 
 impl TemplateReport {

@@ -56,6 +56,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     exchanges: Vec<Exchange>,
+    round_trip_min: Option<i64>,
     counters: SenderCounters,
     process_stamps: u64,
     follows_up: bool,
@@ -94,6 +95,29 @@ impl StampSession {
     /// Returns the exchanges so far, in the order of requests.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.shared.state().exchanges.clone()
+    }
+
+    /// Returns the exchanges whose requests departed after `after`, in their order.
+    pub fn exchanges_after(&self, after: Timestamp) -> Vec<Exchange> {
+        let state = self.shared.state();
+        let first = state.exchanges.partition_point(|exchange| exchange.t1 <= after);
+        state.exchanges[first..].to_vec()
+    }
+
+    /// Returns the last `count` exchanges, or all if there are less.
+    pub fn latest(&self, count: usize) -> Vec<Exchange> {
+        let state = self.shared.state();
+        state.exchanges[state.exchanges.len().saturating_sub(count)..].to_vec()
+    }
+
+    /// Returns the number of exchanges.
+    pub fn count(&self) -> usize {
+        self.shared.state().exchanges.len()
+    }
+
+    /// Returns the shortest round trip in ns; `None` without an exchange.
+    pub fn round_trip_min(&self) -> Option<i64> {
+        self.shared.state().round_trip_min
     }
 
     /// Returns the counters.
@@ -220,6 +244,8 @@ fn publish(sender: &mut Sender, shared: &Shared) {
     if complete.is_empty() {
         return;
     }
+    let shortest = complete.iter().map(Exchange::round_trip).chain(state.round_trip_min).min();
+    state.round_trip_min = shortest;
     state.exchanges.extend(complete);
     if state.exchanges.len() > EXCHANGES_MAX {
         let mut is_kept = false;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::Distribution;
 
 use super::measured::ExpectedFlows;
@@ -49,11 +50,11 @@ impl LiveQuery for LiveMeasurement {
     ///
     /// The receiver thread prepares the answer. It fetches no frames for 10 to 100 microseconds, or
     /// longer with thousands of VLAN tags.
-    fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
+    fn measured(&self, flow: usize, since: Instant) -> Vec<MeasuredReport> {
         let at = |end: &LiveEnd| {
             let place = end.streams.place_of(flow)?;
             let streams = Arc::clone(&end.streams);
-            end.measuring.ask(move |receiver| streams.report(place, receiver))
+            end.measuring.ask(move |receiver| streams.report(place, receiver, since))
         };
         self.ends.iter().filter_map(at).collect()
     }

@@ -136,11 +136,18 @@ impl ExpectedFlows {
     /// Returns the report of each flow, with its index in the plan.
     pub(super) fn reports(&self, receiver: &Receiver) -> Vec<(usize, MeasuredReport)> {
         let flows = self.flows.iter().enumerate();
-        flows.map(|(place, expected)| (expected.flow, self.report(place, receiver))).collect()
+        flows
+            .map(|(place, expected)| (expected.flow, self.report(place, receiver, Instant::ZERO)))
+            .collect()
     }
 
-    /// Returns the report of the flow at index `place`.
-    pub(super) fn report(&self, place: usize, receiver: &Receiver) -> MeasuredReport {
+    /// Returns the report of the flow at index `place`, without segments that ended before `since`.
+    pub(super) fn report(
+        &self,
+        place: usize,
+        receiver: &Receiver,
+        since: Instant,
+    ) -> MeasuredReport {
         let records = self.records(place);
         let mut values: BTreeMap<&[u128], ValueRecord> = BTreeMap::new();
         for (key, record) in records.clone().flat_map(|record| receiver.values(record)) {
@@ -154,6 +161,7 @@ impl ExpectedFlows {
         report.tags = self.tags(place, receiver);
         let segments =
             receiver.records()[self.records(place)].iter().flat_map(StreamRecord::segments);
+        let segments = segments.filter(|segment| segment.end >= since);
         report.segments = segments.map(SegmentReport::from).collect();
         report.values = values.iter().map(values_report).collect();
         report

@@ -151,7 +151,7 @@ pub(crate) fn run(
         let workers =
             Workers::open(scope, "worker", &controls.stop, openers, TrafficError::Thread)?;
         let start = workers.start(context.wait_for_start()?, is_paced);
-        context.running();
+        context.running(start);
         let mut received = BTreeMap::new();
         let counters = arrivals.iter().map(|(port, arrivals)| (*port, arrivals.counters()));
         let counters: Vec<(usize, ArrivalCounters)> = counters.collect();

@@ -1,7 +1,7 @@
 //! Records in the log of results: compressed, in messages of bounded size.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::protocol::{Record, decode, encode};
 const PART_BYTES: usize = 512 << 10;
 
 /// Largest record in bytes, before compression.
-const RECORD_BYTES_MAX: usize = 1 << 30;
+const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 /// Pauses between attempts to append.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -179,8 +179,18 @@ impl LogReader {
         }
         let parts = self.incomplete.remove(&key).unwrap_or_default();
         let bytes: Vec<u8> = parts.into_values().flatten().collect();
-        let bytes = zstd::bulk::decompress(&bytes, RECORD_BYTES_MAX)
+        let bytes = decompress(&bytes)
             .map_err(|error| format!("record {} of {}: {error}", header.record, entry.subject))?;
         Ok(Some((entry.subject.clone(), decode(&bytes)?)))
+    }
+}
+
+fn decompress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let decoder = zstd::stream::Decoder::new(bytes)?;
+    decoder.take(RECORD_BYTES_MAX + 1).read_to_end(&mut text)?;
+    match text.len() as u64 > RECORD_BYTES_MAX {
+        true => Err(io::Error::other(format!("it is longer than {RECORD_BYTES_MAX} bytes"))),
+        false => Ok(text),
     }
 }

@@ -230,22 +230,11 @@ pub(super) struct LeaseAnswer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Record {
-    /// Result of a run.
-    Result {
-        /// Name of the run.
-        run: String,
-        /// Iteration, from 1.
-        iteration: u32,
-        /// Whether the run is over. Otherwise this is a checkpoint of what was measured so far.
-        is_final: bool,
-        /// First departure, or the start of a receiver, by the agent's clock in ns; `None` if the run
-        /// did not start.
-        started_ns: Option<i64>,
-        /// Node time minus monotonic clock of the agent, in ns.
-        node_offset_ns: i64,
-        /// The result.
-        result: Box<RunResult>,
-    },
+    /// Result of a run that is over.
+    Result(RunRecord),
+    /// What a run has measured so far. It has the measurements of some flows only, with the segments
+    /// of delay that are new since the last record of these flows.
+    Checkpoint(RunRecord),
     /// A run without a result.
     Failed {
         /// Name of the run.
@@ -255,19 +244,37 @@ pub(super) enum Record {
         /// Error.
         error: String,
     },
-    /// Exchanges with another agent, as both clocks read them.
+    /// New exchanges with a reflector of another agent, as both clocks read them.
     Exchanges {
         /// The other agent.
         peer: String,
         /// Address of its reflector.
         address: SocketAddr,
-        /// Iteration, from 1.
-        iteration: u32,
-        /// Whether the departures of replies are exact.
-        exact_replies: bool,
         /// The exchanges; this agent is the near end.
         exchanges: Vec<Exchange>,
     },
+    /// All exchanges up to the end of an iteration are in the log.
+    Compared {
+        /// Iteration, from 1.
+        iteration: u32,
+    },
+}
+
+/// A result, or a part of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunRecord {
+    /// Name of the run.
+    pub(super) run: String,
+    /// Iteration, from 1.
+    pub(super) iteration: u32,
+    /// First departure, or the start of a receiver, by the agent's clock in ns; `None` if the run did
+    /// not start.
+    pub(super) started_ns: Option<i64>,
+    /// Node time minus monotonic clock of the agent, in ns.
+    pub(super) node_offset_ns: i64,
+    /// The result.
+    pub(super) result: Box<RunResult>,
 }
 
 impl SignedOrder {

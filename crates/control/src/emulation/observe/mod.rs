@@ -2,7 +2,6 @@
 
 pub(super) mod findings;
 pub(super) mod flow_notes;
-pub(super) mod groups;
 pub(super) mod latency;
 pub(super) mod load_notes;
 pub(super) mod neighbour_changes;

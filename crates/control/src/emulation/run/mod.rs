@@ -33,7 +33,6 @@ use crate::emulation::compile::endpoint::{CompiledEndpoint, compiled_endpoint};
 use crate::emulation::compile::sessions::sessions;
 use crate::emulation::error::EmulationError;
 use crate::emulation::observe::flow_notes::{self, DrainTime, RESETS_TIME_MAX};
-use crate::emulation::observe::groups::groups;
 use crate::emulation::observe::latency::LatencyProbe;
 use crate::emulation::observe::load_notes::load_notes;
 use crate::emulation::observe::neighbour_changes::NeighbourChanges;
@@ -49,7 +48,7 @@ use crate::lifecycle::{
 };
 use crate::port::{Interfaces, LinkFlapTolerant, OpenError, Usage};
 use crate::responder::ProbeSchedule;
-use crate::result::{PortReport, RunResult, Target};
+use crate::result::{GroupReport, PortReport, RunResult, Target};
 use crate::work::final_counters;
 use crate::workers::Workers;
 
@@ -290,7 +289,7 @@ pub(crate) fn run(
         let start = context.wait_for_start()?;
         let responders = hosts.begin()?;
         let start = workers.start(start, false);
-        context.running();
+        context.running(start);
         probe_times.begin();
         workers.watch(|| {
             let read =
@@ -372,7 +371,7 @@ pub(crate) fn run(
     let mut result = RunResult {
         target,
         achieved: achieved(&ports, elapsed),
-        groups: groups(&ports),
+        groups: GroupReport::of_ports(&ports),
         ports,
         latency: latency(),
         errors,

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! bus ── order ──> thread `agent-rpc`    opens it, carries it out once, answers
-//!     <─ status ── thread `agent-watch`  presence; results of ended runs
+//!     <─ status ── thread `agent-watch`  presence; checkpoints and results of runs
 //!     <─ lease ─── thread `agent-lease`  asks the director; without an answer, runs stop
 //!     <─ records ─ thread `agent-log`    results and exchanges, until the log has them
 //! ```
 
 mod orders;
+mod records;
 mod test;
 
 use std::io;
@@ -184,6 +185,7 @@ impl Shared {
         let mut published: Option<StdInstant> = None;
         while !self.is_stopped() {
             self.log_ended_runs(None);
+            self.log_checkpoints();
             self.server.tick();
             if published.is_none_or(|at| at.elapsed() >= PRESENCE_INTERVAL) {
                 published = Some(StdInstant::now());
@@ -204,13 +206,6 @@ impl Shared {
             reflector: self.reflector_addresses.clone(),
             interfaces: self.identity.limits.ports.clone().unwrap_or_default(),
             test: self.test().as_ref().map(|test| test.name.clone()),
-        }
-    }
-
-    /// Writes the results of ended runs to the log; waits for the end of all runs for `patience`.
-    fn log_ended_runs(&self, patience: Option<Duration>) {
-        if let Some(test) = &mut *self.test() {
-            test.log_ended_runs(self, patience);
         }
     }
 

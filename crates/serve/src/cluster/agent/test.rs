@@ -17,11 +17,12 @@ use wirestorm_control::traffic::SegmentOptions;
 use wirestorm_control::{Command as RunCommand, StartAt, clock};
 
 use super::super::protocol::{
-    Answer, Command, OffsetReport, Order, Part, Peer, PeerReport, Record, Report, RunReport,
-    SignedOrder, decode,
+    Answer, Command, OffsetReport, Order, Part, Peer, PeerReport, Report, RunReport, SignedOrder,
+    decode,
 };
 use super::Shared;
 use super::orders::Answers;
+use super::records::{Checkpoints, ExchangesLog};
 use crate::server::{ElsewherePorts, HostedRun};
 
 /// Longest and shortest lease.
@@ -37,9 +38,10 @@ pub(super) struct CurrentTest {
     director: String,
     answers: Answers,
     lease: Option<Lease>,
-    iteration: u32,
-    runs: BTreeMap<String, PartRun>,
-    peers: BTreeMap<String, PeerSessions>,
+    pub(super) iteration: u32,
+    pub(super) runs: BTreeMap<String, PartRun>,
+    pub(super) peers: BTreeMap<String, PeerSessions>,
+    pub(super) exchanges_log: ExchangesLog,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,41 +51,43 @@ struct Lease {
 }
 
 /// A run of the test on this agent.
-struct PartRun {
-    hosted: Arc<HostedRun>,
+pub(super) struct PartRun {
+    pub(super) hosted: Arc<HostedRun>,
     only_receives: bool,
+    pub(super) checkpoints: Checkpoints,
     /// Set once the result is in the log; `None` before it is on its way.
-    logged: Option<Arc<AtomicBool>>,
+    pub(super) logged: Option<Arc<AtomicBool>>,
 }
 
 /// Sessions with the reflector of another agent, one for each of its addresses.
 #[derive(Debug)]
-struct PeerSessions {
-    sessions: Vec<(SocketAddr, StampSession)>,
-    logged: Option<Arc<AtomicBool>>,
+pub(super) struct PeerSessions(pub(super) Vec<PeerSession>);
+
+#[derive(Debug)]
+pub(super) struct PeerSession {
+    pub(super) address: SocketAddr,
+    pub(super) session: StampSession,
+    /// Request of the last exchange that is in the log or on its way.
+    pub(super) logged_until: Timestamp,
 }
 
 impl PeerSessions {
     /// Returns the session whose path has the shortest round trip.
-    fn best(&self) -> Option<&(SocketAddr, StampSession)> {
-        let round_trip = |session: &StampSession| {
-            session.exchanges().iter().map(|it| it.round_trip()).min().unwrap_or(i64::MAX)
-        };
-        self.sessions.iter().min_by_key(|(_, session)| round_trip(session))
+    fn best(&self) -> Option<&PeerSession> {
+        let round_trip = |it: &&PeerSession| it.session.round_trip_min().unwrap_or(i64::MAX);
+        self.0.iter().min_by_key(round_trip)
     }
 
     fn report(&self) -> Option<PeerReport> {
-        let (address, session) = self.best()?;
-        let exchanges = session.exchanges();
-        let recent = exchanges.len().saturating_sub(RECENT_EXCHANGES);
-        let timeline = Timeline::new(&exchanges[recent..]);
+        let PeerSession { address, session, .. } = self.best()?;
+        let timeline = Timeline::new(&session.latest(RECENT_EXCHANGES));
         let offset = timeline.at(now()).map(|estimate| OffsetReport {
             offset_ns: estimate.offset_ns,
             half_width_ns: estimate.half_width_ns,
             bound_ns: estimate.bound_ns(),
             drift_ppm: estimate.drift_ppm,
         });
-        Some(PeerReport { address: *address, exchanges: exchanges.len(), offset })
+        Some(PeerReport { address: *address, exchanges: session.count(), offset })
     }
 }
 
@@ -162,6 +166,7 @@ impl CurrentTest {
             iteration: 0,
             runs: BTreeMap::new(),
             peers: BTreeMap::new(),
+            exchanges_log: ExchangesLog::default(),
         }
     }
 
@@ -265,12 +270,12 @@ impl CurrentTest {
                     count: None,
                     session: number as u16 | 1,
                 };
-                let session = StampSession::start(options);
-                Ok::<_, String>((*address, session.map_err(|error| error.to_string())?))
+                let session = StampSession::start(options).map_err(|error| error.to_string())?;
+                let logged_until = Timestamp::from_nanos(i64::MIN);
+                Ok::<_, String>(PeerSession { address: *address, session, logged_until })
             };
             let sessions = peer.addresses.iter().map(start).collect::<Result<_, _>>()?;
-            let sessions = PeerSessions { sessions, logged: None };
-            self.peers.insert(peer.agent.clone(), sessions);
+            self.peers.insert(peer.agent.clone(), PeerSessions(sessions));
         }
         Ok(())
     }
@@ -283,6 +288,7 @@ impl CurrentTest {
             return Err("the runs of the last iteration are not over".to_owned());
         }
         self.runs.clear();
+        self.exchanges_log.is_complete = false;
         self.iteration += 1;
         let length = Duration::from_nanos(lease_ns);
         let until = clock::now().saturating_add(length);
@@ -291,7 +297,8 @@ impl CurrentTest {
             match host(shared, part) {
                 Ok(hosted) => {
                     let only_receives = part.only_receives;
-                    let run = PartRun { hosted, only_receives, logged: None };
+                    let checkpoints = Checkpoints::default();
+                    let run = PartRun { hosted, only_receives, checkpoints, logged: None };
                     run.set_deadline(Lease { length, until });
                     self.runs.insert(part.run.clone(), run);
                 }
@@ -311,55 +318,6 @@ impl CurrentTest {
             now_ns: now().as_nanos(),
             runs: runs.collect(),
             peers: peers.filter_map(|(name, peer)| Some((name.clone(), peer.report()?))).collect(),
-        }
-    }
-
-    /// Writes the results of ended runs to the log; waits for the end of all runs for `patience`.
-    pub(super) fn log_ended_runs(&mut self, shared: &Shared, patience: Option<StdDuration>) {
-        let Ok(subject) = shared.site.result(&self.name, &shared.name) else { return };
-        let iteration = self.iteration;
-        for (name, run) in self.runs.iter_mut().filter(|(_, run)| run.logged.is_none()) {
-            if let Some(patience) = patience {
-                run.hosted.handle.wait_over(Some(patience));
-            }
-            let Some(outcome) = run.hosted.handle.outcome() else { continue };
-            let run_name = name.clone();
-            let record = match outcome {
-                Ok(result) => Record::Result {
-                    run: run_name,
-                    iteration,
-                    is_final: true,
-                    started_ns: run.hosted.handle.started().map(|started| {
-                        let late = result.ports.iter().filter_map(|port| port.tx.as_ref());
-                        let late = late.filter_map(|tx| tx.departures.as_ref());
-                        let late = late.map(|departures| departures.start_delay_ns).min();
-                        clock::node_time(started).as_nanos() + late.unwrap_or(0) as i64
-                    }),
-                    node_offset_ns: clock::node_time(Instant::ZERO).as_nanos(),
-                    result: Box::new((*result).clone()),
-                },
-                Err(error) => Record::Failed { run: run_name, iteration, error: error.to_string() },
-            };
-            let id = format!("{iteration}.run.{name}");
-            run.logged = Some(shared.log.append(subject.clone(), id, &record));
-        }
-        if self.runs.is_empty() || self.runs.values().any(|run| run.logged.is_none()) {
-            return;
-        }
-        for (name, peer) in &mut self.peers {
-            if peer.logged.is_some() {
-                continue;
-            }
-            let Some((address, session)) = peer.best() else { continue };
-            let record = Record::Exchanges {
-                peer: name.clone(),
-                address: *address,
-                iteration,
-                exact_replies: session.follows_up(),
-                exchanges: session.exchanges(),
-            };
-            let id = format!("{iteration}.clock.{name}");
-            peer.logged = Some(shared.log.append(subject.clone(), id, &record));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The agents of a test: their leases, and orders to them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use wirestorm_bus::cluster::LEASES;
@@ -23,7 +24,31 @@ pub(super) struct Orders {
     pub(super) director: String,
     pub(super) test: String,
     /// Time of the last order.
-    pub(super) issued_unix_ns: u64,
+    pub(super) issued_unix_ns: AtomicU64,
+}
+
+impl Orders {
+    /// Returns the time of the next order: now, and later than all others.
+    fn issue(&self) -> u64 {
+        let now = wirestorm_control::clock::realtime_nanos();
+        let later = |last: u64| Some(now.max(last + 1));
+        let last = self.issued_unix_ns.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
+        now.max(last.unwrap_or(0) + 1)
+    }
+}
+
+/// Does the same with all agents at once, so that one that does not answer delays no other one.
+/// Returns the outcomes in the order of the agents.
+pub(super) fn each<'l, T: Send>(
+    links: impl Iterator<Item = &'l mut AgentLink>,
+    work: impl Fn(&mut AgentLink) -> T + Sync,
+) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = links.map(|link| scope.spawn(move || work(link))).collect();
+        // A panic has been reported by its thread.
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    })
 }
 
 /// An agent of a test.
@@ -106,7 +131,7 @@ impl AgentLink {
     ///
     /// # Errors
     /// The agent does not answer.
-    pub(super) fn look(&mut self, orders: &mut Orders, timeout: Duration) -> Result<(), TestError> {
+    pub(super) fn look(&mut self, orders: &Orders, timeout: Duration) -> Result<(), TestError> {
         self.send(orders, "run", Command::Report, timeout, 1)
     }
 
@@ -121,7 +146,7 @@ impl AgentLink {
     /// The agent refuses, or does not answer.
     pub(super) fn order(
         &mut self,
-        orders: &mut Orders,
+        orders: &Orders,
         phase: &'static str,
         command: Command,
         timeout: Duration,
@@ -131,7 +156,7 @@ impl AgentLink {
 
     fn send(
         &mut self,
-        orders: &mut Orders,
+        orders: &Orders,
         phase: &'static str,
         command: Command,
         timeout: Duration,
@@ -139,15 +164,13 @@ impl AgentLink {
     ) -> Result<(), TestError> {
         let failed = |reason: String| TestError::Agent { agent: self.agent.clone(), phase, reason };
         self.number += 1;
-        let now = wirestorm_control::clock::realtime_nanos();
-        orders.issued_unix_ns = now.max(orders.issued_unix_ns + 1);
         let order = Order {
             agent: self.agent.clone(),
             director: orders.director.clone(),
             test: orders.test.clone(),
             fence: self.fence,
             number: self.number,
-            issued_unix_ns: orders.issued_unix_ns,
+            issued_unix_ns: orders.issue(),
             command,
         };
         let bus_failed = |error: BusError| failed(error.to_string());

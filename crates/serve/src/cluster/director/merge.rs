@@ -1,92 +1,11 @@
 //! Results of a test: those of all agents, merged, with compared clocks.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
-
 use wirestorm_control::result::{MeasuredReport, RunResult, merge_parts};
 use wirestorm_control::sync::estimate::Timeline;
-use wirestorm_control::sync::exchange::Exchange;
 use wirestorm_control::sync::{Assumption, Comparison};
 
-use super::super::protocol::Record;
+use super::collected::Collected;
 use super::plan::PlannedRun;
-
-/// What the log has of an iteration.
-#[derive(Debug, Default)]
-pub(super) struct Collected {
-    /// Result of each run on each agent, and the start by the agent's clock.
-    pub(super) results: BTreeMap<(String, String), (RunResult, Option<i64>)>,
-    /// Node time minus monotonic clock of each agent in ns.
-    node_offsets: BTreeMap<String, i64>,
-    /// Results of runs that are over; the others are checkpoints.
-    finals: BTreeSet<(String, String)>,
-    /// Runs without a result: agent and run, with the error.
-    pub(super) failed: BTreeMap<(String, String), String>,
-    /// Exchanges of an agent with another one.
-    exchanges: BTreeMap<(String, String), (SocketAddr, Vec<Exchange>)>,
-}
-
-impl Collected {
-    /// Adds a record of an agent, if it is of this iteration.
-    pub(super) fn add(&mut self, agent: &str, record: Record, of_iteration: u32) {
-        match record {
-            Record::Result { run, iteration, is_final, result, started_ns, node_offset_ns } => {
-                let key = (agent.to_owned(), run);
-                let is_final_known = self.finals.contains(&key);
-                if iteration == of_iteration && (is_final || !is_final_known) {
-                    if is_final {
-                        self.finals.insert(key.clone());
-                    }
-                    self.node_offsets.insert(agent.to_owned(), node_offset_ns);
-                    self.results.insert(key, (*result, started_ns));
-                }
-            }
-            Record::Failed { run, iteration, error } if iteration == of_iteration => {
-                self.failed.insert((agent.to_owned(), run), error);
-            }
-            Record::Exchanges { peer, address, iteration, exchanges, .. }
-                if iteration == of_iteration =>
-            {
-                self.exchanges.insert((agent.to_owned(), peer), (address, exchanges));
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns whether the log has the exchanges of an agent with another one.
-    pub(super) fn has_exchanges(&self, agent: &str, peer: &str) -> bool {
-        self.exchanges.contains_key(&(agent.to_owned(), peer.to_owned()))
-    }
-
-    /// Returns whether the log has the outcome of a run on an agent.
-    pub(super) fn has(&self, agent: &str, run: &str) -> bool {
-        let key = (agent.to_owned(), run.to_owned());
-        self.finals.contains(&key) || self.failed.contains_key(&key)
-    }
-
-    /// Returns whether there is no result and no failure of any run.
-    pub(super) fn is_empty(&self) -> bool {
-        self.results.is_empty() && self.failed.is_empty()
-    }
-
-    /// Returns the offset of the clock of `far` against that of `near` over time, and the path of the
-    /// exchanges; `None` without a comparison.
-    fn timeline(&self, near: &str, far: &str) -> Option<(Timeline, String)> {
-        let of = |one: &str, other: &str| self.exchanges.get(&(one.to_owned(), other.to_owned()));
-        if let Some((address, exchanges)) = of(near, far) {
-            return Some((Timeline::new(exchanges), format!("STAMP to {address}")));
-        }
-        let (address, exchanges) = of(far, near)?;
-        let reversed: Vec<Exchange> = exchanges.iter().map(Exchange::reversed).collect();
-        Some((Timeline::new(&reversed), format!("STAMP to {address}")))
-    }
-
-    /// Returns the offset of the clock of `far` against that of `near` at a time of `near`, in ns.
-    pub(super) fn offset(&self, near: &str, far: &str, at_ns: i64) -> Option<f64> {
-        let at = wirestorm_control::sync::timestamp::Timestamp::from_nanos(at_ns);
-        Some(self.timeline(near, far)?.0.at(at)?.offset_ns)
-    }
-}
 
 /// How the clocks of a test are compared.
 #[derive(Clone, Copy, Debug)]
@@ -97,20 +16,21 @@ pub(super) struct ClockFacts {
     pub(super) asymmetry_ns: i64,
 }
 
-/// Merges the results of a run. `agents`: name of the agent of each node. Returns `None` without a
-/// result.
+/// Merges the results of a run in an iteration. `agents`: name of the agent of each node. Returns
+/// `None` without a result.
 pub(super) fn merge(
     run: &PlannedRun,
     agents: &[String],
     collected: &Collected,
+    iteration: u32,
     clocks: ClockFacts,
 ) -> Option<RunResult> {
+    let of_agent = |agent: &str| collected.result(iteration, agent, &run.name);
     let mut parts = Vec::new();
     for node in run.parts.keys() {
         let agent = agents.get(*node)?;
-        let key = (agent.clone(), run.name.clone());
-        let Some((result, _)) = collected.results.get(&key) else { continue };
-        let mut result = result.clone();
+        let Some(collected_run) = of_agent(agent) else { continue };
+        let mut result = collected_run.result.clone();
         for (index, flow) in result.flows.iter_mut().enumerate() {
             let Some(sender) = sender_of(run, index).filter(|sender| sender != node) else {
                 continue;
@@ -123,22 +43,35 @@ pub(super) fn merge(
         parts.push((agent.clone(), result));
     }
     let mut merged = merge_parts(&parts)?;
+    name_ports(&mut merged, run);
     for node in run.parts.keys() {
         let agent = agents.get(*node)?;
-        if let Some(error) = collected.failed.get(&(agent.clone(), run.name.clone())) {
+        if let Some(error) = collected.failure(iteration, agent, &run.name) {
             merged.errors.push(format!("{agent}: {error}"));
-        } else if !collected.has(agent, &run.name) {
-            let key = (agent.clone(), run.name.clone());
-            let what = match collected.results.contains_key(&key) {
-                true => "incomplete: the agent was lost, and this is its last checkpoint",
-                false => "incomplete: the agent was lost without a checkpoint",
-            };
-            merged.errors.push(format!("{agent}: {what}"));
-            merged.interrupted = true;
+            continue;
         }
+        let reached = match of_agent(agent) {
+            Some(of_agent) if of_agent.is_final => continue,
+            Some(of_agent) => {
+                format!("its last checkpoint is of {:.1} s", of_agent.result.times.elapsed_s)
+            }
+            None => "it has no checkpoint".to_owned(),
+        };
+        merged.errors.push(format!("{agent}: incomplete: the agent was lost, and {reached}"));
+        merged.interrupted = true;
     }
     merged.verdict = wirestorm_control::result::Verdict::of(&merged);
     Some(merged)
+}
+
+/// Sets the ports of flows, which a checkpoint does not have.
+fn name_ports(result: &mut RunResult, run: &PlannedRun) {
+    let Some(plan) = &run.streams else { return };
+    for (flow, planned) in result.flows.iter_mut().zip(&plan.flows) {
+        let name = |port: &usize| plan.ports.get(*port).map(|port| port.name.clone());
+        flow.tx = name(&planned.tx_port).unwrap_or_default();
+        flow.rx = planned.rx_ports.iter().filter_map(name).collect();
+    }
 }
 
 fn sender_of(run: &PlannedRun, flow: usize) -> Option<usize> {
@@ -153,8 +86,7 @@ fn comparison(
     collected: &Collected,
     clocks: ClockFacts,
 ) -> Option<Comparison> {
-    let offset = |agent: &str| collected.node_offsets.get(agent).copied();
-    let node_offsets = [offset(sender)?, offset(receiver)?];
+    let node_offsets = [collected.node_offset(sender)?, collected.node_offset(receiver)?];
     if clocks.one_clock {
         return Some(Comparison {
             timeline: Timeline::constant(0.0, 0.0),

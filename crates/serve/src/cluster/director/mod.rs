@@ -8,13 +8,17 @@
 //! Until all agents are armed, any failure ends the test, and nothing is sent.
 
 mod agents;
+mod clocks;
+mod collected;
+mod leases;
 mod merge;
 mod plan;
+mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use wirestorm_api::run::RunState;
@@ -26,9 +30,10 @@ use wirestorm_control::plan::test_plan::{ClockPath, TestPlan, WhenAgentLost};
 use wirestorm_control::result::RunResult;
 
 use super::log::LogReader;
-use super::protocol::{Command, LeaseAnswer, LeaseRequest, Peer, Presence, decode, encode};
+use super::protocol::Command;
 use agents::{AgentLink, Orders};
-use merge::{ClockFacts, Collected};
+use collected::Collected;
+use leases::Answering;
 use plan::PlannedRun;
 
 /// Time to wait for the answer to an order, and to the order to prepare.
@@ -36,23 +41,10 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(2);
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to wait until all runs are prepared: a neighbour that does not answer takes 10 s.
 const PREPARED_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time to wait for the presence of all agents.
-const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Time to wait for a comparison of clocks, and exchanges that it needs.
-const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
-const EXCHANGES_MIN: usize = 50;
-/// Time to wait for the report of an agent while runs are on.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time to wait for a bus that is away. The agents have stopped by then, and keep their results.
 const BUS_WAIT: Duration = Duration::from_secs(60);
 /// Interval of the reports of agents.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// Time to wait for results in the log after all runs are over.
-const RESULTS_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time to wait for more records of a lost test once all results are there.
-const SETTLING: Duration = Duration::from_secs(1);
-/// Number of log entries to read at once.
-const ENTRIES_MAX: usize = 64;
 /// Time for which the bus keeps results.
 const RESULTS_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 const RESULTS_BYTES_MAX: u64 = 1 << 30;
@@ -171,53 +163,9 @@ pub struct Director {
     one_clock: bool,
     links: Vec<AgentLink>,
     log: LogReader,
+    collected: Collected,
     answering: Answering,
     renewed: Instant,
-}
-
-/// Fencing token of each agent whose lease is renewed on request.
-type Fences = Arc<Mutex<BTreeMap<String, u64>>>;
-
-/// A thread that answers requests of agents for a new lease.
-#[derive(Debug)]
-struct Answering {
-    fences: Fences,
-    stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Answering {
-    fn start(bus: Arc<dyn Bus>, subject: &str) -> Result<Self, TestError> {
-        let requests = bus.subscribe(subject, 4_096)?;
-        let (fences, stop) = (Fences::default(), Arc::new(AtomicBool::new(false)));
-        let (known, stopping) = (Arc::clone(&fences), Arc::clone(&stop));
-        let answer = move || {
-            while !stopping.load(Ordering::Acquire) {
-                let Ok(message) = requests.recv(Duration::from_millis(50)) else { continue };
-                let Ok(request) = decode::<LeaseRequest>(&message.payload) else { continue };
-                let known = known.lock().unwrap_or_else(PoisonError::into_inner);
-                let granted = known.get(&request.agent) == Some(&request.fence);
-                drop(known);
-                // If the agent is gone, nobody needs the answer.
-                let _ = bus.respond(&message, &encode(&LeaseAnswer { granted }));
-            }
-        };
-        let thread = std::thread::Builder::new().name("director-lease".into()).spawn(answer);
-        let thread = thread.map_err(|error| TestError::Plan(format!("no thread: {error}")))?;
-        Ok(Self { fences, stop, thread: Some(thread) })
-    }
-
-    fn fences(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u64>> {
-        self.fences.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        // A panic of the thread has been reported by itself.
-        let _ = self.thread.take().map(std::thread::JoinHandle::join);
-    }
 }
 
 impl Director {
@@ -244,7 +192,8 @@ impl Director {
             duplicate_window: DUPLICATE_WINDOW,
         })?;
         let answering = Answering::start(Arc::clone(&bus), &site.director_lease(&id)?)?;
-        let orders = Orders { bus, site, key, director: name, test: id, issued_unix_ns: 0 };
+        let orders =
+            Orders { bus, site, key, director: name, test: id, issued_unix_ns: AtomicU64::new(0) };
         Ok(Self {
             orders,
             test,
@@ -253,6 +202,7 @@ impl Director {
             one_clock,
             links: Vec::new(),
             log: LogReader::default(),
+            collected: Collected::default(),
             answering,
             renewed: Instant::now(),
         })
@@ -268,11 +218,12 @@ impl Director {
         progress: &mut dyn FnMut(TestProgress),
     ) -> Result<TestOutcome, TestError> {
         let outcome = self.run_iterations(stop, progress);
-        for link in &mut self.links {
+        let orders = &self.orders;
+        agents::each(self.links.iter_mut(), |link| {
             // Agents that do not answer stop when their lease ends.
-            let _ = link.order(&mut self.orders, "release", Command::Release, ORDER_TIMEOUT);
-            link.release(&self.orders);
-        }
+            let _ = link.order(orders, "release", Command::Release, ORDER_TIMEOUT);
+            link.release(orders);
+        });
         outcome
     }
 
@@ -361,123 +312,16 @@ impl Director {
         &mut self,
         phase: &'static str,
         timeout: Duration,
-        command: impl Fn(&AgentLink) -> Option<Command>,
+        command: impl Fn(&AgentLink) -> Option<Command> + Sync,
     ) -> Result<(), TestError> {
-        for link in self.links.iter_mut().filter(|link| link.lost.is_none()) {
-            if let Some(command) = command(link) {
-                link.order(&mut self.orders, phase, command, timeout)?;
-            }
-        }
+        let orders = &self.orders;
+        let present = self.links.iter_mut().filter(|link| link.lost.is_none());
+        let outcomes = agents::each(present, |link| match command(link) {
+            Some(command) => link.order(orders, phase, command, timeout),
+            None => Ok(()),
+        });
         self.renew();
-        Ok(())
-    }
-
-    /// Lets receivers compare their clocks with those of senders, and the first node with all
-    /// others, and waits until the offsets are exact enough.
-    fn compare(&mut self, stop: &AtomicBool) -> Result<(), TestError> {
-        let mut pairs: BTreeSet<(usize, usize)> =
-            self.runs.iter().flat_map(PlannedRun::pairs).collect();
-        let nodes: Vec<usize> = self.links.iter().map(|link| link.node).collect();
-        if let Some((reference, others)) = nodes.split_first() {
-            for other in others {
-                if !pairs.contains(&(*other, *reference)) {
-                    pairs.insert((*reference, *other));
-                }
-            }
-        }
-        if pairs.is_empty() {
-            return Ok(());
-        }
-        let reflectors = self.reflectors(&pairs)?;
-        let agents = self.agents();
-        let interval_ns = self.test.clock.interval.as_nanos();
-        let peers = |node: usize| -> Vec<Peer> {
-            let far = pairs.iter().filter(|(near, _)| *near == node).map(|(_, far)| *far);
-            far.filter_map(|far| agents.get(far))
-                .map(|agent| Peer {
-                    agent: agent.clone(),
-                    addresses: reflectors.get(agent).cloned().unwrap_or_default(),
-                    interval_ns,
-                })
-                .collect()
-        };
-        self.order_all("compare clocks", ORDER_TIMEOUT, |link| {
-            let peers = peers(link.node);
-            (!peers.is_empty()).then_some(Command::Compare(peers))
-        })?;
-        let error_max = self.test.clock.error_max.map(|error| error.as_nanos() as f64);
-        let until = Instant::now() + COMPARE_TIMEOUT;
-        loop {
-            self.order_all("compare clocks", ORDER_TIMEOUT, |_| Some(Command::Report))?;
-            let mut missing = None;
-            for link in &self.links {
-                for (peer, report) in &link.report.peers {
-                    let offset = report.offset.filter(|_| report.exchanges >= EXCHANGES_MIN);
-                    let is_exact = offset.is_some_and(|offset| {
-                        error_max.is_none_or(|error_max| offset.half_width_ns <= error_max)
-                    });
-                    if !is_exact {
-                        missing = Some((link.agent.clone(), peer.clone(), report.clone()));
-                    }
-                }
-            }
-            let Some((near, far, report)) = missing else { return Ok(()) };
-            if stop.load(Ordering::Acquire) {
-                return Err(TestError::Stopped);
-            }
-            if Instant::now() >= until {
-                let what = match report.offset {
-                    None => format!(
-                        "{} exchanges with {}: check that UDP port {} of it is open",
-                        report.exchanges,
-                        report.address,
-                        report.address.port()
-                    ),
-                    Some(offset) => format!(
-                        "the error is {:.0} ns, expected at most {:.0} ns (clock.error_max)",
-                        offset.half_width_ns,
-                        error_max.unwrap_or(0.0)
-                    ),
-                };
-                return Err(TestError::Clocks(format!(
-                    "clocks of agents {near} and {far}: {what}"
-                )));
-            }
-            std::thread::sleep(REPORT_INTERVAL);
-        }
-    }
-
-    /// Returns the addresses of the reflectors of the far ends, from the presence of their agents.
-    fn reflectors(
-        &self,
-        pairs: &BTreeSet<(usize, usize)>,
-    ) -> Result<BTreeMap<String, Vec<std::net::SocketAddr>>, TestError> {
-        let agents = self.agents();
-        let mut missing: BTreeSet<&String> =
-            pairs.iter().filter_map(|(_, far)| agents.get(*far)).collect();
-        let presences = self.orders.bus.subscribe(&self.orders.site.all_agent_status(), 4_096)?;
-        let until = Instant::now() + PRESENCE_TIMEOUT;
-        let mut reflectors = BTreeMap::new();
-        while let Some(agent) = missing.first() {
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(message) = presences.recv(left.max(Duration::from_millis(1))) else {
-                return Err(TestError::Agent {
-                    agent: (*agent).clone(),
-                    phase: "presence",
-                    reason: "it does not report its presence: start `wirestorm agent`".to_owned(),
-                });
-            };
-            let Ok(presence) = decode::<Presence>(&message.payload) else { continue };
-            if missing.remove(&presence.agent) {
-                if presence.reflector.is_empty() {
-                    let reason = "it has no reflector: start it without --no-reflector".to_owned();
-                    let agent = presence.agent;
-                    return Err(TestError::Agent { agent, phase: "compare clocks", reason });
-                }
-                reflectors.insert(presence.agent, presence.reflector);
-            }
-        }
-        Ok(reflectors)
+        outcomes.into_iter().collect()
     }
 
     fn iterate(
@@ -494,8 +338,8 @@ impl Director {
         progress(TestProgress::Phase("run"));
         self.watch(stop, progress);
         progress(TestProgress::Phase("results"));
-        let collected = self.collect(iteration);
-        Ok(self.outcome(&collected))
+        self.collect(iteration);
+        Ok(self.outcome(iteration))
     }
 
     fn prepare(&mut self, stop: &AtomicBool) -> Result<(), TestError> {
@@ -596,11 +440,8 @@ impl Director {
             let aborts = has_lost && self.test.when_agent_lost == WhenAgentLost::Abort;
             if (aborts || stop.load(Ordering::Acquire)) && !is_stopped {
                 is_stopped = true;
-                let present = self.links.iter_mut().filter(|link| link.lost.is_none());
-                for link in present {
-                    // An agent that does not answer stops when its lease ends.
-                    let _ = link.order(&mut self.orders, "stop", Command::Stop, ORDER_TIMEOUT);
-                }
+                // An agent that does not answer stops when its lease ends.
+                let _ = self.order_all("stop", ORDER_TIMEOUT, |_| Some(Command::Stop));
             }
             self.tell_receivers(&mut told);
             let counters = self.counters();
@@ -615,47 +456,29 @@ impl Director {
         }
     }
 
-    /// Takes the reports of all agents. One that has not answered for longer than its lease has stopped,
-    /// and is lost. While the bus is away, nobody is lost: the results arrive when it is back.
+    /// Takes the reports of all agents. One that has not answered for two thirds of the lease is lost,
+    /// so that the others are stopped within the lease. While the bus is away, nobody is lost: the
+    /// results arrive when it is back.
     fn look(&mut self, progress: &mut dyn FnMut(TestProgress)) {
         let bus_is_away = !self.orders.bus.state().is_connected();
-        let patience = if bus_is_away { BUS_WAIT } else { self.lease.max(REPORT_TIMEOUT * 2) };
-        for link in self.links.iter_mut().filter(|link| link.lost.is_none()) {
-            let error = match link.look(&mut self.orders, REPORT_TIMEOUT) {
-                Ok(()) => {
-                    link.seen = Instant::now();
-                    continue;
+        let patience = if bus_is_away { BUS_WAIT } else { self.lease * 2 / 3 };
+        let timeout = (self.lease / 4).min(ORDER_TIMEOUT);
+        let orders = &self.orders;
+        let present = self.links.iter_mut().filter(|link| link.lost.is_none());
+        let lost = agents::each(present, |link| {
+            let runs = link.report.runs.len();
+            match link.look(orders, timeout) {
+                Ok(()) if link.report.runs.len() < runs => {
+                    link.lost = Some("it was started again, and has no runs".to_owned());
                 }
-                Err(error) => error,
-            };
-            if link.seen.elapsed() > patience {
-                let reason = error.to_string();
-                progress(TestProgress::Lost { agent: link.agent.clone(), reason: reason.clone() });
-                link.lost = Some(reason);
+                Ok(()) => link.seen = Instant::now(),
+                Err(error) if link.seen.elapsed() > patience => link.lost = Some(error.to_string()),
+                Err(_) => {}
             }
-        }
-    }
-
-    /// Returns what agents measured in a test whose director did not finish, from the log.
-    ///
-    /// # Errors
-    /// There is nothing of this test in the log.
-    pub fn recover(mut self) -> Result<TestOutcome, TestError> {
-        let mut outcome = TestOutcome::default();
-        for iteration in 1..=self.test.iterations {
-            self.log = LogReader::default();
-            let collected = self.collect(iteration);
-            if collected.is_empty() {
-                break;
-            }
-            outcome.iterations.push(self.outcome(&collected));
-        }
-        match outcome.iterations.is_empty() {
-            true => {
-                let test = &self.orders.test;
-                Err(TestError::Plan(format!("there is nothing of test {test} in the log")))
-            }
-            false => Ok(outcome),
+            Some((link.agent.clone(), link.lost.clone()?))
+        });
+        for (agent, reason) in lost.into_iter().flatten() {
+            progress(TestProgress::Lost { agent, reason });
         }
     }
 
@@ -686,7 +509,7 @@ impl Director {
                 let frames = run.sent_to(link.node, &sent);
                 let command = Command::Sent { run: run.name.clone(), frames };
                 // The run may have ended in between; the next report shows it.
-                let _ = link.order(&mut self.orders, "drain", command, ORDER_TIMEOUT);
+                let _ = link.order(&self.orders, "drain", command, ORDER_TIMEOUT);
             }
         }
     }
@@ -696,93 +519,5 @@ impl Director {
         runs.fold((0, 0), |(sent, received), run| {
             (sent + run.sent.iter().sum::<u64>(), received + run.received.iter().sum::<u64>())
         })
-    }
-
-    /// Reads the results of an iteration from the log.
-    fn collect(&mut self, iteration: u32) -> Collected {
-        let mut collected = Collected::default();
-        let agents = self.agents();
-        let until = Instant::now() + RESULTS_TIMEOUT;
-        // Without reports, nobody knows which agents have exchanges; these follow the results.
-        let settling = if self.links.is_empty() { SETTLING } else { Duration::ZERO };
-        let mut complete_since = None;
-        let Ok(pattern) = self.orders.site.test_results(&self.orders.test) else {
-            return collected;
-        };
-        loop {
-            let entries = self.orders.bus.read(RESULTS, &pattern, self.log.from, ENTRIES_MAX);
-            let entries = entries.unwrap_or_default();
-            for entry in &entries {
-                let Ok(Some((subject, record))) = self.log.add(entry) else { continue };
-                let agent = subject.rsplit('.').next().unwrap_or_default().to_owned();
-                collected.add(&agent, record, iteration);
-            }
-            let is_lost = |agent: &String| {
-                self.links.iter().any(|link| link.agent == *agent && link.lost.is_some())
-            };
-            let has_all = self.runs.iter().all(|run| {
-                let expected = run.parts.keys().filter_map(|node| agents.get(*node));
-                expected
-                    .filter(|agent| !is_lost(agent))
-                    .all(|agent| collected.has(agent, &run.name))
-            });
-            // Exchanges follow the results.
-            let has_clocks = self.links.iter().filter(|link| link.lost.is_none()).all(|link| {
-                link.report.peers.keys().all(|peer| collected.has_exchanges(&link.agent, peer))
-            });
-            let is_complete = has_all && has_clocks;
-            let since = is_complete.then(|| *complete_since.get_or_insert_with(Instant::now));
-            let is_settled = since.is_some_and(|since| since.elapsed() >= settling);
-            if entries.is_empty() && (is_settled || Instant::now() >= until) {
-                return collected;
-            }
-            if entries.is_empty() {
-                std::thread::sleep(REPORT_INTERVAL);
-            }
-        }
-    }
-
-    fn outcome(&self, collected: &Collected) -> IterationOutcome {
-        let agents = self.agents();
-        let clocks =
-            ClockFacts { one_clock: self.one_clock, asymmetry_ns: self.test.clock.asymmetry_ns };
-        let runs = self.runs.iter().map(|run| {
-            let result = merge::merge(run, &agents, collected, clocks).ok_or_else(|| {
-                let errors = collected.failed.iter().filter(|((_, name), _)| *name == run.name);
-                let errors: Vec<String> =
-                    errors.map(|((agent, _), error)| format!("{agent}: {error}")).collect();
-                if errors.is_empty() {
-                    "no agent has a result".to_owned()
-                } else {
-                    errors.join("; ")
-                }
-            });
-            RunOutcome { name: run.name.clone(), plan: run.text.clone(), result }
-        });
-        let lost =
-            self.links.iter().filter_map(|link| Some((link.agent.clone(), link.lost.clone()?)));
-        IterationOutcome {
-            runs: runs.collect(),
-            start_skew_ns: self.start_skew(collected),
-            lost: lost.collect(),
-        }
-    }
-
-    /// Returns the greatest difference between the starts of two agents, by the clock of the first.
-    fn start_skew(&self, collected: &Collected) -> Option<f64> {
-        let ((first, _), _) = collected.results.first_key_value()?;
-        let reference = self.links.first().map_or(first, |link| &link.agent);
-        let mut starts = Vec::new();
-        for ((agent, _), (_, started)) in &collected.results {
-            let started = (*started)?;
-            let offset = match agent == reference || self.one_clock {
-                true => 0.0,
-                false => collected.offset(reference, agent, started)?,
-            };
-            starts.push(started as f64 - offset);
-        }
-        let first = starts.iter().copied().reduce(f64::min)?;
-        let last = starts.iter().copied().reduce(f64::max)?;
-        Some(last - first)
     }
 }

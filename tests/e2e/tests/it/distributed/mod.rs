@@ -1,17 +1,17 @@
 //! `wirestorm test` and `wirestorm agent`: two agents, a director and a real NATS server.
 
+mod attacks;
+mod faults;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use wirestorm_e2e::{Outcome, Running, can_run, run_command, start_command, wirestorm};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::nats::{NatsServer, free_port, require_nats_server};
 use wirestorm_testkit::net::Lab;
-
-/// Lease of the agents: they stop within this time without their director.
-const LEASE: Duration = Duration::from_secs(2);
 
 /// Two interfaces, each of a node of its own, and a test with a flow from one to the other.
 struct TwoNodes {
@@ -98,16 +98,21 @@ struct Cluster {
 impl Cluster {
     /// Starts the server and both agents; `None` if there is no server.
     fn start(of_receiver: &[&str]) -> Option<Self> {
+        Self::start_at(IpAddr::V4(Ipv4Addr::LOCALHOST), None, of_receiver)
+    }
+
+    /// Starts the server at an address, in a network namespace.
+    fn start_at(address: IpAddr, namespace: Option<&str>, of_receiver: &[&str]) -> Option<Self> {
         let program = require_nats_server()?;
         let nodes = TwoNodes::new();
         let directory = nodes.scratch.file("cluster");
-        let listen = format!("127.0.0.1:{}", free_port().unwrap());
-        let dir = directory.display().to_string();
-        let init = ["cluster", "init", "--listen", &listen, "--agents", "tx,rx", "--dir", &dir];
+        let listen = SocketAddr::new(address, free_port().unwrap());
+        let (dir, at) = (directory.display().to_string(), listen.to_string());
+        let init = ["cluster", "init", "--listen", &at, "--agents", "tx,rx", "--dir", &dir];
         let outcome = run_command(&mut nodes.command(&init));
         assert!(outcome.status.success(), "{outcome}");
         let config = directory.join("nats-server.conf");
-        let server = NatsServer::with_config(&program, &config, listen.parse().unwrap()).unwrap();
+        let server = NatsServer::with_config(&program, &config, listen, namespace).unwrap();
         let credentials = directory.join("credentials");
         let mut cluster = Self { nodes, server, credentials, agents: Vec::new() };
         cluster.start_agent("tx", &[]);
@@ -131,6 +136,21 @@ impl Cluster {
         let mut command = self.nodes.command(&["test", test, "--lease", "2s", "--json", "-"]);
         command.args(more).arg("--bus-credentials").arg(self.credentials.join("director.json"));
         start_command(&mut command)
+    }
+
+    /// Runs a short test to its end, once the leases of an earlier one have expired.
+    fn assert_works(&self) {
+        let test = self.nodes.test(1, "");
+        let deadline = Instant::now() + Duration::from_secs(40);
+        loop {
+            let outcome = self.test(&test, &[]).wait();
+            outcome.assert_no_panic();
+            if outcome.status.success() {
+                return assert_complete(&outcome, 1_000);
+            }
+            assert!(Instant::now() < deadline, "{outcome}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 }
 
@@ -183,107 +203,4 @@ fn delay_is_measured_between_clocks_that_differ_and_drift() {
     let assumption = outcome.text(&format!("{FLOW}/measured/0/one_way/assumption"));
     assert_eq!(assumption, "symmetric path");
     assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
-}
-
-#[test]
-fn agents_stop_within_the_lease_and_keep_results_without_their_director() {
-    if !can_run(&[]) {
-        return;
-    }
-    let Some(cluster) = Cluster::start(&[]) else { return };
-    let test = cluster.nodes.test(60, "");
-    let director = cluster.test(&test, &[]);
-    let id = director.wait_for_message("Test ");
-    let id = id.split(';').next().unwrap();
-    cluster.nodes.wait_for_frames(1_000);
-    director.signal(Signal::KILL);
-    let silence = cluster.nodes.wait_for_silence(Instant::now());
-    assert!(silence <= LEASE + Duration::from_millis(200), "{silence:?}");
-    let outcome = cluster.test(&test, &["--recover", id]).wait();
-    outcome.assert_no_panic();
-    assert!(outcome.number(&format!("{FLOW}/packets")) >= 1_000, "{outcome}");
-    assert_eq!(outcome.number(&format!("{FLOW}/lost")), 0, "{outcome}");
-    let result = "/iterations/0/runs/0/result";
-    assert_eq!(outcome.text(&format!("{result}/verdict/outcome")), "interrupted", "{outcome}");
-    assert!(one_way(&outcome, "delay/p50_ns") < 20e6, "{outcome}");
-    // A later director takes over once the lease of the first one has expired.
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let test = cluster.nodes.test(1, "");
-    loop {
-        let outcome = cluster.test(&test, &[]).wait();
-        if outcome.status.success() {
-            break assert_complete(&outcome, 1_000);
-        }
-        assert!(outcome.messages.contains("it belongs to test"), "{outcome}");
-        assert!(Instant::now() < deadline, "{outcome}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
-
-#[test]
-fn agents_stop_within_the_lease_and_keep_results_without_the_bus() {
-    if !can_run(&[]) {
-        return;
-    }
-    let Some(mut cluster) = Cluster::start(&[]) else { return };
-    let test = cluster.nodes.test(60, "");
-    let director = cluster.test(&test, &[]);
-    cluster.nodes.wait_for_frames(1_000);
-    cluster.server.kill();
-    let silence = cluster.nodes.wait_for_silence(Instant::now());
-    assert!(silence <= LEASE + Duration::from_millis(200), "{silence:?}");
-    cluster.server.start().unwrap();
-    let outcome = director.wait();
-    outcome.assert_no_panic();
-    assert!(outcome.number(&format!("{FLOW}/packets")) >= 1_000, "{outcome}");
-    assert_eq!(outcome.number(&format!("{FLOW}/lost")), 0, "{outcome}");
-    let result = "/iterations/0/runs/0/result";
-    assert_eq!(outcome.text(&format!("{result}/verdict/outcome")), "interrupted", "{outcome}");
-}
-
-#[test]
-fn plan_beyond_the_limits_of_an_agent_is_refused() {
-    if !can_run(&[]) {
-        return;
-    }
-    let Some(mut cluster) = Cluster::start(&[]) else { return };
-    drop(cluster.agents.remove(0));
-    cluster.start_agent("tx", &["--max-rate", "500"]);
-    let test = cluster.nodes.test(1, "");
-    let outcome = cluster.test(&test, &[]).wait();
-    outcome
-        .expect_error(1, &["agent tx, prepare", "1000 frames/s", "the limit of director is 500"]);
-    assert_eq!(cluster.nodes.lab.b.counters().unwrap().rx_packets, 0);
-}
-
-#[test]
-fn director_without_trust_is_refused() {
-    if !can_run(&[]) {
-        return;
-    }
-    let Some(cluster) = Cluster::start(&[]) else { return };
-    let dir = cluster.credentials.parent().unwrap().display().to_string();
-    // The server knows the new director, but the agents do not.
-    let add = ["cluster", "add-director", "eve", "--dir", &dir];
-    let outcome = run_command(&mut cluster.nodes.command(&add));
-    assert!(outcome.status.success(), "{outcome}");
-    if let Some(pid) = cluster.server.pid() {
-        let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
-        rustix::process::kill_process(pid, Signal::HUP).unwrap();
-    }
-    let test = cluster.nodes.test(1, "");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let mut command = cluster.nodes.command(&["test", &test, "--bus-credentials"]);
-        command.arg(cluster.credentials.join("eve.json"));
-        let outcome = run_command(&mut command);
-        outcome.assert_no_panic();
-        // The server reads its configuration in the background.
-        if outcome.messages.contains("no director that this agent trusts") {
-            break;
-        }
-        assert!(!outcome.status.success() && Instant::now() < deadline, "{outcome}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert_eq!(cluster.nodes.lab.b.counters().unwrap().rx_packets, 0);
 }

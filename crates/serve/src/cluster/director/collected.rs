@@ -1,0 +1,256 @@
+//! What the log has of a test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use wirestorm_control::result::{FlowReport, MeasuredReport, RunResult};
+use wirestorm_control::sync::estimate::Timeline;
+use wirestorm_control::sync::exchange::Exchange;
+use wirestorm_control::sync::timestamp::Timestamp;
+
+use super::super::protocol::{Record, RunRecord};
+
+/// Records of all agents in a test.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    /// By iteration, agent and run.
+    results: BTreeMap<(u32, String, String), CollectedRun>,
+    /// Errors of runs without a result, by iteration, agent and run.
+    failed: BTreeMap<(u32, String, String), String>,
+    /// Node time minus monotonic clock of each agent in ns.
+    node_offsets: BTreeMap<String, i64>,
+    /// Exchanges of an agent with another one, by the address of its reflector.
+    exchanges: BTreeMap<(String, String), BTreeMap<SocketAddr, Vec<Exchange>>>,
+    /// Iterations and agents whose exchanges are complete.
+    compared: BTreeSet<(u32, String)>,
+}
+
+/// Result of a run on an agent.
+#[derive(Debug)]
+pub(super) struct CollectedRun {
+    /// Whether the run is over. Otherwise these are checkpoints.
+    pub(super) is_final: bool,
+    /// Start by the agent's clock.
+    pub(super) started_ns: Option<i64>,
+    pub(super) result: RunResult,
+}
+
+impl Collected {
+    /// Adds a record of an agent.
+    pub(super) fn add(&mut self, agent: &str, record: Record) {
+        match record {
+            Record::Result(record) => self.add_run(agent, record, true),
+            Record::Checkpoint(record) => self.add_run(agent, record, false),
+            Record::Failed { run, iteration, error } => {
+                self.failed.insert((iteration, agent.to_owned(), run), error);
+            }
+            Record::Exchanges { peer, address, exchanges } => {
+                let paths = self.exchanges.entry((agent.to_owned(), peer)).or_default();
+                let known = paths.entry(address).or_default();
+                let last = known.last().map(|exchange| exchange.t1);
+                let is_new = |exchange: &Exchange| last.is_none_or(|last| exchange.t1 > last);
+                known.extend(exchanges.into_iter().filter(is_new));
+            }
+            Record::Compared { iteration } => {
+                self.compared.insert((iteration, agent.to_owned()));
+            }
+        }
+    }
+
+    fn add_run(&mut self, agent: &str, record: RunRecord, is_final: bool) {
+        let RunRecord { run, iteration, started_ns, node_offset_ns, result } = record;
+        self.node_offsets.insert(agent.to_owned(), node_offset_ns);
+        let mut added = CollectedRun { is_final, started_ns, result: *result };
+        let key = (iteration, agent.to_owned(), run);
+        match self.results.get_mut(&key) {
+            Some(known) if known.is_final => {}
+            Some(known) if is_final => *known = added,
+            Some(known) => {
+                let before = std::mem::take(&mut known.result.flows);
+                keep_measured(&mut added.result.flows, before);
+                *known = added;
+            }
+            None => drop(self.results.insert(key, added)),
+        }
+    }
+
+    pub(super) fn result(&self, iteration: u32, agent: &str, run: &str) -> Option<&CollectedRun> {
+        self.results.get(&(iteration, agent.to_owned(), run.to_owned()))
+    }
+
+    /// Returns the error of a run without a result.
+    pub(super) fn failure(&self, iteration: u32, agent: &str, run: &str) -> Option<&str> {
+        let key = (iteration, agent.to_owned(), run.to_owned());
+        self.failed.get(&key).map(String::as_str)
+    }
+
+    /// Returns the errors of a run on all agents.
+    pub(super) fn failures(&self, iteration: u32, run: &str) -> Vec<String> {
+        let of_run =
+            self.failed.iter().filter(|((of, _, name), _)| *of == iteration && name == run);
+        of_run.map(|((_, agent, _), error)| format!("{agent}: {error}")).collect()
+    }
+
+    /// Returns the start of each run on each agent, by the agent's clock in ns, with its agent;
+    /// `None` if one did not start.
+    pub(super) fn starts(&self, iteration: u32) -> Option<Vec<(&str, i64)>> {
+        let of_iteration = self.results.iter().filter(|((of, _, _), _)| *of == iteration);
+        of_iteration.map(|((_, agent, _), run)| Some((agent.as_str(), run.started_ns?))).collect()
+    }
+
+    /// Returns whether all exchanges of an agent up to the end of an iteration are there.
+    pub(super) fn has_compared(&self, iteration: u32, agent: &str) -> bool {
+        self.compared.contains(&(iteration, agent.to_owned()))
+    }
+
+    /// Returns whether the log has the outcome of a run on an agent.
+    pub(super) fn has(&self, iteration: u32, agent: &str, run: &str) -> bool {
+        self.result(iteration, agent, run).is_some_and(|it| it.is_final)
+            || self.failure(iteration, agent, run).is_some()
+    }
+
+    /// Returns whether there is no result and no failure of any run of an iteration.
+    pub(super) fn is_empty(&self, iteration: u32) -> bool {
+        let mut known = self.results.keys().chain(self.failed.keys());
+        !known.any(|(of, _, _)| *of == iteration)
+    }
+
+    /// Returns node time minus monotonic clock of an agent in ns.
+    pub(super) fn node_offset(&self, agent: &str) -> Option<i64> {
+        self.node_offsets.get(agent).copied()
+    }
+
+    /// Returns the offset of the clock of `far` against that of `near` over time, and the path of the
+    /// exchanges; `None` without a comparison.
+    pub(super) fn timeline(&self, near: &str, far: &str) -> Option<(Timeline, String)> {
+        if let Some((address, exchanges)) = self.best_path(near, far) {
+            return Some((Timeline::new(exchanges), format!("STAMP to {address}")));
+        }
+        let (address, exchanges) = self.best_path(far, near)?;
+        let reversed: Vec<Exchange> = exchanges.iter().map(Exchange::reversed).collect();
+        Some((Timeline::new(&reversed), format!("STAMP to {address}")))
+    }
+
+    /// Returns the path with the shortest round trip.
+    fn best_path(&self, near: &str, far: &str) -> Option<(&SocketAddr, &[Exchange])> {
+        let paths = self.exchanges.get(&(near.to_owned(), far.to_owned()))?;
+        let round_trip = |exchanges: &[Exchange]| exchanges.iter().map(Exchange::round_trip).min();
+        let known = paths.iter().map(|(address, exchanges)| (address, &exchanges[..]));
+        known.min_by_key(|(_, exchanges)| round_trip(exchanges).unwrap_or(i64::MAX))
+    }
+
+    /// Returns the offset of the clock of `far` against that of `near` at a time of `near`, in ns.
+    pub(super) fn offset(&self, near: &str, far: &str, at_ns: i64) -> Option<f64> {
+        Some(self.timeline(near, far)?.0.at(Timestamp::from_nanos(at_ns))?.offset_ns)
+    }
+}
+
+/// Adds to the flows of a checkpoint what earlier ones have: measurements of other flows, and earlier
+/// segments of delay.
+fn keep_measured(flows: &mut [FlowReport], before: Vec<FlowReport>) {
+    for (flow, before) in flows.iter_mut().zip(before) {
+        if flow.measured.is_empty() {
+            flow.measured = before.measured;
+            continue;
+        }
+        for measured in &mut flow.measured {
+            let same_port = |other: &&MeasuredReport| other.port == measured.port;
+            let Some(before) = before.measured.iter().find(same_port) else { continue };
+            let mut segments: BTreeMap<_, _> = BTreeMap::new();
+            for segment in before.segments.iter().chain(&measured.segments) {
+                segments.insert((segment.start_ns, segment.reference_ns), segment.clone());
+            }
+            measured.segments = segments.into_values().collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestorm_control::result::SegmentReport;
+
+    use super::*;
+
+    fn record(packets: u64, measured: &[(u64, &[(i64, u64)])]) -> RunRecord {
+        let flow = |(received, segments): &(u64, &[(i64, u64)])| {
+            let segment = |&(start_ns, count): &(i64, u64)| SegmentReport {
+                start_ns,
+                count,
+                ..SegmentReport::default()
+            };
+            let measured = MeasuredReport {
+                port: "b".into(),
+                received: *received,
+                segments: segments.iter().map(segment).collect(),
+                ..MeasuredReport::default()
+            };
+            let measured = if *received == 0 { Vec::new() } else { vec![measured] };
+            FlowReport { packets, measured, ..FlowReport::default() }
+        };
+        let flows = measured.iter().map(flow).collect();
+        RunRecord {
+            run: "r".into(),
+            iteration: 1,
+            started_ns: Some(7),
+            node_offset_ns: 3,
+            result: Box::new(RunResult { flows, ..RunResult::default() }),
+        }
+    }
+
+    /// Start and number of delays of each segment.
+    type SegmentCounts = Vec<(i64, u64)>;
+
+    /// Returns the frames of each flow that were sent and received, and its segments.
+    fn measured(collected: &Collected) -> Vec<(u64, u64, SegmentCounts)> {
+        let flow = |flow: &FlowReport| {
+            let measured = &flow.measured[0];
+            let segments = measured.segments.iter().map(|it| (it.start_ns, it.count)).collect();
+            (flow.packets, measured.received, segments)
+        };
+        collected.result(1, "a", "r").unwrap().result.flows.iter().map(flow).collect()
+    }
+
+    #[test]
+    fn checkpoints_add_up() {
+        let mut collected = Collected::default();
+        let first = record(10, &[(5, &[(0, 4), (1, 1)]), (0, &[])]);
+        collected.add("a", Record::Checkpoint(first));
+        let second = record(20, &[(0, &[]), (6, &[(0, 6)])]);
+        collected.add("a", Record::Checkpoint(second));
+        // Segments that are not over come again.
+        let third = record(30, &[(9, &[(1, 3), (2, 2)]), (0, &[])]);
+        collected.add("a", Record::Checkpoint(third));
+        let expected = [(30, 9, vec![(0, 4), (1, 3), (2, 2)]), (30, 6, vec![(0, 6)])];
+        assert_eq!(measured(&collected), expected);
+        assert!(!collected.has(1, "a", "r") && !collected.is_empty(1) && collected.is_empty(2));
+    }
+
+    #[test]
+    fn result_replaces_checkpoints_and_none_replaces_it() {
+        let mut collected = Collected::default();
+        collected.add("a", Record::Checkpoint(record(10, &[(5, &[(0, 5)])])));
+        collected.add("a", Record::Result(record(40, &[(40, &[(0, 40)])])));
+        collected.add("a", Record::Checkpoint(record(20, &[(15, &[(0, 15)])])));
+        assert_eq!(measured(&collected), [(40, 40, vec![(0, 40)])]);
+        assert!(collected.has(1, "a", "r"));
+    }
+
+    #[test]
+    fn repeated_exchanges_count_once() {
+        let exchange = |at: i64| {
+            let [t1, t2, t3, t4] = [0, 10, 20, 30].map(|after| Timestamp::from_nanos(at + after));
+            Exchange { t1, t2, t3, t4 }
+        };
+        let record = |times: &[i64]| Record::Exchanges {
+            peer: "b".into(),
+            address: "192.0.2.1:862".parse().unwrap(),
+            exchanges: times.iter().map(|at| exchange(*at)).collect(),
+        };
+        let mut collected = Collected::default();
+        for times in [[100, 200], [200, 300]] {
+            collected.add("a", record(&times));
+        }
+        let (_, exchanges) = collected.best_path("a", "b").unwrap();
+        assert_eq!(exchanges, [100, 200, 300].map(exchange));
+    }
+}

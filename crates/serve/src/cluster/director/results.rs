@@ -1,0 +1,125 @@
+//! Reads the results of a test from the log.
+
+use std::time::{Duration, Instant};
+
+use wirestorm_bus::cluster::RESULTS;
+
+use super::merge::{self, ClockFacts};
+use super::{
+    BUS_WAIT, Director, IterationOutcome, REPORT_INTERVAL, RunOutcome, TestError, TestOutcome,
+};
+
+/// Time to wait for results in the log after all runs are over.
+const RESULTS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time to wait for more records of a lost test once all results are there.
+const SETTLING: Duration = Duration::from_secs(1);
+/// Number of log entries to read at once.
+const ENTRIES_MAX: usize = 64;
+
+impl Director {
+    /// Returns what agents measured in a test whose director did not finish, from the log.
+    ///
+    /// # Errors
+    /// There is nothing of this test in the log.
+    pub fn recover(mut self) -> Result<TestOutcome, TestError> {
+        let mut outcome = TestOutcome::default();
+        for iteration in 1..=self.test.iterations {
+            self.collect(iteration);
+            if self.collected.is_empty(iteration) {
+                break;
+            }
+            outcome.iterations.push(self.outcome(iteration));
+        }
+        match outcome.iterations.is_empty() {
+            true => {
+                let test = &self.orders.test;
+                Err(TestError::Plan(format!("there is nothing of test {test} in the log")))
+            }
+            false => Ok(outcome),
+        }
+    }
+
+    /// Reads the log until it has the results of an iteration. Also waits for those of lost agents,
+    /// which may come back, and for a bus that is away.
+    pub(super) fn collect(&mut self, iteration: u32) {
+        let agents = self.agents();
+        let mut until = Instant::now() + RESULTS_TIMEOUT;
+        // Without reports, nobody knows which agents have exchanges; these follow the results.
+        let settling = if self.links.is_empty() { SETTLING } else { Duration::ZERO };
+        let mut complete_since = None;
+        let Ok(pattern) = self.orders.site.test_results(&self.orders.test) else { return };
+        let give_up = Instant::now() + BUS_WAIT;
+        loop {
+            let read = self.orders.bus.read(RESULTS, &pattern, self.log.from, ENTRIES_MAX);
+            if read.is_err() {
+                // The agents append what they have once the bus is back.
+                until = (Instant::now() + RESULTS_TIMEOUT).min(give_up);
+            }
+            let entries = read.unwrap_or_default();
+            for entry in &entries {
+                let Ok(Some((subject, record))) = self.log.add(entry) else { continue };
+                let agent = subject.rsplit('.').next().unwrap_or_default().to_owned();
+                self.collected.add(&agent, record);
+            }
+            let collected = &self.collected;
+            let has_all = self.runs.iter().all(|run| {
+                let mut expected = run.parts.keys().filter_map(|node| agents.get(*node));
+                expected.all(|agent| collected.has(iteration, agent, &run.name))
+            });
+            let has_clocks = self.links.iter().all(|link| {
+                link.report.peers.is_empty() || collected.has_compared(iteration, &link.agent)
+            });
+            let is_complete = has_all && has_clocks;
+            let since = is_complete.then(|| *complete_since.get_or_insert_with(Instant::now));
+            let is_settled = since.is_some_and(|since| since.elapsed() >= settling);
+            if entries.is_empty() && (is_settled || Instant::now() >= until) {
+                return;
+            }
+            if entries.is_empty() {
+                std::thread::sleep(REPORT_INTERVAL);
+            }
+        }
+    }
+
+    pub(super) fn outcome(&self, iteration: u32) -> IterationOutcome {
+        let collected = &self.collected;
+        let agents = self.agents();
+        let clocks =
+            ClockFacts { one_clock: self.one_clock, asymmetry_ns: self.test.clock.asymmetry_ns };
+        let runs = self.runs.iter().map(|run| {
+            let merged = merge::merge(run, &agents, collected, iteration, clocks);
+            let result = merged.ok_or_else(|| {
+                let errors = collected.failures(iteration, &run.name);
+                match errors.is_empty() {
+                    true => "no agent has a result".to_owned(),
+                    false => errors.join("; "),
+                }
+            });
+            RunOutcome { name: run.name.clone(), plan: run.text.clone(), result }
+        });
+        let lost =
+            self.links.iter().filter_map(|link| Some((link.agent.clone(), link.lost.clone()?)));
+        IterationOutcome {
+            runs: runs.collect(),
+            start_skew_ns: self.start_skew(iteration),
+            lost: lost.collect(),
+        }
+    }
+
+    /// Returns the greatest difference between the starts of two agents, by the clock of the first.
+    fn start_skew(&self, iteration: u32) -> Option<f64> {
+        let starts = self.collected.starts(iteration)?;
+        let reference = match self.links.first() {
+            Some(link) => &*link.agent,
+            None => starts.first()?.0,
+        };
+        let on_reference = |(agent, at): (&str, i64)| match agent == reference || self.one_clock {
+            true => Some(at as f64),
+            false => Some(at as f64 - self.collected.offset(reference, agent, at)?),
+        };
+        let starts: Vec<f64> = starts.into_iter().map(on_reference).collect::<Option<_>>()?;
+        let first = starts.iter().copied().reduce(f64::min)?;
+        let last = starts.iter().copied().reduce(f64::max)?;
+        Some(last - first)
+    }
+}
