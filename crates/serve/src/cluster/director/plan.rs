@@ -120,15 +120,7 @@ fn plan_run(
             let names = plan.ports.iter().map(|port| port.name.as_str());
             let (node, ports) = on_one_node(test, names)?;
             let plan = PlanSource::Text(text.clone());
-            let part = Part {
-                run: run.name.clone(),
-                plan,
-                ports,
-                options,
-                elsewhere: None,
-                only_receives: false,
-            };
-            Ok(one_part(run, Some(text), node, part))
+            Ok(one_part(run, Some(text), node, (plan, ports, options)))
         }
         TestRunKind::Replay(request) => {
             let mut request: ReplayRequest =
@@ -144,20 +136,20 @@ fn plan_run(
             request = ReplayRequest { port, second_port, rx, ..request };
             let plan = PlanSource::Replay(Box::new(request));
             let ports = BTreeMap::new();
-            let part = Part {
-                run: run.name.clone(),
-                plan,
-                ports,
-                options,
-                elsewhere: None,
-                only_receives: false,
-            };
-            Ok(one_part(run, None, node, part))
+            Ok(one_part(run, None, node, (plan, ports, options)))
         }
     }
 }
 
-fn one_part(run: &TestRun, text: Option<String>, node: usize, part: Part) -> PlannedRun {
+/// Returns a run whose ports are all on one node.
+fn one_part(
+    run: &TestRun,
+    text: Option<String>,
+    node: usize,
+    (plan, ports, options): (PlanSource, BTreeMap<String, String>, RunOptions),
+) -> PlannedRun {
+    let part =
+        Part { run: run.name.clone(), plan, ports, options, elsewhere: None, only_receives: false };
     PlannedRun {
         name: run.name.clone(),
         text,
