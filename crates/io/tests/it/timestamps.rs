@@ -1,12 +1,13 @@
-//! Sockets with time stamps on the two ends of a veth pair, which have the same clock.
+//! Sockets with time stamps on loopback and on a veth pair, whose ends have the same clock.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 use wirestorm_base::time::Duration;
 use wirestorm_io::link::Link;
+use wirestorm_io::namespace::Namespace;
 use wirestorm_io::timestamps::{
-    PacketArrival, Stamp, StampSource, StampedPacketSocket, StampedSocket, wait,
+    Departure, PacketArrival, Stamp, StampSource, StampedPacketSocket, StampedSocket, wait,
 };
 
 use crate::support::{VethPair, eventually};
@@ -22,6 +23,22 @@ fn check(stamps: &[Stamp]) {
     assert!(stamps.iter().all(|stamp| stamp.point == StampSource::Kernel), "{stamps:?}");
 }
 
+fn socket(address: &str) -> StampedSocket {
+    StampedSocket::bind(&Namespace::Current, address.parse().unwrap()).unwrap()
+}
+
+/// Returns a socket that keeps the stamps of arrivals on, which the kernel starts in its own time.
+fn stamps_on() -> StampedSocket {
+    let mut socket = socket("127.0.0.1:0");
+    let address = socket.local_address().unwrap();
+    eventually("a stamp of an arrival", || {
+        socket.send_to(b"start", address).unwrap();
+        let arrival = socket.receive(&mut [0; 64], Duration::from_secs(5)).unwrap()?;
+        (arrival.stamp.point == StampSource::Kernel).then_some(())
+    });
+    socket
+}
+
 fn arrival(socket: &StampedPacketSocket, buffer: &mut [u8]) -> PacketArrival {
     eventually("a frame", || {
         wait([socket.as_fd()].into_iter(), Duration::from_millis(100));
@@ -32,6 +49,7 @@ fn arrival(socket: &StampedPacketSocket, buffer: &mut [u8]) -> PacketArrival {
 #[test]
 fn frames_to_a_group_and_to_one_address_are_stamped() {
     let Some(pair) = VethPair::new() else { return };
+    let _on = stamps_on();
     let open = |interface| StampedPacketSocket::open(interface, ETHER_TYPE, GROUP).unwrap();
     let (mut left, right) = (open(&pair.left), open(&pair.right));
     let other = StampedPacketSocket::open(&pair.right, 0x88cc, GROUP).unwrap();
@@ -55,6 +73,7 @@ fn frames_to_a_group_and_to_one_address_are_stamped() {
 fn datagrams_to_a_group_are_stamped() {
     let Some(pair) = VethPair::new() else { return };
     pair.add_addresses();
+    let _on = stamps_on();
     let any = SocketAddr::from(([0, 0, 0, 0], 319));
     let open = |interface: &wirestorm_io::namespace::InterfaceName| {
         let socket = StampedSocket::bind(&interface.namespace, any).unwrap();
@@ -81,4 +100,50 @@ fn interface_that_does_not_exist_is_refused() {
     let socket = StampedSocket::bind(&pair.left.namespace, any).unwrap();
     assert!(socket.bind_to_interface("nosuch").is_err());
     assert!(socket.join(IP_GROUP, 9_999).is_err());
+}
+
+fn departure_of(socket: &StampedSocket) -> Departure {
+    // Loopback reports a departure before the datagram arrives.
+    socket.departure().unwrap().expect("a departure")
+}
+
+#[test]
+fn departure_and_arrival_have_stamps_of_the_kernel() {
+    let _on = stamps_on();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let (mut one, other) = (socket(address), socket(address));
+        one.set_ttl(77).unwrap();
+        let to = other.local_address().unwrap();
+        for _ in 0..3 {
+            let before = Stamp::now();
+            let number = one.send_to(b"question", to).unwrap();
+            let mut buffer = [0; 64];
+            let arrival = other.receive(&mut buffer, Duration::from_secs(5)).unwrap().unwrap();
+            assert_eq!(&buffer[..arrival.length], b"question");
+            assert_eq!((arrival.from, arrival.ttl), (one.local_address().unwrap(), Some(77)));
+            let departure = departure_of(&one);
+            assert_eq!(departure.number, number);
+            let stamps = [before, departure.stamp, arrival.stamp, Stamp::now()];
+            assert!(stamps.is_sorted_by_key(|stamp| stamp.realtime_ns), "{stamps:?}");
+            assert_eq!(departure.stamp.point, StampSource::Kernel);
+            assert_eq!(arrival.stamp.point, StampSource::Kernel);
+        }
+        assert_eq!(one.departure().unwrap(), None);
+    }
+}
+
+#[test]
+fn closed_port_does_not_end_the_socket() {
+    let mut one = socket("127.0.0.1:0");
+    let closed = socket("127.0.0.1:0").local_address().unwrap();
+    let other = socket("127.0.0.1:0");
+    let mut buffer = [0; 64];
+    for _ in 0..3 {
+        one.send_to(b"question", closed).unwrap();
+        assert!(one.receive(&mut buffer, Duration::from_millis(1)).unwrap().is_none());
+        departure_of(&one);
+    }
+    let number = one.send_to(b"question", other.local_address().unwrap()).unwrap();
+    assert!(other.receive(&mut buffer, Duration::from_secs(5)).unwrap().is_some());
+    assert_eq!(departure_of(&one).number, number);
 }
