@@ -26,9 +26,9 @@ const CHUNK_BYTES_MIN: usize = 2048;
 const MAX_TRANSMIT_BUDGET: i32 = 9;
 
 /// The kernel releases a queue or an interface some time after the last descriptor was closed. So
-/// opening one that is in use is retried for a third of a second.
+/// opening one that is in use is retried for two seconds.
 const RELEASE_WAIT: StdDuration = StdDuration::from_millis(5);
-const RELEASE_WAITS_MAX: u32 = 64;
+const RELEASE_WAITS_MAX: u32 = 400;
 
 /// A bound socket, shared by the halves of a port.
 pub(super) struct XdpSocket {

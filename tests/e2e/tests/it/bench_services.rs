@@ -162,13 +162,14 @@ fn rate_of_the_policer_is_found_with_a_plan() {
     if !can_run(&["nft", "clang"]) {
         return;
     }
-    let bridge = PolicingBridge::new(3_000, 50);
+    let bridge = PolicingBridge::new(3_000, 200);
     let file = bridge.scratch.file("plan.yaml");
     std::fs::write(&file, PLAN).unwrap();
     let flags = ["--max-load", "8kpps", "--first-run", "2s", "--iteration", "2s", "--pdr", "3"];
     let outcome = bridge.bench("ndr", &[&flags[..], &["--plan", file.to_str().unwrap()]].concat());
     let load = outcome.number("/findings/rows/0/best/load");
-    // 3 % of drops are allowed, and the burst of the policer is 50 frames.
+    // 3 % of drops are allowed, and the burst of the policer is 200 frames, so that a sender which a
+    // busy machine holds up for 50 ms loses none below the limit.
     assert!((2_900..=3_200).contains(&load), "{outcome}");
     assert_eq!(outcome.text("/findings/rows/0/limit"), "drops", "{outcome}");
     assert!(outcome.decimal("/findings/rows/0/best/latency_mean_ns") > 0.0, "{outcome}");
