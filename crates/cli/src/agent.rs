@@ -17,6 +17,7 @@ use wirestorm_serve::cluster::{Agent, AgentOptions};
 use wirestorm_serve::{Server, ServerOptions};
 
 use crate::bus::BusFlags;
+use crate::clock::SourceFlags;
 use crate::save::{DirectoryFlags, state_directory};
 use crate::signals::Signals;
 use crate::status;
@@ -76,6 +77,9 @@ pub(crate) struct AgentFlags {
     /// Add an error to the clock, for tests: offset=1s,drift=50ppm,wander=20ppb,step=1s@10s,seed=1
     #[arg(long, value_name = "ERRORS", help_heading = "Clocks")]
     virtual_clock: Option<String>,
+
+    #[command(flatten)]
+    sources: SourceFlags,
 
     #[command(flatten)]
     directory: DirectoryFlags,
@@ -160,7 +164,9 @@ fn start(flags: &AgentFlags) -> Result<Agent, String> {
         limits,
         reflector,
         reflector_addresses: addresses.clone(),
+        references: Some(flags.sources.options()?),
         orders_file: Some(directory.join("orders.json")),
+        log: Box::new(|line| eprintln!("{line}")),
     });
     let agent = agent.map_err(|error| error.to_string())?;
     let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();

@@ -87,6 +87,8 @@ struct IterationDocument<'a> {
     start_skew_ns: Option<f64>,
     /// Agents that were lost, with the reason.
     lost: &'a [(String, String)],
+    /// Errors of records in the log that cannot be read.
+    unreadable: &'a [String],
     runs: Vec<RunDocument<'a>>,
 }
 
@@ -242,7 +244,11 @@ fn report_iteration(
     iteration: &IterationOutcome,
 ) -> u8 {
     let is_json = flags.json.as_deref() == Some(Path::new("-"));
-    let mut exit = if iteration.lost.is_empty() { 0 } else { status::FAILED };
+    let is_whole = iteration.lost.is_empty() && iteration.unreadable.is_empty();
+    let mut exit = if is_whole { 0 } else { status::FAILED };
+    for error in &iteration.unreadable {
+        eprintln!("wirestorm: what an agent measured is missing: {error}");
+    }
     if !heading.is_empty() && !is_json {
         println!("{heading}\n");
     }
@@ -280,6 +286,7 @@ fn write_json(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> Result<()
     let iterations = outcome.iterations.iter().map(|iteration| IterationDocument {
         start_skew_ns: iteration.start_skew_ns,
         lost: &iteration.lost,
+        unreadable: &iteration.unreadable,
         runs: iteration
             .runs
             .iter()
@@ -346,6 +353,27 @@ impl Display for OneWayTable<'_> {
                 write!(f, ", drift {:+.3} ppm", report.drift_ppm)?;
             }
             writeln!(f)?;
+            if let Some(truth) = &report.truth {
+                let mean = truth.mean_ns.map_or("-".to_owned(), |mean| signed(mean.round() as i64));
+                writeln!(
+                    f,
+                    "    truth: min {}, mean {mean}, median {}, 99 % {}, max {}",
+                    value(truth.min_ns),
+                    value(truth.p50_ns),
+                    value(truth.p99_ns),
+                    value(truth.max_ns)
+                )?;
+            }
+            for other in &report.alternatives {
+                let wrong = signed(other.bound_ns.round() as i64);
+                let difference = signed(other.difference_ns.round() as i64);
+                writeln!(f, "    not used: {}, ±{wrong}, {difference} apart", other.method)?;
+            }
+            if let Some(asymmetry) = report.asymmetry {
+                let value = signed(asymmetry.value_ns.round() as i64);
+                let error = signed(asymmetry.half_width_ns.round() as i64);
+                writeln!(f, "    asymmetry of the path of the exchanges: {value} ±{error}")?;
+            }
             for event in &report.events {
                 let at = event.at_s;
                 match &*event.kind {

@@ -8,6 +8,7 @@ pub mod estimate;
 pub mod exchange;
 mod hull;
 pub mod ptp;
+pub mod reference;
 pub mod source;
 pub mod stamp;
 pub mod timestamp;

@@ -56,6 +56,12 @@ pub fn set_virtual(options: VirtualClockOptions) -> Result<(), SetVirtualError> 
     VIRTUAL.set(clock).map_err(|_| SetVirtualError::AlreadySet)
 }
 
+/// Returns the kernel's reading of `CLOCK_MONOTONIC` in nanoseconds, without the error of a virtual
+/// clock. See [`of_kernel`].
+pub fn kernel_now() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
 /// Returns whether the clock of this process has an intended error.
 pub fn is_virtual() -> bool {
     VIRTUAL.get().is_some()

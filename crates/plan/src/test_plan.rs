@@ -27,7 +27,7 @@ const NODE: [&str; 2] = ["name", "agent"];
 /// Fields of a port; those behind the first three are those of a port in plans.
 const PORT: [&str; 6] = ["name", "node", "interface", "speed", "addresses", "gateway"];
 const RUN: [&str; 5] = ["name", "streams", "emulate", "replay", "options"];
-const CLOCK: [&str; 5] = ["path", "interval", "error_max", "asymmetry", "lead"];
+const CLOCK: [&str; 6] = ["path", "source", "interval", "error_max", "asymmetry", "lead"];
 
 /// Largest numbers of nodes, ports and runs.
 const NODES_MAX: usize = 1_000;
@@ -119,6 +119,8 @@ pub enum PlanText {
 pub struct ClockPlan {
     /// Path of the sessions.
     pub path: ClockPath,
+    /// What clocks are compared by.
+    pub source: ClockSource,
     /// Time between two exchanges.
     pub interval: Duration,
     /// Largest error of an offset with which the test may start.
@@ -134,6 +136,7 @@ impl Default for ClockPlan {
     fn default() -> Self {
         Self {
             path: ClockPath::Management,
+            source: ClockSource::Auto,
             interval: Duration::from_millis(20),
             error_max: None,
             asymmetry_ns: 0,
@@ -150,6 +153,18 @@ pub enum ClockPath {
     Management,
     /// No comparison: the nodes share one clock, or delays are not needed.
     None,
+}
+
+/// What clocks are compared by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClockSource {
+    /// References and exchanges; the one with the smallest bound counts.
+    #[default]
+    Auto,
+    /// A reference of each machine with a known error, such as chronyd's.
+    Reference,
+    /// Exchanges of time stamps between the agents.
+    Stamp,
 }
 
 /// What happens if an agent is lost after the start.
@@ -341,6 +356,15 @@ fn read_clock(place: &ValueAt<'_>) -> Result<ClockPlan, PlanError> {
             _ => return Err(place.unexpected("management or none")),
         },
     };
+    let source = match fields.get("source") {
+        None => default.source,
+        Some(place) => match place.text("auto, reference or stamp")? {
+            "auto" => ClockSource::Auto,
+            "reference" => ClockSource::Reference,
+            "stamp" => ClockSource::Stamp,
+            _ => return Err(place.unexpected("auto, reference or stamp")),
+        },
+    };
     let interval = fields.get("interval").map_or(Ok(default.interval), |place| {
         let range = Duration::from_millis(1)..=Duration::from_secs(1);
         let interval = read_time(&place)?;
@@ -355,6 +379,7 @@ fn read_clock(place: &ValueAt<'_>) -> Result<ClockPlan, PlanError> {
     })?;
     Ok(ClockPlan {
         path,
+        source,
         interval,
         error_max: fields.get("error_max").map(|place| read_time(&place)).transpose()?,
         asymmetry_ns,

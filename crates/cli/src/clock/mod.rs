@@ -2,10 +2,13 @@
 
 mod ptp;
 mod show;
+mod source_flags;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+
+pub(crate) use source_flags::SourceFlags;
 
 const EXAMPLES: &str = "\
 Examples:

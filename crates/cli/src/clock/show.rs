@@ -1,13 +1,12 @@
 //! `wirestorm clock show`: sources that know the error of the system clock.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use wirestorm_control::plan::traffic::parse_time;
-use wirestorm_control::sync::sources::{SourceKind, SourceOptions, SourceReport, Sources, gather};
+use wirestorm_control::sync::sources::{SourceKind, SourceReport, Sources, gather};
 
+use super::source_flags::SourceFlags;
 use crate::number::{nanoseconds_or_none, signed_nanoseconds};
 use crate::ports::show;
 use crate::status;
@@ -29,25 +28,8 @@ Exit status 3: no source has a reference with a known error.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowFlags {
-    /// Socket of chronyd
-    #[arg(long, value_name = "PATH", default_value = "/run/chrony/chronyd.sock")]
-    chrony: PathBuf,
-
-    /// UDP port of chronyd on this machine, if the socket does not answer
-    #[arg(long, value_name = "PORT", default_value_t = 323)]
-    chrony_port: u16,
-
-    /// Socket of ptp4l; repeatable, the first that answers counts
-    #[arg(long, value_name = "PATH", default_values = ["/var/run/ptp4l", "/var/run/ptp4lro"], num_args = 1)]
-    ptp4l: Vec<PathBuf>,
-
-    /// PTP domain of ptp4l
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    domain: u8,
-
-    /// Error of the hardware clocks (/dev/ptp*), which the kernel does not know
-    #[arg(long, value_name = "TIME")]
-    phc_error: Option<String>,
+    #[command(flatten)]
+    sources: SourceFlags,
 
     /// Print JSON (wirestorm.clock-sources/1)
     #[arg(long)]
@@ -56,25 +38,14 @@ pub(crate) struct ShowFlags {
 
 /// Runs the command.
 pub(super) fn run(flags: &ShowFlags) -> ExitCode {
-    let expected = "expected a time with its unit, such as 40us";
-    let error = flags
-        .phc_error
-        .as_ref()
-        .map(|text| parse_time(text).ok_or_else(|| format!("--phc-error {text:?}: {expected}")));
-    let phc_error_ns = match error.transpose() {
-        Ok(time) => time.map(|time| time.as_nanos()),
+    let options = match flags.sources.options() {
+        Ok(options) => options,
         Err(message) => {
             eprintln!("wirestorm: {message}");
             return ExitCode::from(status::USAGE);
         }
     };
-    let sources = gather(&SourceOptions {
-        chrony: flags.chrony.clone(),
-        chrony_port: flags.chrony_port,
-        ptp4l: flags.ptp4l.clone(),
-        domain: flags.domain,
-        phc_error_ns,
-    });
+    let sources = gather(&options);
     if flags.json {
         let document = json!({
             "schema": "wirestorm.clock-sources/1",

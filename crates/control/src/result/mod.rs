@@ -37,7 +37,9 @@ pub use host::HostFacts;
 pub use latency::LatencyReport;
 pub use link::{ImpairmentReport, TunnelsReport};
 pub use merge::merge_parts;
-pub use one_way::{ClockEvent, OneWayReport, OneWaySegment, SegmentReport};
+pub use one_way::{
+    AsymmetryReport, ClockAlternative, ClockEvent, OneWayReport, OneWaySegment, SegmentReport,
+};
 pub use port::{
     DepartureReport, PortReport, RefusedReport, ReplayFlows, RetriedReport, TransmitReport,
 };

@@ -68,6 +68,14 @@ pub struct OneWayReport {
     pub assumption: Label,
     /// How the clocks were compared.
     pub method: String,
+    /// Other comparisons of the clocks, whose bounds are larger.
+    pub alternatives: Vec<ClockAlternative>,
+    /// Asymmetry of the path of the exchanges: delay from the sender to the receiver minus the
+    /// opposite. Only independent references show it.
+    pub asymmetry: Option<AsymmetryReport>,
+    /// True one-way delay, if the test knows it: all agents are on one machine, and have virtual
+    /// clocks.
+    pub truth: Option<DistributionReport>,
     /// Half of the shortest round trip of the comparison, in nanoseconds; null without one.
     pub half_round_trip_ns: Option<f64>,
     /// Drift of the sender's clock against the receiver's, in ppm.
@@ -80,6 +88,32 @@ pub struct OneWayReport {
     pub events: Vec<ClockEvent>,
     /// Delays over time.
     pub series: Vec<OneWaySegment>,
+}
+
+/// A comparison of the clocks that was not used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ClockAlternative {
+    /// How the clocks were compared.
+    pub method: String,
+    /// What it relies on: `independent` or `symmetric path`.
+    pub assumption: Label,
+    /// Its largest error if the assumption holds, in nanoseconds.
+    pub half_width_ns: f64,
+    /// Its largest error in any case, in nanoseconds.
+    pub bound_ns: f64,
+    /// What it would add to all delays, in nanoseconds.
+    pub difference_ns: f64,
+}
+
+/// Asymmetry of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AsymmetryReport {
+    /// Asymmetry in nanoseconds.
+    pub value_ns: f64,
+    /// Largest error of it, in nanoseconds.
+    pub half_width_ns: f64,
 }
 
 /// A step of a clock or a change of the route.

@@ -5,6 +5,7 @@ mod flow_delay;
 mod one_way;
 pub mod ptp;
 mod ptp_transport;
+mod reference;
 mod reflector;
 mod session;
 pub mod sources;
@@ -18,8 +19,10 @@ use wirestorm_io::timestamps::Stamp;
 pub use flow_delay::Comparison;
 pub use one_way::{Assumption, DirectionReport, OwpingReport, owping_report};
 pub use ptp_transport::{TransportError, TransportKind};
+pub use reference::ReferenceMonitor;
 pub use reflector::StampReflector;
 pub use session::{SessionOptions, StampSession};
+pub use wirestorm_clock::reference::{self as references, ReferenceReading};
 pub use wirestorm_clock::{estimate, exchange, stamp, timestamp};
 pub use wirestorm_io::timestamps::StampedSocket;
 

@@ -75,7 +75,9 @@ impl LocalAgents {
                 limits: Limits::default(),
                 reflector: None,
                 reflector_addresses: Vec::new(),
+                references: None,
                 orders_file: None,
+                log: Box::new(|_| ()),
             })?);
             folders.push(folder);
         }

@@ -167,10 +167,13 @@ impl LogReader {
     /// The message or the record is not valid.
     pub(super) fn add(&mut self, entry: &LogEntry) -> Result<Option<(String, Record)>, String> {
         self.from = self.from.max(entry.sequence + 1);
+        let failed = |error: &dyn std::fmt::Display| {
+            format!("record {} of {}: {error}", entry.sequence, entry.subject)
+        };
         let line = entry.payload.iter().position(|byte| *byte == b'\n');
-        let line = line.ok_or_else(|| "a message of the log has no header".to_owned())?;
+        let line = line.ok_or_else(|| failed(&"it has no header"))?;
         let (header, rest) = entry.payload.split_at(line);
-        let header: Header = decode(header)?;
+        let header: Header = decode(header).map_err(|error| failed(&error))?;
         let key = (entry.subject.clone(), header.record.clone());
         let parts = self.incomplete.entry(key.clone()).or_default();
         parts.insert(header.part, rest.get(1..).unwrap_or_default().to_vec());
@@ -179,9 +182,9 @@ impl LogReader {
         }
         let parts = self.incomplete.remove(&key).unwrap_or_default();
         let bytes: Vec<u8> = parts.into_values().flatten().collect();
-        let bytes = decompress(&bytes)
-            .map_err(|error| format!("record {} of {}: {error}", header.record, entry.subject))?;
-        Ok(Some((entry.subject.clone(), decode(&bytes)?)))
+        let bytes = decompress(&bytes).map_err(|error| failed(&error))?;
+        let record = decode(&bytes).map_err(|error| failed(&error))?;
+        Ok(Some((entry.subject.clone(), record)))
     }
 }
 

@@ -19,4 +19,4 @@ pub use director::{
     Director, DirectorOptions, IterationOutcome, RunOutcome, TestError, TestOutcome, TestProgress,
 };
 pub use local::{LocalAgents, LocalError};
-pub use protocol::Presence;
+pub use protocol::{Event, Presence};

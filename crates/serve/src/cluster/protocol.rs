@@ -11,6 +11,7 @@ use wirestorm_api::run::{PlanSource, RunOptions, RunState};
 use wirestorm_bus::BusError;
 use wirestorm_bus::nats::Key;
 use wirestorm_control::result::RunResult;
+use wirestorm_control::sync::ReferenceReading;
 use wirestorm_control::sync::exchange::Exchange;
 
 /// A signed command of a director.
@@ -144,6 +145,8 @@ pub(super) struct Report {
     pub(super) runs: BTreeMap<String, RunReport>,
     /// Compared clocks.
     pub(super) peers: BTreeMap<String, PeerReport>,
+    /// Last reading of the agent's clock beside its reference; `None` without a reference.
+    pub(super) reference: Option<ReferenceReading>,
 }
 
 /// State of a run on an agent.
@@ -208,6 +211,16 @@ pub struct Presence {
     pub test: Option<String>,
 }
 
+/// What happened on an agent: a test began or was stopped, or an order was refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// Agent.
+    pub agent: String,
+    /// What happened.
+    pub text: String,
+}
+
 /// Request of an agent for a new lease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -253,7 +266,21 @@ pub(super) enum Record {
         /// The exchanges; this agent is the near end.
         exchanges: Vec<Exchange>,
     },
-    /// All exchanges up to the end of an iteration are in the log.
+    /// New readings of the agent's clock beside its reference.
+    References {
+        /// The reference, in words.
+        source: String,
+        /// The readings.
+        readings: Vec<ReferenceReading>,
+    },
+    /// New readings of a clock with a known error beside the real one of the machine.
+    Truth {
+        /// Identifier of the machine since it was started.
+        boot: String,
+        /// The readings, whose error is 0.
+        readings: Vec<ReferenceReading>,
+    },
+    /// All exchanges and readings up to the end of an iteration are in the log.
     Compared {
         /// Iteration, from 1.
         iteration: u32,

@@ -54,6 +54,32 @@ class Achieved:
 
 
 @dataclass(frozen=True)
+class AsymmetryReport:
+    """Asymmetry of a path."""
+
+    value_ns: float
+    """Asymmetry in nanoseconds."""
+    half_width_ns: float
+    """Largest error of it, in nanoseconds."""
+
+
+@dataclass(frozen=True)
+class ClockAlternative:
+    """A comparison of the clocks that was not used."""
+
+    method: str
+    """How the clocks were compared."""
+    assumption: str
+    """What it relies on: `independent` or `symmetric path`."""
+    half_width_ns: float
+    """Its largest error if the assumption holds, in nanoseconds."""
+    bound_ns: float
+    """Its largest error in any case, in nanoseconds."""
+    difference_ns: float
+    """What it would add to all delays, in nanoseconds."""
+
+
+@dataclass(frozen=True)
 class ClockEvent:
     """A step of a clock or a change of the route."""
 
@@ -703,6 +729,14 @@ class OneWayReport:
     `symmetric path`."""
     method: str
     """How the clocks were compared."""
+    alternatives: list[ClockAlternative]
+    """Other comparisons of the clocks, whose bounds are larger."""
+    asymmetry: Optional[AsymmetryReport]
+    """Asymmetry of the path of the exchanges: delay from the sender to the receiver minus the
+    opposite. Only independent references show it."""
+    truth: Optional[DistributionReport]
+    """True one-way delay, if the test knows it: all agents are on one machine, and have virtual
+    clocks."""
     half_round_trip_ns: Optional[float]
     """Half of the shortest round trip of the comparison, in nanoseconds; null without one."""
     drift_ppm: float

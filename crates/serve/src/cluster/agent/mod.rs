@@ -25,9 +25,10 @@ use wirestorm_bus::{Bus, BusError, RecvError};
 use wirestorm_control::clock;
 use wirestorm_control::result::HostFacts;
 use wirestorm_control::sync::StampReflector;
+use wirestorm_control::sync::sources::SourceOptions;
 
 use super::log::LogWriter;
-use super::protocol::{LeaseAnswer, LeaseRequest, Presence, decode, encode};
+use super::protocol::{Event, LeaseAnswer, LeaseRequest, Presence, decode, encode};
 use crate::server::{Identity, Server};
 use orders::OrderBook;
 use test::CurrentTest;
@@ -58,9 +59,14 @@ pub struct AgentOptions {
     pub reflector: Option<StampReflector>,
     /// Addresses by which other agents reach the reflector.
     pub reflector_addresses: Vec<SocketAddr>,
+    /// Where to look for a reference of this machine's clock; `None` compares clocks by the reflectors
+    /// alone.
+    pub references: Option<SourceOptions>,
     /// File of the orders that were carried out, so that none is repeated after a restart. `None`
     /// keeps them in memory.
     pub orders_file: Option<PathBuf>,
+    /// Called with a line of text for each test that begins or stops, and each refused order.
+    pub log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 /// A running agent. Dropping it stops its runs.
@@ -78,10 +84,12 @@ struct Shared {
     trusted: Vec<String>,
     identity: Identity,
     reflector_addresses: Vec<SocketAddr>,
+    references: Option<SourceOptions>,
     log: LogWriter,
     book: Mutex<OrderBook>,
     test: Mutex<Option<CurrentTest>>,
     stop: AtomicBool,
+    write_line: Box<dyn Fn(&str) + Send + Sync>,
     _reflector: Option<StampReflector>,
 }
 
@@ -92,6 +100,16 @@ impl Shared {
 
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
+    }
+
+    /// Writes a line to the log, and publishes it as an event.
+    fn note(&self, text: &str) {
+        (self.write_line)(text);
+        let event = Event { agent: self.name.clone(), text: text.to_owned() };
+        if let Ok(subject) = self.site.agent_event(&self.name) {
+            // Without a bus nobody reads it; the line is in the agent's own log.
+            let _ = self.bus.publish(&subject, &encode(&event));
+        }
     }
 }
 
@@ -131,8 +149,10 @@ impl Agent {
             trusted,
             identity,
             reflector_addresses: options.reflector_addresses,
+            references: options.references,
             test: Mutex::default(),
             stop: AtomicBool::new(false),
+            write_line: options.log,
             _reflector: options.reflector,
         });
         let mut agent = Self { shared: Arc::clone(&shared), threads: Vec::new() };
@@ -230,8 +250,12 @@ impl Shared {
             let answer = answer.map_err(|error| error.to_string());
             let granted =
                 answer.and_then(|bytes| decode::<LeaseAnswer>(&bytes)).map(|it| it.granted);
-            if let Some(current) = self.test().as_mut().filter(|it| it.name == test) {
-                current.renewed(granted, asked);
+            let stopped = match self.test().as_mut().filter(|it| it.name == test) {
+                Some(current) => current.renewed(granted, asked),
+                None => None,
+            };
+            if let Some(reason) = stopped {
+                self.note(&format!("stopped test {test}: {reason}"));
             }
             std::thread::sleep(third.saturating_sub(asked_std.elapsed()).max(WATCH_INTERVAL / 5));
         }

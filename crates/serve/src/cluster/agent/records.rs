@@ -9,6 +9,8 @@ use std::time::Duration as StdDuration;
 use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::clock;
 use wirestorm_control::result::RunResult;
+use wirestorm_control::sync::ReferenceReading;
+use wirestorm_control::sync::timestamp::Timestamp;
 
 use super::super::protocol::{Record, RunRecord};
 use super::Shared;
@@ -44,10 +46,44 @@ pub(super) struct Checkpoints {
 pub(super) struct ExchangesLog {
     records: u64,
     last: Option<Instant>,
+    /// Time of the last reading of the reference that is in the log or on its way.
+    references_until: Option<Timestamp>,
+    truth: Truth,
     /// Set once the last record is in the log.
     logged: Option<Arc<AtomicBool>>,
     /// Whether all exchanges of the iteration are on their way.
     pub(super) is_complete: bool,
+}
+
+/// Readings of a virtual clock beside the real one, up to a time of the real one.
+#[derive(Debug, Default)]
+struct Truth {
+    until: Option<u64>,
+}
+
+impl Truth {
+    /// Time between two readings in ns, and the largest number of readings at once.
+    const INTERVAL_NS: u64 = 100_000_000;
+    const READINGS_MAX: u64 = 10_000;
+
+    /// Returns the readings since the last ones; `None` without a virtual clock.
+    fn next(&mut self) -> Option<Vec<ReferenceReading>> {
+        if !clock::is_virtual() {
+            return None;
+        }
+        let now = clock::kernel_now();
+        let from = self
+            .until
+            .unwrap_or(now)
+            .max(now.saturating_sub(Self::READINGS_MAX * Self::INTERVAL_NS));
+        let reading = |kernel: u64| {
+            let at = clock::node_time(clock::of_kernel(kernel));
+            ReferenceReading { at, offset_ns: at.as_nanos() - kernel as i64, error_ns: 0 }
+        };
+        self.until = Some(now);
+        let earlier = (from..now).step_by(Self::INTERVAL_NS as usize);
+        Some(earlier.chain([now]).map(reading).collect())
+    }
 }
 
 /// A checkpoint to take.
@@ -157,6 +193,23 @@ impl CurrentTest {
                 log.logged = Some(shared.log.append(subject.to_owned(), id, &record));
             }
         }
+        if let Some(readings) = log.truth.next() {
+            log.records += 1;
+            let id = format!("clock.{}", log.records);
+            let boot = boot();
+            let record = Record::Truth { boot, readings };
+            log.logged = Some(shared.log.append(subject.to_owned(), id, &record));
+        }
+        let Some(monitor) = &self.reference else { return };
+        let until = log.references_until.unwrap_or(Timestamp::from_nanos(i64::MIN));
+        let readings = monitor.after(until);
+        if let (Some(last), Some((_, source))) = (readings.last(), monitor.latest()) {
+            log.references_until = Some(last.at);
+            log.records += 1;
+            let id = format!("clock.{}", log.records);
+            let record = Record::References { source, readings };
+            log.logged = Some(shared.log.append(subject.to_owned(), id, &record));
+        }
     }
 }
 
@@ -189,6 +242,12 @@ impl Shared {
             }
         }
     }
+}
+
+/// Returns an identifier of this machine since it was started.
+fn boot() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
 fn record(run: String, iteration: u32, hosted: &HostedRun, result: RunResult) -> RunRecord {

@@ -12,7 +12,7 @@ use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::namespace::Namespace;
 use wirestorm_control::sync::estimate::Timeline;
 use wirestorm_control::sync::timestamp::Timestamp;
-use wirestorm_control::sync::{SessionOptions, StampSession};
+use wirestorm_control::sync::{ReferenceMonitor, SessionOptions, StampSession};
 use wirestorm_control::traffic::SegmentOptions;
 use wirestorm_control::{Command as RunCommand, StartAt, clock};
 
@@ -41,6 +41,8 @@ pub(super) struct CurrentTest {
     pub(super) iteration: u32,
     pub(super) runs: BTreeMap<String, PartRun>,
     pub(super) peers: BTreeMap<String, PeerSessions>,
+    /// Readings of the reference, from the first comparison of clocks to the end of the test.
+    pub(super) reference: Option<ReferenceMonitor>,
     pub(super) exchanges_log: ExchangesLog,
 }
 
@@ -98,7 +100,12 @@ fn now() -> Timestamp {
 impl Shared {
     /// Carries out an order, once, and returns the answer.
     pub(super) fn carry_out(&self, payload: &[u8]) -> Answer {
-        self.try_carry_out(payload).unwrap_or_else(|reason| Answer::Refused { reason })
+        let answer =
+            self.try_carry_out(payload).unwrap_or_else(|reason| Answer::Refused { reason });
+        if let Answer::Refused { reason } = &answer {
+            self.note(&format!("refused an order: {reason}"));
+        }
+        answer
     }
 
     fn try_carry_out(&self, payload: &[u8]) -> Result<Answer, String> {
@@ -121,6 +128,7 @@ impl Shared {
                 before.log_ended_runs(self, Some(StdDuration::from_secs(5)));
             }
             *current = Some(CurrentTest::new(&order));
+            self.note(&format!("director {} began test {}", order.director, order.test));
         }
         let Some(test) = current.as_mut() else { return Err("there is no test".to_owned()) };
         let outcome = test.carry_out(self, &order.command);
@@ -166,6 +174,7 @@ impl CurrentTest {
             iteration: 0,
             runs: BTreeMap::new(),
             peers: BTreeMap::new(),
+            reference: None,
             exchanges_log: ExchangesLog::default(),
         }
     }
@@ -187,25 +196,35 @@ impl CurrentTest {
         self.stop_those(reason, |_| true);
     }
 
-    fn stop_those(&self, reason: &str, which: impl Fn(&PartRun) -> bool) {
+    /// Stops some runs; returns whether any of them was active.
+    fn stop_those(&self, reason: &str, which: impl Fn(&PartRun) -> bool) -> bool {
         let active = |run: &&PartRun| !run.hosted.handle.state().is_over();
+        let mut has_stopped = false;
         for run in self.runs.values().filter(active).filter(|run| which(run)) {
             run.hosted.stop(Some(reason.to_owned()));
+            has_stopped = true;
         }
+        has_stopped
     }
 
-    /// Notes the answer to a request for a lease, which was asked for at `asked`.
-    pub(super) fn renewed(&mut self, granted: Result<bool, String>, asked: Instant) {
-        let Some(lease) = &mut self.lease else { return };
+    /// Notes the answer to a request for a lease, which was asked for at `asked`. Returns the reason
+    /// if it stops runs.
+    pub(super) fn renewed(
+        &mut self,
+        granted: Result<bool, String>,
+        asked: Instant,
+    ) -> Option<String> {
+        let lease = self.lease.as_mut()?;
         match granted {
             Ok(true) => {
                 lease.until = asked.saturating_add(lease.length);
                 let lease = *lease;
                 self.runs.values().for_each(|run| run.set_deadline(lease));
+                None
             }
             Ok(false) => {
-                let reason = format!("director {} ended test {}", self.director, self.name);
-                self.stop(&reason);
+                let reason = format!("director {} ended it", self.director);
+                self.stop_those(&reason, |_| true).then_some(reason)
             }
             Err(error) if clock::now() >= lease.until => {
                 let lease = *lease;
@@ -213,16 +232,23 @@ impl CurrentTest {
                     "no answer from director {} for {}: {error}",
                     self.director, lease.length
                 );
-                self.stop_those(&reason, |run| clock::now() >= run.deadline(lease));
+                let is_due = |run: &PartRun| clock::now() >= run.deadline(lease);
+                self.stop_those(&reason, is_due).then_some(reason)
             }
             // The workers stop at the deadline themselves.
-            Err(_) => {}
+            Err(_) => None,
         }
     }
 
     fn carry_out(&mut self, shared: &Shared, command: &Command) -> Result<(), String> {
         match command {
-            Command::Compare(peers) => self.compare(peers),
+            Command::Compare(peers) => {
+                if let Some(options) = &shared.references {
+                    let monitor = ReferenceMonitor::start(options.clone());
+                    self.reference = Some(monitor.map_err(|error| error.to_string())?);
+                }
+                self.compare(peers)
+            }
             Command::Prepare { parts, lease_ns } => self.prepare(shared, parts, *lease_ns),
             Command::Report => Ok(()),
             Command::Arm { at_ns } => {
@@ -250,6 +276,7 @@ impl CurrentTest {
                 self.stop(&format!("director {} ended the test", self.director));
                 self.lease = None;
                 self.peers.clear();
+                self.reference = None;
                 Ok(())
             }
         }
@@ -318,6 +345,7 @@ impl CurrentTest {
             now_ns: now().as_nanos(),
             runs: runs.collect(),
             peers: peers.filter_map(|(name, peer)| Some((name.clone(), peer.report()?))).collect(),
+            reference: self.reference.as_ref().and_then(|it| Some(it.latest()?.0)),
         }
     }
 }

@@ -79,17 +79,29 @@ impl AgentLink {
     pub(super) fn acquire(orders: &Orders, node: usize, agent: &str) -> Result<Self, TestError> {
         let failed =
             |reason: String| TestError::Agent { agent: agent.to_owned(), phase: "lease", reason };
-        let revision = match orders.bus.create(LEASES, agent, orders.test.as_bytes()) {
-            Ok(revision) => revision,
-            Err(BusError::Conflict { .. }) => {
-                let holder = orders.bus.get(LEASES, agent).ok().flatten();
-                let holder = holder.map(|it| String::from_utf8_lossy(&it.value).into_owned());
-                let holder = holder.unwrap_or_else(|| "another test".to_owned());
-                return Err(failed(format!(
-                    "it belongs to test {holder}: wait for its end, or stop it"
-                )));
+        let mut attempt = 1;
+        let revision = loop {
+            match orders.bus.create(LEASES, agent, orders.test.as_bytes()) {
+                Ok(revision) => break revision,
+                Err(BusError::Conflict { .. }) => {
+                    let entry = orders.bus.get(LEASES, agent).ok().flatten();
+                    let holder = match entry {
+                        // The answer to an earlier attempt was lost.
+                        Some(entry) if *entry.value == *orders.test.as_bytes() => {
+                            break entry.revision;
+                        }
+                        Some(entry) => {
+                            format!("test {}", String::from_utf8_lossy(&entry.value))
+                        }
+                        None => "another test".to_owned(),
+                    };
+                    return Err(failed(format!(
+                        "it belongs to {holder}: wait for its end, or stop it"
+                    )));
+                }
+                Err(BusError::Timeout { .. }) if attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Err(failed(error.to_string())),
             }
-            Err(error) => return Err(failed(error.to_string())),
         };
         Ok(Self {
             node,

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use wirestorm_control::plan::test_plan::ClockSource;
+
 use super::super::protocol::{Command, Peer, Presence, decode};
+use super::agents::AgentLink;
 use super::plan::PlannedRun;
 use super::{Director, ORDER_TIMEOUT, REPORT_INTERVAL, TestError};
 
@@ -13,6 +16,8 @@ const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time to wait for a comparison of clocks, and exchanges that it needs.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
 const EXCHANGES_MIN: usize = 50;
+/// Time to wait for exchanges if references are exact enough: exchanges also show the drift.
+const SESSION_WAIT: Duration = Duration::from_secs(3);
 
 impl Director {
     /// Lets receivers compare their clocks with those of senders, and the first node with all
@@ -33,58 +38,42 @@ impl Director {
         }
         let reflectors = self.reflectors(&pairs)?;
         let agents = self.agents();
+        let source = self.test.clock.source;
         let interval_ns = self.test.clock.interval.as_nanos();
         let peers = |node: usize| -> Vec<Peer> {
             let far = pairs.iter().filter(|(near, _)| *near == node).map(|(_, far)| *far);
             far.filter_map(|far| agents.get(far))
                 .map(|agent| Peer {
                     agent: agent.clone(),
-                    addresses: reflectors.get(agent).cloned().unwrap_or_default(),
+                    addresses: match source {
+                        ClockSource::Reference => Vec::new(),
+                        _ => reflectors.get(agent).cloned().unwrap_or_default(),
+                    },
                     interval_ns,
                 })
                 .collect()
         };
         self.order_all("compare clocks", ORDER_TIMEOUT, |link| {
-            let peers = peers(link.node);
-            (!peers.is_empty()).then_some(Command::Compare(peers))
+            let is_compared = pairs.iter().any(|(near, far)| [*near, *far].contains(&link.node));
+            is_compared.then(|| Command::Compare(peers(link.node)))
         })?;
         let error_max = self.test.clock.error_max.map(|error| error.as_nanos() as f64);
-        let until = Instant::now() + COMPARE_TIMEOUT;
+        let began = Instant::now();
+        let until = began + COMPARE_TIMEOUT;
         loop {
             self.order_all("compare clocks", ORDER_TIMEOUT, |_| Some(Command::Report))?;
-            let mut missing = None;
-            for link in &self.links {
-                for (peer, report) in &link.report.peers {
-                    let offset = report.offset.filter(|_| report.exchanges >= EXCHANGES_MIN);
-                    let is_exact = offset.is_some_and(|offset| {
-                        error_max.is_none_or(|error_max| offset.half_width_ns <= error_max)
-                    });
-                    if !is_exact {
-                        missing = Some((link.agent.clone(), peer.clone(), report.clone()));
-                    }
-                }
-            }
-            let Some((near, far, report)) = missing else { return Ok(()) };
+            let of_node = |node: usize| self.links.iter().find(|link| link.node == node);
+            let inexact = pairs.iter().find_map(|(near, far)| {
+                let (near, far) = (of_node(*near)?, of_node(*far)?);
+                let reason = inexact(near, far, source, error_max, began.elapsed())?;
+                Some(format!("clocks of agents {} and {}: {reason}", near.agent, far.agent))
+            });
+            let Some(message) = inexact else { return Ok(()) };
             if stop.load(Ordering::Acquire) {
                 return Err(TestError::Stopped);
             }
             if Instant::now() >= until {
-                let what = match report.offset {
-                    None => format!(
-                        "{} exchanges with {}: check that UDP port {} of it is open",
-                        report.exchanges,
-                        report.address,
-                        report.address.port()
-                    ),
-                    Some(offset) => format!(
-                        "the error is {:.0} ns, expected at most {:.0} ns (clock.error_max)",
-                        offset.half_width_ns,
-                        error_max.unwrap_or(0.0)
-                    ),
-                };
-                return Err(TestError::Clocks(format!(
-                    "clocks of agents {near} and {far}: {what}"
-                )));
+                return Err(TestError::Clocks(message));
             }
             std::thread::sleep(REPORT_INTERVAL);
         }
@@ -112,14 +101,65 @@ impl Director {
             };
             let Ok(presence) = decode::<Presence>(&message.payload) else { continue };
             if missing.remove(&presence.agent) {
-                if presence.reflector.is_empty() {
-                    let reason = "it has no reflector: start it without --no-reflector".to_owned();
-                    let agent = presence.agent;
-                    return Err(TestError::Agent { agent, phase: "compare clocks", reason });
-                }
                 reflectors.insert(presence.agent, presence.reflector);
             }
         }
         Ok(reflectors)
+    }
+}
+
+/// Returns why the clocks of two agents are not known exactly enough; `None` if they are.
+fn inexact(
+    near: &AgentLink,
+    far: &AgentLink,
+    source: ClockSource,
+    error_max: Option<f64>,
+    waited: Duration,
+) -> Option<String> {
+    let is_exact = |error_ns: f64| error_max.is_none_or(|most| error_ns <= most);
+    let too_wide = |error_ns: f64| {
+        format!(
+            "the error is {error_ns:.0} ns, expected at most {:.0} ns (clock.error_max)",
+            error_max.unwrap_or(0.0)
+        )
+    };
+    let references = near.report.reference.zip(far.report.reference);
+    let references = references.filter(|_| source != ClockSource::Stamp);
+    let error_ns = references.map(|(near, far)| (near.error_ns + far.error_ns) as f64);
+    let session = near.report.peers.get(&far.agent);
+    let is_alone = source == ClockSource::Reference || session.is_none() || waited >= SESSION_WAIT;
+    if is_alone && error_ns.is_some_and(is_exact) {
+        return None;
+    }
+    if source == ClockSource::Reference {
+        return Some(error_ns.map_or_else(
+            || {
+                let without = |link: &&AgentLink| link.report.reference.is_none();
+                let agents: Vec<&str> =
+                    [near, far].into_iter().filter(without).map(|it| &*it.agent).collect();
+                format!(
+                    "no reference with a known error on {}: look at `wirestorm clock show` there",
+                    agents.join(" and ")
+                )
+            },
+            too_wide,
+        ));
+    }
+    let Some(session) = session else {
+        return Some(format!(
+            "agent {} has no reflector, and there is no reference with a known error: start it \
+             without --no-reflector",
+            far.agent
+        ));
+    };
+    match session.offset.filter(|_| session.exchanges >= EXCHANGES_MIN) {
+        Some(offset) if is_exact(offset.half_width_ns) => None,
+        Some(offset) => Some(too_wide(offset.half_width_ns)),
+        None => Some(format!(
+            "{} exchanges with {}: check that UDP port {} of it is open",
+            session.exchanges,
+            session.address,
+            session.address.port()
+        )),
     }
 }

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use wirestorm_control::result::{FlowReport, MeasuredReport, RunResult};
-use wirestorm_control::sync::estimate::Timeline;
+use wirestorm_control::sync::ReferenceReading;
 use wirestorm_control::sync::exchange::Exchange;
-use wirestorm_control::sync::timestamp::Timestamp;
 
 use super::super::protocol::{Record, RunRecord};
 
@@ -21,8 +20,36 @@ pub(super) struct Collected {
     node_offsets: BTreeMap<String, i64>,
     /// Exchanges of an agent with another one, by the address of its reflector.
     exchanges: BTreeMap<(String, String), BTreeMap<SocketAddr, Vec<Exchange>>>,
+    /// Readings of the references of agents.
+    references: BTreeMap<String, References>,
+    /// Readings of virtual clocks of agents beside the real one, whose source is the machine.
+    truth: BTreeMap<String, References>,
     /// Iterations and agents whose exchanges are complete.
     compared: BTreeSet<(u32, String)>,
+    /// Errors of records that cannot be read.
+    unreadable: BTreeSet<String>,
+}
+
+/// Errors of records to keep.
+const UNREADABLE_MAX: usize = 100;
+
+/// Readings of a clock beside its reference.
+#[derive(Debug, Default)]
+pub(super) struct References {
+    /// The last reference, in words.
+    pub(super) source: String,
+    /// Readings in the order of time.
+    pub(super) readings: Vec<ReferenceReading>,
+}
+
+impl References {
+    /// Adds readings, without those that are known.
+    fn add(&mut self, source: String, readings: Vec<ReferenceReading>) {
+        let last = self.readings.last().map(|reading| reading.at);
+        let is_new = |it: &ReferenceReading| last.is_none_or(|last| it.at > last);
+        self.readings.extend(readings.into_iter().filter(is_new));
+        self.source = source;
+    }
 }
 
 /// Result of a run on an agent.
@@ -36,6 +63,18 @@ pub(super) struct CollectedRun {
 }
 
 impl Collected {
+    /// Adds the error of a record that cannot be read.
+    pub(super) fn add_unreadable(&mut self, error: String) {
+        if self.unreadable.len() < UNREADABLE_MAX {
+            self.unreadable.insert(error);
+        }
+    }
+
+    /// Returns the errors of records that cannot be read.
+    pub(super) fn unreadable(&self) -> Vec<String> {
+        self.unreadable.iter().cloned().collect()
+    }
+
     /// Adds a record of an agent.
     pub(super) fn add(&mut self, agent: &str, record: Record) {
         match record {
@@ -50,6 +89,12 @@ impl Collected {
                 let last = known.last().map(|exchange| exchange.t1);
                 let is_new = |exchange: &Exchange| last.is_none_or(|last| exchange.t1 > last);
                 known.extend(exchanges.into_iter().filter(is_new));
+            }
+            Record::References { source, readings } => {
+                self.references.entry(agent.to_owned()).or_default().add(source, readings);
+            }
+            Record::Truth { boot, readings } => {
+                self.truth.entry(agent.to_owned()).or_default().add(boot, readings);
             }
             Record::Compared { iteration } => {
                 self.compared.insert((iteration, agent.to_owned()));
@@ -120,28 +165,24 @@ impl Collected {
         self.node_offsets.get(agent).copied()
     }
 
-    /// Returns the offset of the clock of `far` against that of `near` over time, and the path of the
-    /// exchanges; `None` without a comparison.
-    pub(super) fn timeline(&self, near: &str, far: &str) -> Option<(Timeline, String)> {
-        if let Some((address, exchanges)) = self.best_path(near, far) {
-            return Some((Timeline::new(exchanges), format!("STAMP to {address}")));
-        }
-        let (address, exchanges) = self.best_path(far, near)?;
-        let reversed: Vec<Exchange> = exchanges.iter().map(Exchange::reversed).collect();
-        Some((Timeline::new(&reversed), format!("STAMP to {address}")))
+    /// Returns the readings of an agent's reference; `None` without one.
+    pub(super) fn references(&self, agent: &str) -> Option<&References> {
+        self.references.get(agent)
     }
 
-    /// Returns the path with the shortest round trip.
-    fn best_path(&self, near: &str, far: &str) -> Option<(&SocketAddr, &[Exchange])> {
+    /// Returns the readings of an agent's virtual clock beside the real one of its machine; `None`
+    /// without one.
+    pub(super) fn truth(&self, agent: &str) -> Option<&References> {
+        self.truth.get(agent)
+    }
+
+    /// Returns the exchanges of an agent with the reflector of another one, on the path with the
+    /// shortest round trip.
+    pub(super) fn best_path(&self, near: &str, far: &str) -> Option<(&SocketAddr, &[Exchange])> {
         let paths = self.exchanges.get(&(near.to_owned(), far.to_owned()))?;
         let round_trip = |exchanges: &[Exchange]| exchanges.iter().map(Exchange::round_trip).min();
         let known = paths.iter().map(|(address, exchanges)| (address, &exchanges[..]));
         known.min_by_key(|(_, exchanges)| round_trip(exchanges).unwrap_or(i64::MAX))
-    }
-
-    /// Returns the offset of the clock of `far` against that of `near` at a time of `near`, in ns.
-    pub(super) fn offset(&self, near: &str, far: &str, at_ns: i64) -> Option<f64> {
-        Some(self.timeline(near, far)?.0.at(Timestamp::from_nanos(at_ns))?.offset_ns)
     }
 }
 
@@ -168,6 +209,7 @@ fn keep_measured(flows: &mut [FlowReport], before: Vec<FlowReport>) {
 #[cfg(test)]
 mod tests {
     use wirestorm_control::result::SegmentReport;
+    use wirestorm_control::sync::timestamp::Timestamp;
 
     use super::*;
 

@@ -1,20 +1,10 @@
 //! Results of a test: those of all agents, merged, with compared clocks.
 
 use wirestorm_control::result::{MeasuredReport, RunResult, merge_parts};
-use wirestorm_control::sync::estimate::Timeline;
-use wirestorm_control::sync::{Assumption, Comparison};
 
 use super::collected::Collected;
+use super::comparison::{Compared, Comparisons};
 use super::plan::PlannedRun;
-
-/// How the clocks of a test are compared.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ClockFacts {
-    /// Whether all nodes have one clock.
-    pub(super) one_clock: bool,
-    /// Known asymmetry of the paths in ns.
-    pub(super) asymmetry_ns: i64,
-}
 
 /// Merges the results of a run in an iteration. `agents`: name of the agent of each node. Returns
 /// `None` without a result.
@@ -23,7 +13,7 @@ pub(super) fn merge(
     agents: &[String],
     collected: &Collected,
     iteration: u32,
-    clocks: ClockFacts,
+    comparisons: &Comparisons<'_>,
 ) -> Option<RunResult> {
     let of_agent = |agent: &str| collected.result(iteration, agent, &run.name);
     let mut parts = Vec::new();
@@ -35,9 +25,9 @@ pub(super) fn merge(
             let Some(sender) = sender_of(run, index).filter(|sender| sender != node) else {
                 continue;
             };
-            let comparison = comparison(agent, agents.get(sender)?, collected, clocks);
+            let compared = comparisons.of(agent, agents.get(sender)?);
             for measured in &mut flow.measured {
-                correct(measured, comparison.as_ref());
+                correct(measured, compared.as_deref());
             }
         }
         parts.push((agent.clone(), result));
@@ -80,32 +70,17 @@ fn sender_of(run: &PlannedRun, flow: usize) -> Option<usize> {
     run.nodes_of_ports.get(port).copied().flatten()
 }
 
-fn comparison(
-    receiver: &str,
-    sender: &str,
-    collected: &Collected,
-    clocks: ClockFacts,
-) -> Option<Comparison> {
-    let node_offsets = [collected.node_offset(sender)?, collected.node_offset(receiver)?];
-    if clocks.one_clock {
-        return Some(Comparison {
-            timeline: Timeline::constant(0.0, 0.0),
-            node_offsets,
-            asymmetry_ns: 0.0,
-            method: "the nodes have one clock".to_owned(),
-            assumption: Assumption::OneClock,
-        });
-    }
-    let (timeline, method) = collected.timeline(receiver, sender)?;
-    let asymmetry_ns = clocks.asymmetry_ns as f64;
-    let assumption = Assumption::SymmetricPath;
-    Some(Comparison { timeline, node_offsets, asymmetry_ns, method, assumption })
-}
-
 /// Computes the one-way delay of a flow from another machine. Without a comparison of the clocks the
 /// delay is unknown, and the variation contains the drift, so both are left out.
-fn correct(measured: &mut MeasuredReport, comparison: Option<&Comparison>) {
-    measured.one_way = comparison.and_then(|comparison| comparison.one_way(&measured.segments));
+fn correct(measured: &mut MeasuredReport, compared: Option<&Compared>) {
+    measured.one_way = compared.and_then(|compared| {
+        let mut report = compared.chosen.one_way(&measured.segments)?;
+        report.alternatives.clone_from(&compared.alternatives);
+        report.asymmetry = compared.asymmetry;
+        let truth = compared.truth.as_ref().and_then(|it| it.one_way(&measured.segments));
+        report.truth = truth.map(|truth| truth.delay);
+        Some(report)
+    });
     measured.delay = Default::default();
     measured.pdv = Default::default();
     if let Some(one_way) = &measured.one_way {

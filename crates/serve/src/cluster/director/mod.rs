@@ -10,6 +10,7 @@
 mod agents;
 mod clocks;
 mod collected;
+mod comparison;
 mod leases;
 mod merge;
 mod plan;
@@ -90,6 +91,8 @@ pub struct IterationOutcome {
     pub start_skew_ns: Option<f64>,
     /// Agents that were lost, with the reason.
     pub lost: Vec<(String, String)>,
+    /// Errors of records in the log that cannot be read, so what they have is missing.
+    pub unreadable: Vec<String>,
 }
 
 /// Outcome of a run of the test.
@@ -409,9 +412,13 @@ impl Director {
             .iter()
             .map(|link| {
                 let of_reference = reference.report.peers.get(&link.agent);
+                let readings = reference.report.reference.zip(link.report.reference);
                 let offset = of_reference
                     .and_then(|peer| Some(peer.offset?.offset_ns))
-                    .or_else(|| Some(-link.report.peers.get(&agent)?.offset?.offset_ns));
+                    .or_else(|| Some(-link.report.peers.get(&agent)?.offset?.offset_ns))
+                    .or_else(|| {
+                        readings.map(|(one, other)| (other.offset_ns - one.offset_ns) as f64)
+                    });
                 let is_apart = link.agent != agent && !self.one_clock;
                 let start = match offset.filter(|_| is_apart) {
                     Some(offset) => at_ns + offset.round() as i64,

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use wirestorm_bus::cluster::RESULTS;
+use wirestorm_control::plan::test_plan::ClockPlan;
 
-use super::merge::{self, ClockFacts};
+use super::comparison::{ClockFacts, Comparisons};
+use super::merge;
 use super::{
     BUS_WAIT, Director, IterationOutcome, REPORT_INTERVAL, RunOutcome, TestError, TestOutcome,
 };
@@ -57,9 +59,14 @@ impl Director {
             }
             let entries = read.unwrap_or_default();
             for entry in &entries {
-                let Ok(Some((subject, record))) = self.log.add(entry) else { continue };
-                let agent = subject.rsplit('.').next().unwrap_or_default().to_owned();
-                self.collected.add(&agent, record);
+                match self.log.add(entry) {
+                    Ok(None) => {}
+                    Ok(Some((subject, record))) => {
+                        let agent = subject.rsplit('.').next().unwrap_or_default().to_owned();
+                        self.collected.add(&agent, record);
+                    }
+                    Err(error) => self.collected.add_unreadable(error),
+                }
             }
             let collected = &self.collected;
             let has_all = self.runs.iter().all(|run| {
@@ -84,10 +91,11 @@ impl Director {
     pub(super) fn outcome(&self, iteration: u32) -> IterationOutcome {
         let collected = &self.collected;
         let agents = self.agents();
-        let clocks =
-            ClockFacts { one_clock: self.one_clock, asymmetry_ns: self.test.clock.asymmetry_ns };
+        let ClockPlan { asymmetry_ns, source, .. } = self.test.clock;
+        let clocks = ClockFacts { one_clock: self.one_clock, asymmetry_ns, source };
+        let comparisons = Comparisons::new(collected, clocks);
         let runs = self.runs.iter().map(|run| {
-            let merged = merge::merge(run, &agents, collected, iteration, clocks);
+            let merged = merge::merge(run, &agents, collected, iteration, &comparisons);
             let result = merged.ok_or_else(|| {
                 let errors = collected.failures(iteration, &run.name);
                 match errors.is_empty() {
@@ -101,13 +109,14 @@ impl Director {
             self.links.iter().filter_map(|link| Some((link.agent.clone(), link.lost.clone()?)));
         IterationOutcome {
             runs: runs.collect(),
-            start_skew_ns: self.start_skew(iteration),
+            start_skew_ns: self.start_skew(iteration, &comparisons),
             lost: lost.collect(),
+            unreadable: self.collected.unreadable(),
         }
     }
 
     /// Returns the greatest difference between the starts of two agents, by the clock of the first.
-    fn start_skew(&self, iteration: u32) -> Option<f64> {
+    fn start_skew(&self, iteration: u32, comparisons: &Comparisons<'_>) -> Option<f64> {
         let starts = self.collected.starts(iteration)?;
         let reference = match self.links.first() {
             Some(link) => &*link.agent,
@@ -115,7 +124,7 @@ impl Director {
         };
         let on_reference = |(agent, at): (&str, i64)| match agent == reference || self.one_clock {
             true => Some(at as f64),
-            false => Some(at as f64 - self.collected.offset(reference, agent, at)?),
+            false => Some(at as f64 - comparisons.offset(reference, agent, at)?),
         };
         let starts: Vec<f64> = starts.into_iter().map(on_reference).collect::<Option<_>>()?;
         let first = starts.iter().copied().reduce(f64::min)?;

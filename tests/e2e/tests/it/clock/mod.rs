@@ -2,7 +2,7 @@
 
 mod owping;
 mod ptp;
-mod sources;
+pub(crate) mod sources;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,13 +12,13 @@ use wirestorm_testkit::net::{End, Lab, LabOptions};
 use super::{Ptp4l, clock, text, until};
 
 /// chronyd, which never sets the clock.
-struct Chronyd {
+pub(crate) struct Chronyd {
     _process: Running,
     scratch: Scratch,
 }
 
 impl Chronyd {
-    fn start(end: &End, configuration: &str) -> Self {
+    pub(crate) fn start(end: &End, configuration: &str) -> Self {
         let scratch = Scratch::new().unwrap();
         // chronyd refuses a directory that all users may read.
         fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o750)).unwrap();
@@ -36,7 +36,21 @@ impl Chronyd {
         Self { _process: process, scratch }
     }
 
-    fn socket(&self) -> std::path::PathBuf {
+    /// Starts a server on one end of a lab and a client on the other, which follows it.
+    pub(crate) fn pair(lab: &Lab) -> (Self, Self) {
+        let server = Self::start(&lab.b, "local stratum 8\nallow");
+        let address = lab.b.ipv4().to_string();
+        let client = Self::start(
+            &lab.a,
+            &format!("server {address} iburst minpoll 0 maxpoll 0\nport 0\nmaxdistance 16"),
+        );
+        until("a measurement of chronyd", || {
+            (client.tracking().get(1).is_some_and(|server| *server == address)).then_some(())
+        });
+        (server, client)
+    }
+
+    pub(crate) fn socket(&self) -> std::path::PathBuf {
         self.scratch.file("chronyd.sock")
     }
 
@@ -64,7 +78,7 @@ fn source<'a>(outcome: &'a Outcome, kind: &str) -> &'a Value {
     sources.iter().find(|source| source["kind"] == kind).expect("a report of this kind")
 }
 
-fn lab() -> Lab {
+pub(crate) fn lab() -> Lab {
     Lab::with(&LabOptions { addresses: true, ..LabOptions::default() }).unwrap()
 }
 
@@ -74,15 +88,8 @@ fn bound_of_chronyd_is_that_of_chronyc() {
         return;
     }
     let lab = lab();
-    let server = Chronyd::start(&lab.b, "local stratum 8\nallow");
+    let (server, client) = Chronyd::pair(&lab);
     let address = lab.b.ipv4().to_string();
-    let client = Chronyd::start(
-        &lab.a,
-        &format!("server {address} iburst minpoll 0 maxpoll 0\nport 0\nmaxdistance 16"),
-    );
-    until("a measurement of chronyd", || {
-        (client.tracking().get(1).is_some_and(|server| *server == address)).then_some(())
-    });
     let socket = client.socket();
     // The dispersion grows with time, so chronyc is asked before and after.
     let before = chronyc_bound(&client);

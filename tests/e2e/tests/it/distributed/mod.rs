@@ -1,6 +1,7 @@
 //! `wirestorm test` and `wirestorm agent`: two agents, a director and a real NATS server.
 
 mod attacks;
+mod clocks;
 mod faults;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -180,27 +181,5 @@ fn nodes_on_one_machine_need_no_bus() {
     assert_eq!(outcome.text(&format!("{FLOW}/measured/0/one_way/assumption")), "one clock");
     assert!((0.0..20e6).contains(&one_way(&outcome, "delay/p50_ns")), "{outcome}");
     assert_eq!(outcome.number("/iterations/1/runs/0/result/flows/0/packets"), 1_000, "{outcome}");
-    assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
-}
-
-#[test]
-fn delay_is_measured_between_clocks_that_differ_and_drift() {
-    if !can_run(&[]) {
-        return;
-    }
-    let clock = ["--virtual-clock", "offset=2s,drift=50ppm"];
-    let Some(cluster) = Cluster::start(&clock) else { return };
-    let test = cluster.nodes.test(3, "");
-    let outcome = cluster.test(&test, &[]).wait().expect(0);
-    assert_complete(&outcome, 3_000);
-    let (least, median) = (one_way(&outcome, "delay/min_ns"), one_way(&outcome, "delay/p50_ns"));
-    let half_width = one_way(&outcome, "half_width_ns");
-    // Microseconds on a veth pair, and more on a busy machine; the clocks are 2 s apart and drift by
-    // 50 us a second.
-    assert!(least > -half_width && median < 1e6, "{outcome}");
-    assert!(half_width < 500e3 && one_way(&outcome, "bound_ns") >= half_width, "{outcome}");
-    assert!((one_way(&outcome, "drift_ppm") + 50.0).abs() < 2.0, "{outcome}");
-    let assumption = outcome.text(&format!("{FLOW}/measured/0/one_way/assumption"));
-    assert_eq!(assumption, "symmetric path");
     assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
 }
