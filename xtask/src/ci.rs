@@ -24,6 +24,8 @@ const FUZZ_TARGETS_LONG: [&str; 1] = ["trex_rpc"];
 const BINARY: &str = workspace::BINARY;
 /// Environment variable that `--long` sets, so that tests do more.
 const LONG: &str = "WIRESTORM_LONG";
+/// Environment variable with the path of Helm, for tests of the chart.
+const HELM: &str = "WIRESTORM_HELM";
 /// Tests that need the Python package for TRex profiles, or [`PYARROW`].
 const WITH_PYTHON: [&str; 3] = [
     "runs::exported_trials_are_read_by_pyarrow",
@@ -192,6 +194,10 @@ fn test(extent: Extent) -> Fallible<Pass> {
     command.arg("--no-fail-fast").env(SKIPPED_LOG, &log);
     if extent == Extent::Long {
         command.env(LONG, "1");
+    }
+    match setup::ensure_helm() {
+        Ok(helm) => drop(command.env(HELM, helm)),
+        Err(reason) => println!("without helm: {reason}"),
     }
     let outcome = done(&mut command);
     // Without skipped tests there is no file.

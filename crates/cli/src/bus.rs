@@ -2,15 +2,21 @@
 
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use wirestorm_bus::cluster::Credentials;
 use wirestorm_bus::nats::{Key, NatsBus, NatsOptions};
 use wirestorm_bus::subject::Site;
-use wirestorm_bus::{Bus, ConnectionState, Server};
+use wirestorm_bus::{Bus, BusError, ConnectionState, Server};
+use wirestorm_control::plan::traffic::parse_time;
 
 /// Site of a server without credentials.
 pub(crate) const SITE: &str = "default";
+
+/// Time between two attempts to connect.
+const RETRY_TIME: Duration = Duration::from_millis(500);
 
 /// Flags for the connection to the bus.
 #[derive(Args, Clone, Debug, Default)]
@@ -24,6 +30,15 @@ pub(crate) struct BusFlags {
     /// Credentials from `wirestorm cluster`; the file is secret
     #[arg(long, value_name = "FILE", help_heading = "Bus")]
     pub(crate) bus_credentials: Option<PathBuf>,
+
+    /// Time to wait for the bus; a test then also waits for its agents [default: 0s]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Bus")]
+    pub(crate) wait: Option<Duration>,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let time = parse_time(text).ok_or("expected a time, such as 30s")?;
+    Ok(Duration::from_nanos(time.as_nanos()))
 }
 
 /// Who a client of the bus is.
@@ -70,12 +85,35 @@ impl BusFlags {
     }
 
     /// Connects, and prints warnings about known faults of the server. `role` and `name` identify
-    /// a client without credentials.
+    /// a client without credentials. A server that does not answer is tried again for the time of
+    /// `--wait`, or until `stop` is set.
     ///
     /// # Errors
     /// A message if the flags are wrong, or the server cannot be used.
-    pub(crate) fn connect(&self, role: &str, name: &str) -> Result<NatsBus, String> {
-        let bus = NatsBus::connect(self.options(role, name)?).map_err(|error| error.to_string())?;
+    pub(crate) fn connect(
+        &self,
+        role: &str,
+        name: &str,
+        stop: &AtomicBool,
+    ) -> Result<NatsBus, String> {
+        let options = self.options(role, name)?;
+        let (wait, began) = (self.wait.unwrap_or_default(), Instant::now());
+        let mut is_waiting = false;
+        let bus = loop {
+            match NatsBus::connect(options.clone()) {
+                Ok(bus) => break bus,
+                Err(error @ BusError::Disconnected { .. })
+                    if began.elapsed() < wait && !stop.load(Ordering::Acquire) =>
+                {
+                    if !is_waiting {
+                        eprintln!("wirestorm: waiting for the bus: {error}");
+                    }
+                    is_waiting = true;
+                    std::thread::sleep(RETRY_TIME);
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        };
         if let ConnectionState::Connected(server) = bus.state() {
             warn(&server);
         }

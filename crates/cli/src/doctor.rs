@@ -70,7 +70,7 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
         }
     }
     let mut machine = inventory::machine();
-    machine.extend(crate::serve::unit::check());
+    machine.extend(crate::unit::check());
     let backend = flags.backend.name();
     let works = |it: &InterfaceDiagnosis| !flags.backend.needs_interface() || it.can_send(backend);
     let can_send = if flags.interfaces.is_empty() {

@@ -40,6 +40,7 @@ mod tcpreplay;
 mod terminal_width;
 mod test_command;
 mod traffic;
+mod unit;
 mod wrap;
 
 use std::process::ExitCode;

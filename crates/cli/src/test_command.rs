@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
@@ -109,7 +110,7 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
     let stop = signals.stop_flag();
     let name = test.name.clone().unwrap_or_else(|| "test".to_owned());
     let mut local = None;
-    let director = directed(flags, test, lease, &mut local);
+    let director = directed(flags, test, lease, &stop, &mut local);
     let director = match director {
         Ok(director) => director,
         Err(message) => return usage(message),
@@ -160,6 +161,7 @@ fn directed(
     flags: &TestFlags,
     test: TestPlan,
     lease: Duration,
+    stop: &AtomicBool,
     local: &mut Option<LocalAgents>,
 ) -> Result<Director, String> {
     let folder = flags.test.parent().unwrap_or(Path::new("")).to_owned();
@@ -167,7 +169,7 @@ fn directed(
     let id = id.unwrap_or_else(|| format!("t{:x}", wirestorm_control::clock::realtime_nanos()));
     let (bus, site, name, key, one_clock) = if flags.bus.is_given() {
         let member = flags.bus.member("director", "director")?;
-        let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("director", &member.name)?);
+        let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("director", &member.name, stop)?);
         if flags.recover.is_none() {
             eprintln!(
                 "Test {id}; `wirestorm test --recover {id}` shows it if this director is lost"
@@ -179,7 +181,9 @@ fn directed(
         let agents = local.insert(agents);
         (Arc::clone(&agents.bus), agents.site.clone(), "local".to_owned(), agents.key.clone(), true)
     };
-    let options = DirectorOptions { name, site, bus, key, test, folder, id, lease, one_clock };
+    let wait = flags.bus.wait.unwrap_or_default();
+    let options =
+        DirectorOptions { name, site, bus, key, test, folder, id, lease, wait, one_clock };
     Director::new(options).map_err(|error| format!("{}: {error}", flags.test.display()))
 }
 

@@ -6,6 +6,7 @@ mod server;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
@@ -293,7 +294,7 @@ fn check(flags: &CheckFlags) -> Result<(), Failure> {
             "name the credentials with --bus-credentials FILE, or a server with --bus URL";
         return Err(Failure::Usage(message.into()));
     }
-    let bus = flags.bus.connect("client", "check")?;
+    let bus = flags.bus.connect("client", "check", &AtomicBool::new(false))?;
     let started = Instant::now();
     bus.flush(CHECK_TIME).map_err(|error| error.to_string())?;
     let time = started.elapsed();

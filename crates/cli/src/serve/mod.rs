@@ -1,6 +1,6 @@
 //! `wirestorm serve`: hosts runs for users.
 
-pub(crate) mod unit;
+mod unit;
 mod user;
 
 use std::net::{IpAddr, SocketAddr};
@@ -213,7 +213,7 @@ impl ServeFlags {
 pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
     match &flags.command {
         Some(ServeCommand::User(flags)) => return user::run(flags),
-        Some(ServeCommand::Unit(flags)) => return unit::run(flags),
+        Some(ServeCommand::Unit(_)) => return crate::unit::SERVER.print(),
         None => {}
     }
     let service = match start(flags) {

@@ -6,6 +6,7 @@ mod bench_connections;
 mod bench_services;
 mod clock;
 mod console;
+mod deploy;
 mod distributed;
 mod emulation;
 mod flow_exporter;

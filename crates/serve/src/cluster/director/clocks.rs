@@ -1,18 +1,16 @@
 //! Compares the clocks of the agents of a test.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use wirestorm_control::plan::test_plan::ClockSource;
 
-use super::super::protocol::{Command, Peer, Presence, decode};
+use super::super::protocol::{Command, Peer};
 use super::agents::AgentLink;
 use super::plan::PlannedRun;
 use super::{Director, ORDER_TIMEOUT, REPORT_INTERVAL, TestError};
 
-/// Time to wait for the presence of all agents.
-const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time to wait for a comparison of clocks, and exchanges that it needs.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
 const EXCHANGES_MIN: usize = 50;
@@ -36,7 +34,7 @@ impl Director {
         if pairs.is_empty() {
             return Ok(());
         }
-        let reflectors = self.reflectors(&pairs)?;
+        let reflectors = self.reflectors(&pairs, stop)?;
         let agents = self.agents();
         let source = self.test.clock.source;
         let interval_ns = self.test.clock.interval.as_nanos();
@@ -77,34 +75,6 @@ impl Director {
             }
             std::thread::sleep(REPORT_INTERVAL);
         }
-    }
-
-    /// Returns the addresses of the reflectors of the far ends, from the presence of their agents.
-    fn reflectors(
-        &self,
-        pairs: &BTreeSet<(usize, usize)>,
-    ) -> Result<BTreeMap<String, Vec<std::net::SocketAddr>>, TestError> {
-        let agents = self.agents();
-        let mut missing: BTreeSet<&String> =
-            pairs.iter().filter_map(|(_, far)| agents.get(*far)).collect();
-        let presences = self.orders.bus.subscribe(&self.orders.site.all_agent_status(), 4_096)?;
-        let until = Instant::now() + PRESENCE_TIMEOUT;
-        let mut reflectors = BTreeMap::new();
-        while let Some(agent) = missing.first() {
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(message) = presences.recv(left.max(Duration::from_millis(1))) else {
-                return Err(TestError::Agent {
-                    agent: (*agent).clone(),
-                    phase: "presence",
-                    reason: "it does not report its presence: start `wirestorm agent`".to_owned(),
-                });
-            };
-            let Ok(presence) = decode::<Presence>(&message.payload) else { continue };
-            if missing.remove(&presence.agent) {
-                reflectors.insert(presence.agent, presence.reflector);
-            }
-        }
-        Ok(reflectors)
     }
 }
 

@@ -14,6 +14,7 @@ mod comparison;
 mod leases;
 mod merge;
 mod plan;
+mod presence;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +72,8 @@ pub struct DirectorOptions {
     pub id: String,
     /// Time after which an agent stops without an answer from the director.
     pub lease: Duration,
+    /// Time to wait until all agents are on the bus.
+    pub wait: Duration,
     /// Whether all agents have the clock of this machine, so nothing is to be compared.
     pub one_clock: bool,
 }
@@ -163,6 +166,7 @@ pub struct Director {
     test: TestPlan,
     runs: Vec<PlannedRun>,
     lease: Duration,
+    wait: Duration,
     one_clock: bool,
     links: Vec<AgentLink>,
     log: LogReader,
@@ -177,7 +181,8 @@ impl Director {
     /// # Errors
     /// The test has errors, or the bus refuses.
     pub fn new(options: DirectorOptions) -> Result<Self, TestError> {
-        let DirectorOptions { name, site, bus, key, test, folder, id, lease, one_clock } = options;
+        let DirectorOptions { name, site, bus, key, test, folder, id, lease, wait, one_clock } =
+            options;
         // The identifier is as good a seed as any: tests at the same time have different ones.
         let seed =
             id.bytes().fold(17_u64, |seed, byte| seed.wrapping_mul(1_000_003) ^ u64::from(byte));
@@ -202,6 +207,7 @@ impl Director {
             test,
             runs,
             lease,
+            wait,
             one_clock,
             links: Vec::new(),
             log: LogReader::default(),
@@ -236,6 +242,7 @@ impl Director {
         progress: &mut dyn FnMut(TestProgress),
     ) -> Result<TestOutcome, TestError> {
         progress(TestProgress::Phase("agents"));
+        self.wait_for_agents(stop)?;
         self.acquire()?;
         if !self.one_clock && self.test.clock.path != ClockPath::None {
             progress(TestProgress::Phase("clocks"));
@@ -270,19 +277,23 @@ impl Director {
         self.test.nodes.iter().map(|node| node.agent.clone()).collect()
     }
 
-    /// Takes the leases of all agents that have something to do.
-    fn acquire(&mut self) -> Result<(), TestError> {
-        let used: BTreeSet<usize> =
+    /// Nodes that have something to do, and their agents.
+    fn used(&self) -> Vec<(usize, String)> {
+        let nodes: BTreeSet<usize> =
             self.runs.iter().flat_map(|run| run.parts.keys().copied()).collect();
         let agents = self.agents();
-        for node in used {
-            let Some(agent) = agents.get(node) else { continue };
-            if self.links.iter().any(|link| link.agent == *agent) {
+        nodes.into_iter().filter_map(|node| Some((node, agents.get(node)?.clone()))).collect()
+    }
+
+    /// Takes the leases of all agents that have something to do.
+    fn acquire(&mut self) -> Result<(), TestError> {
+        for (node, agent) in self.used() {
+            if self.links.iter().any(|link| link.agent == agent) {
                 let reason = "two nodes of the test have this agent: make them one".to_owned();
-                return Err(TestError::Agent { agent: agent.clone(), phase: "lease", reason });
+                return Err(TestError::Agent { agent, phase: "lease", reason });
             }
-            let link = AgentLink::acquire(&self.orders, node, agent)?;
-            self.answering.fences().insert(agent.clone(), link.fence);
+            let link = AgentLink::acquire(&self.orders, node, &agent)?;
+            self.answering.fences().insert(agent, link.fence);
             self.links.push(link);
         }
         Ok(())
