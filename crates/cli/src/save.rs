@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clap::Args;
 use wirestorm_control::RunErrorKind;
 use wirestorm_control::inventory;
-use wirestorm_control::result::{Outcome, RunResult};
+use wirestorm_control::result::RunResult;
 use wirestorm_store::record::{InterfaceRecord, RecordKind, RunRecord, State};
 use wirestorm_store::{RunWriter, Store};
 
@@ -215,18 +215,12 @@ impl Recording {
         let interfaces = interfaces.chain(devices.map(|device| &device.interface));
         let more: BTreeSet<&String> = interfaces.filter(|name| !known.contains(*name)).collect();
         let more: Vec<_> = more.into_iter().filter_map(|name| interface_record(name)).collect();
-        let state = match result.verdict.outcome {
-            Outcome::Met | Outcome::FellShort if result.interrupted => State::Interrupted,
-            Outcome::Met | Outcome::FellShort => State::Finished,
-            Outcome::Failed => State::Failed,
-            Outcome::Interrupted => State::Interrupted,
-        };
-        let error = result.errors.first().cloned();
         let written = writer
-            .result(result)
-            .and_then(|()| writer.update(|record| record.interfaces.extend(more)));
+            .update(|record| record.interfaces.extend(more))
+            .and_then(|()| writer.end_with(result, None));
         written.map_err(|error| not_saved(&error))?;
-        ended(writer, state, error)
+        saved(writer.id());
+        Ok(())
     }
 
     /// Deletes the record, because the run did not begin.
@@ -239,9 +233,13 @@ impl Recording {
 
 fn ended(writer: RunWriter, state: State, error: Option<String>) -> Result<(), String> {
     let record = writer.finish(state, error).map_err(|error| not_saved(&error))?;
-    // Standard output may hold a JSON document.
-    eprintln!("saved as {0}; show it with: wirestorm runs show {0}", record.id);
+    saved(&record.id);
     Ok(())
+}
+
+fn saved(id: &str) {
+    // Standard output may hold a JSON document.
+    eprintln!("saved as {id}; show it with: wirestorm runs show {id}");
 }
 
 pub(crate) fn not_saved(error: &wirestorm_store::StoreError) -> String {
