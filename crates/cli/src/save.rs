@@ -97,6 +97,8 @@ pub(crate) struct Draft {
     pub(crate) interfaces: Vec<String>,
     /// Text of plans and scripts by file name.
     pub(crate) files: BTreeMap<String, String>,
+    /// Start of a run that is over, in nanoseconds since the Unix epoch; `None` for now.
+    pub(crate) started_unix_ns: Option<u64>,
 }
 
 impl Draft {
@@ -106,7 +108,7 @@ impl Draft {
         interfaces: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
         let interfaces = interfaces.into_iter().map(Into::into).collect();
-        Self { kind, interfaces, files: BTreeMap::new() }
+        Self { kind, interfaces, files: BTreeMap::new(), started_unix_ns: None }
     }
 
     /// Adds a file. Standard input and files that are no text or too long have no copy.
@@ -161,12 +163,13 @@ impl SaveFlags {
         };
         let failed = |error: String| format!("--save: {error}");
         let store = self.directory.open().map_err(failed)?;
-        let Draft { kind, interfaces, files } = draft();
+        let Draft { kind, interfaces, files, started_unix_ns } = draft();
         let command = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
         let mut record = RunRecord::new(kind, command.collect());
         record.name.clone_from(name);
         record.interfaces = interfaces.iter().flat_map(|it| interface_record(it)).collect();
         record.files = files;
+        record.started_unix_ns = started_unix_ns.unwrap_or(record.started_unix_ns);
         let writer = store.create(record).map_err(|error| failed(error.to_string()))?;
         Ok(Recording(Some(writer)))
     }

@@ -143,7 +143,8 @@ fn directed(
         (Arc::clone(&agents.bus), agents.site.clone(), "local".to_owned(), agents.key.clone(), true)
     };
     let files = Arc::new(HostFiles);
-    let options = DirectorOptions { name, site, bus, key, test, folder, files, id, lease, one_clock };
+    let options =
+        DirectorOptions { name, site, bus, key, test, folder, files, id, lease, one_clock };
     Director::new(options).map_err(|error| format!("{}: {error}", flags.test.display()))
 }
 
@@ -229,7 +230,9 @@ fn report_iteration(
             println!("");
         }
         let draft = || {
-            let mut draft = Draft::new(RecordKind::Streams, Vec::<String>::new()).file(&flags.test);
+            let kind = RecordKind::from(result.kind);
+            let mut draft = Draft::new(kind, Vec::<String>::new()).file(&flags.test);
+            draft.started_unix_ns = result.times.started_unix_ns;
             draft.files.extend(run.plan_file(name));
             draft
         };

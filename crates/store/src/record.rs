@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wirestorm_control::bench::CompletedTrial;
 use wirestorm_control::inventory::InterfaceFacts;
 pub use wirestorm_control::machine::MachineRecord;
-use wirestorm_control::result::{HostFacts, Outcome, RunResult, Verdict};
+use wirestorm_control::result::{HostFacts, Kind, Outcome, RunResult, Verdict};
 use wirestorm_method::method::{Findings, Method};
 use wirestorm_method::trial::{TrialInput, TrialOutput};
 
@@ -159,6 +159,18 @@ pub enum State {
     Failed,
     /// The process ended before the run did. Only readers report it.
     Died,
+}
+
+impl From<Kind> for RecordKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Replay => Self::Replay,
+            Kind::Streams => Self::Streams,
+            Kind::Emulation => Self::Emulation,
+            Kind::Impair => Self::Impair,
+            Kind::Pktgen => Self::Pktgen,
+        }
+    }
 }
 
 impl RecordKind {

@@ -56,10 +56,6 @@ impl<'a> From<&'a IterationOutcome> for IterationDocument<'a> {
             result: run.result.as_ref().ok(),
             error: run.result.as_ref().err().map(String::as_str),
         });
-        Self {
-            start_skew_ns: iteration.start_skew_ns,
-            lost: &iteration.lost,
-            runs: runs.collect(),
-        }
+        Self { start_skew_ns: iteration.start_skew_ns, lost: &iteration.lost, runs: runs.collect() }
     }
 }

@@ -89,9 +89,7 @@ impl LocalAgents {
     /// Starts an agent for each node by a function, which gets its options for a server.
     fn start_each(
         test: &TestPlan,
-        mut start: impl FnMut(
-            &dyn Fn(Arc<Server>) -> AgentOptions,
-        ) -> Result<Agent, LocalError>,
+        mut start: impl FnMut(&dyn Fn(Arc<Server>) -> AgentOptions) -> Result<Agent, LocalError>,
     ) -> Result<Self, LocalError> {
         let (key, site) = (Key::generate(), Site::new(SITE)?);
         let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());

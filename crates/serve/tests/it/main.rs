@@ -1,6 +1,7 @@
 //! Tests of the servers over real connections, with real runs.
 
 mod access;
+mod directed;
 mod leases;
 mod live;
 mod metrics;

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant as StdInstant};
 
-use wirestorm_api::port::Port;
+use wirestorm_api::port::LinkState;
 use wirestorm_api::session::{Limits, Role};
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::{Bus, BusError, RecvError};
@@ -229,10 +229,19 @@ impl Shared {
     fn ports(&self) -> Vec<PortPresence> {
         let mut known = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.test().as_ref().is_some_and(CurrentTest::has_active_runs) {
-            let allowed = self.identity.limits.ports.as_ref();
-            let is_lent = |port: &Port| allowed.is_none_or(|it| it.contains(&port.interface));
-            let ports = self.server.ports().into_iter().filter(is_lent).take(PORTS_MAX);
-            *known = ports.map(PortPresence::from).collect();
+            let missing = |name: &String| PortPresence {
+                interface: name.clone(),
+                link: LinkState::Missing,
+                speed_bps: None,
+            };
+            let port = |name: &String| {
+                self.server.port(&self.identity, name).map_or_else(|_| missing(name), Into::into)
+            };
+            // Those that are named may be in other namespaces.
+            *known = match &self.identity.limits.ports {
+                Some(names) => names.iter().take(PORTS_MAX).map(port).collect(),
+                None => self.server.ports().into_iter().take(PORTS_MAX).map(Into::into).collect(),
+            };
         }
         known.clone()
     }
