@@ -372,8 +372,8 @@ impl Server {
             && self.ports.end(&port.interface).is_some()
         {
             let reason = format!("{} took port {}", user.owner(), port.name);
-            self.stop_on(&ended, &reason, |_| true);
             self.stop_tests_on(&ended, &reason, Instant::now() + FORCE_WAIT);
+            self.stop_on(&ended, &reason, |_| true);
         }
         let lease = self.ports.take(&port, user, request);
         self.publish_ports();

@@ -46,6 +46,8 @@ const TEST_BYTES_MAX: usize = 8 << 20;
 const ITERATIONS_MAX: u32 = 1_000;
 /// Most nodes of a test in this process; each has four threads.
 const LOCAL_NODES_MAX: usize = 32;
+/// Time that a test waits until the parts of its runs have released their ports.
+const RELEASE_WAIT: Duration = Duration::from_secs(5);
 /// Name of a test without one.
 const NAME: &str = "test";
 /// Name of the text of the test in the run history.
@@ -300,7 +302,11 @@ impl Server {
             }
         });
         // The ports are free before the test counts as over.
-        drop((local, reservations));
+        drop(local);
+        for run in self.runs.active().iter().filter(|run| run.handle.state().is_over()) {
+            run.wait_saved(RELEASE_WAIT);
+        }
+        drop(reservations);
         let was_stopped = test.stop_flag().load(Ordering::Acquire);
         let id = test.summary().id;
         match outcome {
