@@ -247,10 +247,8 @@ pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
 fn director(flags: &BusFlags) -> Result<DirectorMember, String> {
     let Member { site, name, key, .. } = flags.member("director", "director")?;
     let bus = Arc::new(flags.connect("director", &name)?);
-    eprintln!(
-        "wirestorm: tests run on the agents of the bus, with the director's key {}",
-        key.public()
-    );
+    let public = key.public();
+    eprintln!("wirestorm: tests run on agents of the bus that trust the director's key {public}");
     Ok(DirectorMember { bus, site, name, key })
 }
 

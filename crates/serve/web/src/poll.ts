@@ -1,7 +1,9 @@
 // Reads that repeat, for what has no events.
 
-/** Calls a function now, and again at an interval until `signal` aborts or it returns false. Hidden
- * pages wait. Returns a function that calls it at once. */
+/**
+ * Calls a function now, and again at an interval until `signal` aborts or it returns false. Hidden
+ * pages wait. Returns a function that calls it at once.
+ */
 export function poll(
   work: () => Promise<boolean | void>,
   intervalMs: number,
