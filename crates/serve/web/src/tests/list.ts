@@ -3,7 +3,7 @@
 import { isAbort, messageOf } from '../api.ts';
 import { type Context, disabledBy, type View } from '../context.ts';
 import type { Agent, AgentList, TestSummary } from '../documents.ts';
-import { button, element } from '../element.ts';
+import { button, element, marked, replace } from '../element.ts';
 import { duration, owner, speed, time } from '../format.ts';
 import { cell, numberCell, Rows, table } from '../list.ts';
 import { poll } from '../poll.ts';
@@ -47,12 +47,14 @@ export function testsView(context: Context): View {
   );
   const form = startForm(context);
   const showAgents = (list: AgentList): void => {
+    form.setAgents(list);
     agentRows.update(list.agents);
     agents.hidden = list.agents.length === 0;
     reason.hidden = !list.reason;
     const text = list.reason ?? '';
-    if (reason.textContent !== text) reason.textContent = text;
-    form.setAgents(list);
+    if (reason.dataset['text'] === text) return;
+    reason.dataset['text'] = text;
+    replace(reason, marked(text));
   };
   const readAgain = poll(
     async () => {

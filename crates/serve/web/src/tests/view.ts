@@ -64,10 +64,12 @@ export function testView(context: Context, id: string): View {
               ...disabledBy(status.results.length ? null : 'The test has no results.'),
             }),
       ]);
-      const at = PHASES.indexOf(test.phase ?? '');
+      // One machine has one clock.
+      const all = PHASES.filter((phase) => test.on_bus || phase !== 'clocks');
+      const at = all.indexOf(test.phase ?? '');
       replace(
         phases,
-        PHASES.map((phase, index) =>
+        all.map((phase, index) =>
           element(
             'li',
             {
