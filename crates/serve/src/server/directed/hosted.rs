@@ -100,10 +100,15 @@ impl HostedTest {
         keep_last(&mut status.results, iteration, ITERATIONS_MAX);
     }
 
-    /// Ends the test. `message`: why it failed; a reason for its stop stays. A test that is over
-    /// stays as it is.
-    pub(super) fn end(&self, state: TestState, message: Option<String>) {
-        let mut status = self.lock();
+    /// Ends the test. `message`: why it failed; a reason for its stop stays. `keep` gets the final
+    /// status before anybody sees it. A test that is over stays as it is.
+    pub(super) fn end(
+        &self,
+        state: TestState,
+        message: Option<String>,
+        keep: impl FnOnce(&TestStatus),
+    ) {
+        let mut status = self.status();
         if status.test.state.is_over() {
             return;
         }
@@ -114,7 +119,8 @@ impl HostedTest {
         (test.state, test.is_stopping) = (state, false);
         test.ended_unix_ns = Some(now_unix_ns());
         test.message = test.message.take().or(message);
-        drop(status);
+        keep(&status);
+        *self.lock() = status;
         self.is_over.notify_all();
     }
 
@@ -192,9 +198,12 @@ mod tests {
         test.stop("ada stopped the test");
         test.stop("the server ended");
         assert!(test.stop_flag().load(Ordering::Acquire) && test.summary().is_stopping);
-        test.end(TestState::Interrupted, Some("stopped before the start".into()));
-        test.end(TestState::Failed, Some("defect".into()));
+        let mut kept = None;
+        let message = Some("stopped before the start".into());
+        test.end(TestState::Interrupted, message, |status| kept = Some(status.clone()));
+        test.end(TestState::Failed, Some("defect".into()), |_| panic!("it is over"));
         test.stop("again");
+        assert_eq!(kept, Some(test.status()));
         let summary = test.summary();
         assert_eq!((summary.state, summary.is_stopping), (TestState::Interrupted, false));
         assert_eq!(summary.message.as_deref(), Some("ada stopped the test"));

@@ -138,7 +138,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("test".to_owned());
         if let Err(error) = thread.spawn(move || server.direct(&of_thread, directed)) {
             let message = format!("cannot start a thread: {error}");
-            hosted.end(TestState::Failed, Some(message.clone()));
+            hosted.end(TestState::Failed, Some(message.clone()), |_| {});
             return Err(ErrorDocument::new(ErrorCode::Internal, message));
         }
         Ok(hosted.summary())
@@ -309,21 +309,19 @@ impl Server {
         drop(reservations);
         let was_stopped = test.stop_flag().load(Ordering::Acquire);
         let id = test.summary().id;
-        match outcome {
+        let (state, message) = match outcome {
             Ok(outcome) => {
                 let planned = test.summary().iterations;
                 let (state, reason) = summary::end(&outcome.iterations, planned, was_stopped);
                 let kept = self.tests.keep_document(&id, &TestDocument::new(&name, &outcome));
-                test.end(state, reason.or(kept.err()));
+                (state, reason.or(kept.err()))
             }
-            Err(TestError::Stopped) => test.end(TestState::Interrupted, None),
-            Err(error) if was_stopped => {
-                test.end(TestState::Interrupted, Some(error.to_string()));
-            }
-            Err(error) => test.end(TestState::Failed, Some(error.to_string())),
-        }
+            Err(TestError::Stopped) => (TestState::Interrupted, None),
+            Err(error) if was_stopped => (TestState::Interrupted, Some(error.to_string())),
+            Err(error) => (TestState::Failed, Some(error.to_string())),
+        };
+        test.end(state, message, |status| self.tests.keep_status(status));
         drop(defect);
-        self.tests.keep_status(&test.status());
     }
 }
 
@@ -332,7 +330,8 @@ struct EndsByDefect<'a>(&'a HostedTest);
 
 impl Drop for EndsByDefect<'_> {
     fn drop(&mut self) {
-        self.0.end(TestState::Failed, Some("a defect in wirestorm ended the test".to_owned()));
+        let message = "a defect in wirestorm ended the test".to_owned();
+        self.0.end(TestState::Failed, Some(message), |_| {});
     }
 }
 

@@ -168,8 +168,7 @@ mod tests {
         tests.add(Arc::clone(&test)).unwrap();
         let outcome = TestOutcome::default();
         tests.keep_document(&format!("t{number}"), &TestDocument::new("two", &outcome)).unwrap();
-        test.end(TestState::Finished, None);
-        tests.keep_status(&test.status());
+        test.end(TestState::Finished, None, |status| tests.keep_status(status));
     }
 
     #[test]
@@ -179,7 +178,7 @@ mod tests {
         let running: Vec<_> = (0..ACTIVE_MAX as u64).map(test).collect();
         running.iter().for_each(|it| tests.add(Arc::clone(it)).unwrap());
         assert_eq!(tests.add(test(100)).unwrap_err().code, ErrorCode::Conflict);
-        running[3].end(TestState::Finished, None);
+        running[3].end(TestState::Finished, None, |_| {});
         tests.add(test(100)).unwrap();
     }
 
