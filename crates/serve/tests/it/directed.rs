@@ -8,6 +8,7 @@ use wirestorm_api::client::{Client, ClientError, ClientOptions};
 use wirestorm_api::error::ErrorCode;
 use wirestorm_api::lease::LeaseRequest;
 use wirestorm_api::port::LinkState;
+use wirestorm_api::run::PlanSource;
 use wirestorm_api::session::{Limits, Role, UserRequest};
 use wirestorm_api::test::{TestRequest, TestSource, TestState, TestStatus};
 use wirestorm_bus::Bus;
@@ -21,7 +22,9 @@ use wirestorm_serve::{DirectorMember, ListenOption, Server, ServerOptions, Servi
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::nats::{NatsServer, require_nats_server};
 use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::pcap::Resolution;
 use wirestorm_testkit::require::require_root;
+use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 
 use crate::service::{PATIENCE, TestServer, code, loopback, options, request};
 
@@ -216,6 +219,54 @@ fn test_keeps_its_ports_until_it_is_stopped() {
     bob.lease("left", &LeaseRequest { force: true, ..LeaseRequest::default() }).unwrap();
     let status = wait_over(&ada, &id);
     assert_eq!(status.test.message.as_deref(), Some("bob took port left"));
+}
+
+#[test]
+fn iterations_replay_uploaded_captures_and_keep_their_ports_between_them() {
+    if !require_root() {
+        return;
+    }
+    let server = TestServer::start();
+    let client = server.client("ada", "");
+    let capture = server.scratch.file("local.pcap");
+    let traffic = Traffic::new(TrafficOptions { conversations: 5, ..TrafficOptions::default() });
+    write_file(traffic, Resolution::Nanoseconds, &capture).unwrap();
+    client.upload("traffic.pcap", &*std::fs::read(&capture).unwrap()).unwrap();
+    let with_replay = text(["left", "right"], "10s").replace(
+        "duration",
+        "  - name: captured\n    options: {backend: af_packet}\n    \
+         replay: {captures: [traffic.pcap], port: b, rate: max}\niterations: 2\npause: 2s\nduration",
+    );
+    // The flow would go on; the replay alone ends by itself.
+    let wanted =
+        with_replay.replace("rate: 1kpps", "rate: 1kpps\n          duration: {fixed_packets: 100}");
+    let id = client.create_test(&test(wanted)).unwrap().id;
+    let first = |it: &TestStatus| {
+        assert!(!it.test.state.is_over(), "{it:?}");
+        it.results.len() == 1
+    };
+    wait("the first iteration is over", || client.test(&id).unwrap(), first);
+    let refused = server.client("bob", "").lease("left", &LeaseRequest::default());
+    assert_eq!(code(refused), Some(ErrorCode::Conflict), "the pause belongs to the test");
+    let status = wait_over(&client, &id);
+    assert_eq!(status.test.state, TestState::Finished, "{status:?}");
+    assert_eq!((status.test.iteration, status.results.len()), (2, 2));
+    let ids = status.results.iter().flat_map(|it| &it.runs).filter_map(|run| run.run.clone());
+    let found = ids.map(|id| client.run(&id).unwrap()).map(|run| (run.name.unwrap(), run.kind));
+    let expected_names = ["two/flows/1", "two/captured/1", "two/flows/2", "two/captured/2"];
+    let kinds = ["streams", "replay", "streams", "replay"];
+    let expected =
+        expected_names.into_iter().zip(kinds).map(|(name, kind)| (name.into(), kind.into()));
+    assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<(String, String)>>());
+    let plan = |run: usize| match client.origin(expected_names[run]).unwrap().plan {
+        Some(PlanSource::Text(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(plan(0).contains("voice") && !plan(0).contains("captured"), "the plan");
+    assert!(plan(1).contains("captured"), "the test, since a replay has no plan");
+    let document = client.test_result(&id).unwrap();
+    let packets = &document["iterations"][1]["runs"][1]["result"]["achieved"]["packets"];
+    assert!(packets.as_u64().is_some_and(|packets| packets > 0), "{packets}");
 }
 
 #[test]

@@ -11,6 +11,7 @@
 
 mod hosted;
 mod registry;
+mod saved;
 mod summary;
 
 use std::path::PathBuf;
@@ -19,26 +20,23 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use wirestorm_api::error::{ErrorAt, ErrorCode, ErrorDocument};
-use wirestorm_api::event::Event;
 use wirestorm_api::session::Limits;
 use wirestorm_api::test::{TestRequest, TestSource, TestState, TestStatus, TestSummary};
 use wirestorm_control::clock::realtime_nanos;
+use wirestorm_control::host;
 use wirestorm_control::plan::test_plan::TestPlan;
-use wirestorm_control::result::RunResult;
-use wirestorm_control::{host, inventory};
 use wirestorm_store::Store;
-use wirestorm_store::record::{InterfaceRecord, OwnerRecord, RecordKind, RunRecord};
 
 use super::library::UploadedFiles;
 use super::ports::{EndedLease, now_unix_ns};
 use super::request::{errors_at, invalid};
 use super::{Answer, Identity, Server, with_missing};
 use crate::cluster::{
-    Director, DirectorOptions, IterationOutcome, LocalAgents, RunOutcome, TestDocument, TestError,
-    TestProgress,
+    Director, DirectorOptions, LocalAgents, TestDocument, TestError, TestProgress,
 };
 use hosted::HostedTest;
 pub(super) use registry::Tests;
+use saved::SavedTest;
 
 /// Longest test in bytes.
 const TEST_BYTES_MAX: usize = 8 << 20;
@@ -50,8 +48,6 @@ const LOCAL_NODES_MAX: usize = 32;
 const RELEASE_WAIT: Duration = Duration::from_secs(5);
 /// Name of a test without one.
 const NAME: &str = "test";
-/// Name of the text of the test in the run history.
-const FILE: &str = "test";
 
 /// What the thread of a test needs.
 struct Directed {
@@ -286,7 +282,14 @@ impl Server {
         let _off = self.host.keep_off_reserved_cpus();
         let defect = EndsByDefect(test);
         let Directed { director, local, reservations, user, name, text } = directed;
-        let is_local = local.is_some();
+        let saved = SavedTest {
+            server: self,
+            user: &user,
+            name: &name,
+            text: &text,
+            is_local: local.is_some(),
+            is_repeated: test.summary().iterations > 1,
+        };
         let outcome = director.run(test.stop_flag(), &mut |progress| match progress {
             TestProgress::Phase(phase) => test.begin_phase(phase),
             TestProgress::Running { elapsed, sent, received } => {
@@ -296,9 +299,7 @@ impl Server {
                 test.line(format!("agent {agent} is lost: {reason}"));
             }
             TestProgress::Iteration(number, outcome) => {
-                let saved = SavedTest { server: self, user: &user, name: &name, text: &text };
-                let saved = saved.save(number, outcome, test.summary().iterations > 1, is_local);
-                test.add(summary::iteration(number, outcome, saved));
+                test.add(summary::iteration(number, outcome, saved.save(number, outcome)));
             }
         });
         // The ports are free before the test counts as over.
@@ -333,72 +334,6 @@ impl Drop for EndsByDefect<'_> {
         let message = "a defect in wirestorm ended the test".to_owned();
         self.0.end(TestState::Failed, Some(message), |_| {});
     }
-}
-
-/// A test whose runs are saved in the run history.
-struct SavedTest<'a> {
-    server: &'a Server,
-    user: &'a Identity,
-    name: &'a str,
-    text: &'a str,
-}
-
-impl SavedTest<'_> {
-    /// Saves the runs of an iteration. Returns the ID of each, or why it is not saved.
-    fn save(
-        &self,
-        number: u32,
-        outcome: &IterationOutcome,
-        has_more: bool,
-        is_local: bool,
-    ) -> Vec<Result<String, String>> {
-        let save = |run: &RunOutcome| {
-            let result = run.result.as_ref().map_err(Clone::clone)?;
-            let mut name = format!("{}/{}", self.name, run.name);
-            if has_more {
-                name = format!("{name}/{number}");
-            }
-            self.save_run(name, run, result, is_local)
-        };
-        outcome.runs.iter().map(save).collect()
-    }
-
-    fn save_run(
-        &self,
-        name: String,
-        run: &RunOutcome,
-        result: &RunResult,
-        is_local: bool,
-    ) -> Result<String, String> {
-        let mut record = RunRecord::new(RecordKind::from(result.kind), Vec::new());
-        record.name = Some(name).filter(|name| Store::is_name(name));
-        record.owner = Some(OwnerRecord {
-            user: self.user.user.to_string(),
-            session: self.user.session.to_string(),
-        });
-        record.files.insert(FILE.to_owned(), self.text.to_owned());
-        record.files.extend(run.plan_file(self.name));
-        record.started_unix_ns = result.times.started_unix_ns.unwrap_or(record.started_unix_ns);
-        record.interfaces =
-            result.ports.iter().map(|port| interface(&port.interface, is_local)).collect();
-        let failed =
-            |error: wirestorm_store::StoreError| format!("the result is not saved: {error}");
-        let mut writer = self.server.store().create(record).map_err(failed)?;
-        writer.end_with(result, None).map_err(failed)?;
-        let id = writer.id().to_owned();
-        if let Ok(run) = self.server.run(&id) {
-            self.server.publish(Event::Run { run: Box::new(run) });
-        }
-        Ok(id)
-    }
-}
-
-/// Returns the record of an interface; of one on another machine, the name alone is known.
-fn interface(name: &str, is_local: bool) -> InterfaceRecord {
-    let facts = inventory::interface(name).ok().filter(|_| is_local);
-    let facts = facts.and_then(|facts| facts.interfaces.into_iter().next());
-    let unknown = || InterfaceRecord { interface: name.to_owned(), ..Default::default() };
-    facts.map_or_else(unknown, InterfaceRecord::from)
 }
 
 fn text_of(source: TestSource) -> Answer<String> {
