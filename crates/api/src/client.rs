@@ -1,5 +1,7 @@
 //! A blocking client of the API.
 
+mod cluster;
+
 use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};

@@ -4,6 +4,7 @@
 //! OpenAPI document of the server describes the types of this crate.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod capture;
 pub mod client;
 pub mod delays;
@@ -15,6 +16,7 @@ pub mod port;
 pub mod progress;
 pub mod run;
 pub mod session;
+pub mod test;
 pub mod upload;
 
 /// Path below which all routes of the API are.

@@ -171,6 +171,7 @@ fn start(flags: &AgentFlags, stop: &AtomicBool) -> Result<Agent, String> {
         directory: directory.clone(),
         runs_directory: flags.directory.directory()?,
         captures_bytes_max: 16 << 30,
+        director: None,
     });
     let server = server.map_err(|error| error.to_string())?;
     let limits = Limits {

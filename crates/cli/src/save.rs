@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clap::Args;
 use wirestorm_control::RunErrorKind;
 use wirestorm_control::inventory;
-use wirestorm_control::result::{Outcome, RunResult};
+use wirestorm_control::result::RunResult;
 use wirestorm_store::record::{InterfaceRecord, RecordKind, RunRecord, State};
 use wirestorm_store::{RunWriter, Store};
 
@@ -97,6 +97,8 @@ pub(crate) struct Draft {
     pub(crate) interfaces: Vec<String>,
     /// Text of plans and scripts by file name.
     pub(crate) files: BTreeMap<String, String>,
+    /// Start of a run that is over, in nanoseconds since the Unix epoch; `None` for now.
+    pub(crate) started_unix_ns: Option<u64>,
 }
 
 impl Draft {
@@ -106,7 +108,7 @@ impl Draft {
         interfaces: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
         let interfaces = interfaces.into_iter().map(Into::into).collect();
-        Self { kind, interfaces, files: BTreeMap::new() }
+        Self { kind, interfaces, files: BTreeMap::new(), started_unix_ns: None }
     }
 
     /// Adds a file. Standard input and files that are no text or too long have no copy.
@@ -161,12 +163,13 @@ impl SaveFlags {
         };
         let failed = |error: String| format!("--save: {error}");
         let store = self.directory.open().map_err(failed)?;
-        let Draft { kind, interfaces, files } = draft();
+        let Draft { kind, interfaces, files, started_unix_ns } = draft();
         let command = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
         let mut record = RunRecord::new(kind, command.collect());
         record.name.clone_from(name);
         record.interfaces = interfaces.iter().flat_map(|it| interface_record(it)).collect();
         record.files = files;
+        record.started_unix_ns = started_unix_ns.unwrap_or(record.started_unix_ns);
         let writer = store.create(record).map_err(|error| failed(error.to_string()))?;
         Ok(Recording(Some(writer)))
     }
@@ -215,18 +218,12 @@ impl Recording {
         let interfaces = interfaces.chain(devices.map(|device| &device.interface));
         let more: BTreeSet<&String> = interfaces.filter(|name| !known.contains(*name)).collect();
         let more: Vec<_> = more.into_iter().filter_map(|name| interface_record(name)).collect();
-        let state = match result.verdict.outcome {
-            Outcome::Met | Outcome::FellShort if result.interrupted => State::Interrupted,
-            Outcome::Met | Outcome::FellShort => State::Finished,
-            Outcome::Failed => State::Failed,
-            Outcome::Interrupted => State::Interrupted,
-        };
-        let error = result.errors.first().cloned();
         let written = writer
-            .result(result)
-            .and_then(|()| writer.update(|record| record.interfaces.extend(more)));
+            .update(|record| record.interfaces.extend(more))
+            .and_then(|()| writer.end_with(result, None));
         written.map_err(|error| not_saved(&error))?;
-        ended(writer, state, error)
+        saved(writer.id());
+        Ok(())
     }
 
     /// Deletes the record, because the run did not begin.
@@ -239,9 +236,13 @@ impl Recording {
 
 fn ended(writer: RunWriter, state: State, error: Option<String>) -> Result<(), String> {
     let record = writer.finish(state, error).map_err(|error| not_saved(&error))?;
-    // Standard output may hold a JSON document.
-    eprintln!("saved as {0}; show it with: wirestorm runs show {0}", record.id);
+    saved(&record.id);
     Ok(())
+}
+
+fn saved(id: &str) {
+    // Standard output may hold a JSON document.
+    eprintln!("saved as {id}; show it with: wirestorm runs show {id}");
 }
 
 pub(crate) fn not_saved(error: &wirestorm_store::StoreError) -> String {

@@ -9,14 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 use wirestorm_bus::Bus;
-use wirestorm_control::base::time::Duration as RunDuration;
+use wirestorm_control::files::HostFiles;
 use wirestorm_control::plan::test_plan::TestPlan;
-use wirestorm_control::plan::traffic::parse_time;
 use wirestorm_control::result::{OneWayReport, RunResult};
 use wirestorm_serve::cluster::{
-    Director, DirectorOptions, IterationOutcome, LocalAgents, TestOutcome, TestProgress,
+    Director, DirectorOptions, IterationOutcome, LocalAgents, TestDocument, TestOutcome,
+    TestProgress,
 };
 use wirestorm_store::record::RecordKind;
 
@@ -55,7 +54,7 @@ pub(crate) struct TestFlags {
     bus: BusFlags,
 
     /// Time after which an agent stops sending without this director
-    #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Bus")]
+    #[arg(long, value_name = "TIME", default_value = DirectorOptions::LEASE, help_heading = "Bus")]
     lease: String,
 
     /// Write the results as JSON (wirestorm.test/1); - for standard output
@@ -72,32 +71,6 @@ pub(crate) struct TestFlags {
 
     #[command(flatten)]
     save: SaveFlags,
-}
-
-/// Results of a test.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    test: String,
-    iterations: Vec<IterationDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct IterationDocument<'a> {
-    /// Greatest difference between the starts of two agents in ns.
-    start_skew_ns: Option<f64>,
-    /// Agents that were lost, with the reason.
-    lost: &'a [(String, String)],
-    /// Errors of records in the log that cannot be read.
-    unreadable: &'a [String],
-    runs: Vec<RunDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct RunDocument<'a> {
-    name: &'a str,
-    result: Option<&'a RunResult>,
-    error: Option<&'a str>,
 }
 
 /// Runs the command.
@@ -139,21 +112,11 @@ fn read(flags: &TestFlags) -> Result<(TestPlan, Duration), String> {
     for binding in &flags.port {
         let expected = || format!("--port {binding:?}: expected NAME=INTERFACE");
         let (name, interface) = binding.split_once('=').ok_or_else(expected)?;
-        let port = test.ports.iter_mut().find(|port| port.name == name);
-        let Some(port) = port else {
-            let names: Vec<&str> = test.ports.iter().map(|port| port.name.as_str()).collect();
-            return Err(format!(
-                "--port {binding:?}: found {name:?}, expected one of {}",
-                names.join(", ")
-            ));
-        };
-        interface.clone_into(&mut port.interface);
+        let bound = test.bind(name, interface);
+        bound.map_err(|error| format!("--port {binding:?}: {error}"))?;
     }
-    let lease = parse_time(&flags.lease).filter(|lease| *lease >= RunDuration::from_millis(100));
-    let lease = lease.ok_or_else(|| {
-        format!("--lease {:?}: expected a time of at least 100ms, such as 5s", flags.lease)
-    })?;
-    Ok((test, Duration::from_nanos(lease.as_nanos())))
+    let lease = DirectorOptions::parse_lease(&flags.lease);
+    Ok((test, lease.map_err(|error| format!("--lease: {error}"))?))
 }
 
 /// Returns the director, with its agents on this machine unless the flags name a bus.
@@ -182,8 +145,9 @@ fn directed(
         (Arc::clone(&agents.bus), agents.site.clone(), "local".to_owned(), agents.key.clone(), true)
     };
     let wait = flags.bus.wait.unwrap_or_default();
+    let files = Arc::new(HostFiles);
     let options =
-        DirectorOptions { name, site, bus, key, test, folder, id, lease, wait, one_clock };
+        DirectorOptions { name, site, bus, key, test, folder, files, id, lease, wait, one_clock };
     Director::new(options).map_err(|error| format!("{}: {error}", flags.test.display()))
 }
 
@@ -194,7 +158,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn show(&mut self, progress: &TestProgress) {
+    fn show(&mut self, progress: &TestProgress<'_>) {
         if let TestProgress::Lost { agent, reason } = progress {
             self.clear();
             eprintln!("wirestorm: agent {agent} is lost: {reason}");
@@ -206,6 +170,7 @@ impl Progress {
         match progress {
             TestProgress::Phase(phase) if !self.is_terminal => eprintln!("{phase} ..."),
             TestProgress::Running { .. } if !self.is_terminal => {}
+            TestProgress::Iteration(..) => {}
             TestProgress::Phase(phase) => eprint!("\r\x1b[K{phase} ..."),
             TestProgress::Running { elapsed, sent, received } => eprint!(
                 "\r\x1b[K{:.1} s: {} sent, {} received",
@@ -272,8 +237,10 @@ fn report_iteration(
             println!("");
         }
         let draft = || {
-            let mut draft = Draft::new(RecordKind::Streams, Vec::<String>::new()).file(&flags.test);
-            draft.files.extend(run.plan.clone().map(|plan| (format!("{name}/{}", run.name), plan)));
+            let kind = RecordKind::from(result.kind);
+            let mut draft = Draft::new(kind, Vec::<String>::new()).file(&flags.test);
+            draft.started_unix_ns = result.times.started_unix_ns;
+            draft.files.extend(run.plan_file(name));
             draft
         };
         let saved = flags.save.start(draft).and_then(|recording| recording.finish(result));
@@ -287,25 +254,7 @@ fn report_iteration(
 
 fn write_json(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> Result<(), String> {
     let Some(path) = &flags.json else { return Ok(()) };
-    let iterations = outcome.iterations.iter().map(|iteration| IterationDocument {
-        start_skew_ns: iteration.start_skew_ns,
-        lost: &iteration.lost,
-        unreadable: &iteration.unreadable,
-        runs: iteration
-            .runs
-            .iter()
-            .map(|run| RunDocument {
-                name: &run.name,
-                result: run.result.as_ref().ok(),
-                error: run.result.as_ref().err().map(String::as_str),
-            })
-            .collect(),
-    });
-    let document = Document {
-        schema: "wirestorm.test/1",
-        test: name.to_owned(),
-        iterations: iterations.collect(),
-    };
+    let document = TestDocument::new(name, outcome);
     let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
     if path == Path::new("-") {
         println!("{text}");

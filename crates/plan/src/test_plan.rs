@@ -178,6 +178,19 @@ pub enum WhenAgentLost {
 }
 
 impl TestPlan {
+    /// Sets the interface of a port.
+    ///
+    /// # Errors
+    /// A message if the test has no port of this name.
+    pub fn bind(&mut self, port: &str, interface: &str) -> Result<(), String> {
+        let Some(found) = self.ports.iter_mut().find(|it| it.name == port) else {
+            let names: Vec<&str> = self.ports.iter().map(|port| port.name.as_str()).collect();
+            return Err(format!("found {port:?}, expected one of {}", names.join(", ")));
+        };
+        interface.clone_into(&mut found.interface);
+        Ok(())
+    }
+
     /// Reads a test in YAML or JSON.
     ///
     /// # Errors
@@ -443,6 +456,14 @@ when_agent_lost: continue
             (-4_000_000, Duration::from_millis(500))
         );
         assert_eq!(test.when_agent_lost, WhenAgentLost::Continue);
+    }
+
+    #[test]
+    fn ports_get_other_interfaces_by_their_names() {
+        let mut test = TestPlan::parse(TEST).unwrap();
+        test.bind("b", "eth9").unwrap();
+        assert_eq!((&*test.ports[0].interface, &*test.ports[1].interface), ("eth1", "eth9"));
+        assert_eq!(test.bind("c", "eth9").unwrap_err(), "found \"c\", expected one of a, b");
     }
 
     #[test]

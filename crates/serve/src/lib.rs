@@ -27,7 +27,10 @@ mod web;
 pub use api::openapi;
 pub use listen::{ListenError, Tls, TlsError, TlsFiles};
 pub use metrics::MetricsServer;
-pub use server::{Owner, PortOption, Server, ServerError, ServerOptions, Users, UsersError};
+pub use server::{
+    DirectorMember, FollowError, Owner, PortOption, Server, ServerError, ServerOptions, Users,
+    UsersError,
+};
 pub use service::{ListenOption, Service, ServiceError};
 #[doc(hidden)]
 pub use trex::check_trex_message;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wirestorm_control::bench::CompletedTrial;
 use wirestorm_control::inventory::InterfaceFacts;
 pub use wirestorm_control::machine::MachineRecord;
-use wirestorm_control::result::{HostFacts, RunResult, Verdict};
+use wirestorm_control::result::{HostFacts, Kind, Outcome, RunResult, Verdict};
 use wirestorm_method::method::{Findings, Method};
 use wirestorm_method::trial::{TrialInput, TrialOutput};
 
@@ -161,6 +161,18 @@ pub enum State {
     Died,
 }
 
+impl From<Kind> for RecordKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Replay => Self::Replay,
+            Kind::Streams => Self::Streams,
+            Kind::Emulation => Self::Emulation,
+            Kind::Impair => Self::Impair,
+            Kind::Pktgen => Self::Pktgen,
+        }
+    }
+}
+
 impl RecordKind {
     /// All kinds.
     pub const ALL: [Self; 6] =
@@ -183,6 +195,16 @@ impl State {
     /// All states.
     pub const ALL: [Self; 5] =
         [Self::Running, Self::Finished, Self::Interrupted, Self::Failed, Self::Died];
+
+    /// Returns the state of a run that ended with a result.
+    pub const fn of(result: &RunResult) -> Self {
+        match result.verdict.outcome {
+            Outcome::Failed => Self::Failed,
+            Outcome::Interrupted => Self::Interrupted,
+            Outcome::Met | Outcome::FellShort if result.interrupted => Self::Interrupted,
+            Outcome::Met | Outcome::FellShort => Self::Finished,
+        }
+    }
 
     /// Returns the name of the state in records and lists.
     pub const fn name(self) -> &'static str {

@@ -128,13 +128,22 @@ impl Store {
         SavedRun::open(&self.directory.join(id))
     }
 
+    /// Returns whether a run may have this name.
+    pub fn is_name(name: &str) -> bool {
+        let length = name.chars().count();
+        (1..=NAME_CHARACTERS_MAX).contains(&length)
+            && !name.chars().any(char::is_control)
+            && name.trim() == name
+            && name != LATEST
+    }
+
     /// Starts a run: makes its directory with the record. Sets `id`, and `state` and `process` to
     /// those of a run that this process executes.
     ///
     /// # Errors
     /// The name of the run is not valid, or a file cannot be written.
     pub fn create(&self, mut record: RunRecord) -> Result<RunWriter, StoreError> {
-        if let Some(name) = record.name.as_ref().filter(|name| !is_name(name)) {
+        if let Some(name) = record.name.as_ref().filter(|name| !Self::is_name(name)) {
             return Err(StoreError::Name(name.clone()));
         }
         record.state = State::Running;
@@ -240,15 +249,6 @@ impl Store {
         let sizes = entries.filter_map(|entry| entry.ok()?.metadata().ok());
         sizes.filter(fs::Metadata::is_file).map(|file| file.len()).sum()
     }
-}
-
-/// Returns whether users may give a run this name.
-fn is_name(name: &str) -> bool {
-    let length = name.chars().count();
-    (1..=NAME_CHARACTERS_MAX).contains(&length)
-        && !name.chars().any(char::is_control)
-        && name.trim() == name
-        && name != LATEST
 }
 
 /// Returns the ID of a run that is alone in its second (UTC): `2026-11-26T23-45-01-rfc2544`.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Serialize;
+use wirestorm_control::result::RunResult;
 
 use crate::error::StoreError;
 use crate::file::{remove_alternative, write_compact, write_document};
@@ -84,6 +85,20 @@ impl RunWriter {
     /// The file cannot be written.
     pub fn result(&mut self, result: &impl Serialize) -> Result<(), StoreError> {
         write_document(&self.directory.join(saved::RESULT), result)
+    }
+
+    /// Writes the result of a run, and ends the run in the state that follows from it. The error is
+    /// `reason`, or the first one of the result.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn end_with(
+        &mut self,
+        result: &RunResult,
+        reason: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.result(result)?;
+        self.end(State::of(result), reason.or_else(|| result.errors.first().cloned()))
     }
 
     /// Ends the run in a state, with the error that ended it, if one did.

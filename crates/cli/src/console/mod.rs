@@ -214,6 +214,7 @@ fn own_server(flags: &ConsoleFlags) -> Result<Connected, String> {
         directory: flags.state.directory()?,
         runs_directory: flags.runs.directory()?,
         captures_bytes_max: CAPTURES_BYTES_MAX,
+        director: None,
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listen = ListenOption { address, tls: None, needs_user: true, owner: Some(owner) };

@@ -6,15 +6,18 @@ mod user;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::bench::StopSignal;
 use wirestorm_serve::{
-    ClientNetwork, ListenOption, PortOption, ServerOptions, Service, Tls, TlsFiles, TrexMode,
-    TrexOption,
+    ClientNetwork, DirectorMember, ListenOption, PortOption, ServerOptions, Service, Tls, TlsFiles,
+    TrexMode, TrexOption,
 };
 
+use crate::bus::{BusFlags, Member};
 use crate::save::DirectoryFlags;
 use crate::signals::Signals;
 use crate::status;
@@ -31,6 +34,8 @@ Examples:
       snappi.api() and gosnappi connect to their default addresses, gnmic to
       localhost:9339
   wirestorm serve --trex stl --port eth1 --port eth2
+  wirestorm serve --bus-credentials director.json
+      tests across machines from the web page and the HTTP API
   wirestorm serve --port dut_in=eth1 --port dut_out=eth2 --listen 127.0.0.1:9000
 
 On a loopback address, everybody on this machine may do everything. Any other
@@ -106,6 +111,9 @@ pub(crate) struct ServeFlags {
         help_heading = "TRex"
     )]
     trex_clients: Vec<ClientNetwork>,
+
+    #[command(flatten)]
+    bus: BusFlags,
 
     #[command(flatten)]
     state: StateFlags,
@@ -236,6 +244,15 @@ pub(crate) fn run(flags: &ServeFlags) -> ExitCode {
     ExitCode::from(status::FAILED)
 }
 
+/// Connects to the bus on which the server directs tests.
+fn director(flags: &BusFlags) -> Result<DirectorMember, String> {
+    let Member { site, name, key, .. } = flags.member("director", "director")?;
+    let bus = Arc::new(flags.connect("director", &name, &AtomicBool::new(false))?);
+    let public = key.public();
+    eprintln!("wirestorm: tests run on agents of the bus that trust the director's key {public}");
+    Ok(DirectorMember { bus, site, name, key })
+}
+
 fn start(flags: &ServeFlags) -> Result<Service, String> {
     let mut names = std::collections::BTreeSet::new();
     for port in &flags.port {
@@ -274,11 +291,13 @@ fn start(flags: &ServeFlags) -> Result<Service, String> {
             ListenOption { address, tls, needs_user: flags.require_user, owner: None }
         })
         .collect();
+    let director = if flags.bus.is_given() { Some(director(&flags.bus)?) } else { None };
     let options = ServerOptions {
         ports: flags.port.clone(),
         directory: flags.state.directory()?,
         runs_directory: flags.runs.directory()?,
         captures_bytes_max: flags.captures_max * 1_000_000_000,
+        director,
     };
     let service = Service::start(options, &listen, flags.trex_option()?)
         .map_err(|error| error.to_string())?;

@@ -1,14 +1,23 @@
 //! Stream IDs for signatures.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wirestorm_engine::measure::Signature;
 
 /// ID ranges in use by the runs of a host, in ascending order. Frames of two runs can arrive at the
-/// same port, so no two streams have the same ID.
+/// same port, so no two streams have the same ID. Parts of one run on several nodes are the same
+/// streams: if the nodes are on this host, the parts share their range.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StreamIds(Arc<Mutex<Vec<Range<u32>>>>);
+pub(crate) struct StreamIds(Arc<Mutex<Vec<Taken>>>);
+
+/// A range that is in use.
+#[derive(Clone, Debug)]
+struct Taken {
+    range: Range<u32>,
+    /// Number of parts of a run that have it; `None` for a run that is whole.
+    parts: Option<u32>,
+}
 
 /// Stream IDs of a run. Dropping this releases them.
 pub(crate) struct RunStreamIds {
@@ -19,24 +28,33 @@ pub(crate) struct RunStreamIds {
 impl StreamIds {
     /// Takes the lowest `count` consecutive free IDs; `None` if no gap is large enough.
     pub(crate) fn take(&self, count: u32) -> Option<RunStreamIds> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (place, first) = free(&taken, count)?;
-        Some(self.insert(&mut taken, place, first..first + count))
+        let mut taken = self.lock();
+        let ranges: Vec<_> = taken.iter().map(|it| it.range.clone()).collect();
+        let (place, first) = free(&ranges, count)?;
+        let range = first..first + count;
+        taken.insert(place, Taken { range: range.clone(), parts: None });
+        Some(RunStreamIds { range, taken: self.clone() })
     }
 
-    /// Takes the IDs from `first` on; `None` if some are taken or beyond the range.
+    /// Takes the IDs from `first` on for a part of a run; `None` if some are beyond the range, or
+    /// taken by others than parts with exactly these IDs.
     pub(crate) fn take_from(&self, first: u32, count: u32) -> Option<RunStreamIds> {
         let range = first..first.checked_add(count)?;
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = taken.partition_point(|numbers| numbers.end <= range.start);
-        let is_free = taken.get(place).is_none_or(|numbers| numbers.start >= range.end);
-        let exists = range.end <= 1 << Signature::STREAM_BITS;
-        (is_free && exists).then(|| self.insert(&mut taken, place, range))
+        if range.end > 1 << Signature::STREAM_BITS {
+            return None;
+        }
+        let mut taken = self.lock();
+        let place = taken.partition_point(|it| it.range.end <= range.start);
+        match taken.get_mut(place).filter(|it| it.range.start < range.end) {
+            None => taken.insert(place, Taken { range: range.clone(), parts: Some(1) }),
+            Some(Taken { range: same, parts: Some(parts) }) if *same == range => *parts += 1,
+            Some(_) => return None,
+        }
+        Some(RunStreamIds { range, taken: self.clone() })
     }
 
-    fn insert(&self, taken: &mut Vec<Range<u32>>, place: usize, range: Range<u32>) -> RunStreamIds {
-        taken.insert(place, range.clone());
-        RunStreamIds { range, taken: self.clone() }
+    fn lock(&self) -> MutexGuard<'_, Vec<Taken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,9 +67,11 @@ impl RunStreamIds {
 
 impl Drop for RunStreamIds {
     fn drop(&mut self) {
-        let mut taken = self.taken.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = taken.iter().position(|range| *range == self.range) {
-            taken.remove(place);
+        let mut taken = self.taken.lock();
+        let Some(place) = taken.iter().position(|it| it.range == self.range) else { return };
+        match &mut taken[place].parts {
+            Some(parts) if *parts > 1 => *parts -= 1,
+            _ => drop(taken.remove(place)),
         }
     }
 }
@@ -102,6 +122,20 @@ mod tests {
         drop(between);
         drop(high);
         assert_eq!(taken.take_from(7, 1_000).map(|ids| ids.first()), Some(7));
+    }
+
+    #[test]
+    fn parts_of_a_run_share_their_ids_until_the_last_one_ends() {
+        let taken = StreamIds::default();
+        let whole = taken.take(7).expect("a few are free");
+        assert!(taken.take_from(0, 7).is_none(), "another run has these");
+        let parts = [(); 2].map(|()| taken.take_from(100, 10).expect("the parts share them"));
+        assert!(taken.take_from(100, 11).is_none() && taken.take_from(105, 1).is_none());
+        let [first, second] = parts;
+        drop((first, whole));
+        assert!(taken.take_from(105, 1).is_none(), "a part has them");
+        drop(second);
+        assert!(taken.take_from(105, 1).is_some());
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod ports;
 mod runs;
 mod schemas;
 mod sessions;
+mod tests;
 
 use std::sync::Arc;
 
@@ -47,8 +48,8 @@ const BODY_BYTES_MAX: usize = 2 * PLAN_BYTES_MAX;
 #[openapi(
     info(
         title = "Wirestorm",
-        description = "API of `wirestorm serve`: ports, plans, captures and runs of a traffic \
-                       generator.\n\nA role includes those before it: observe, operate, \
+        description = "API of `wirestorm serve`: ports, plans, captures, runs and tests of a \
+                       traffic generator.\n\nA role includes those before it: observe, operate, \
                        administer. Each route names the role that it needs. Times are in \
                        nanoseconds since the Unix epoch."
     ),
@@ -58,6 +59,7 @@ const BODY_BYTES_MAX: usize = 2 * PLAN_BYTES_MAX;
         (name = "plans", description = "Stored plans, and checks of plans"),
         (name = "captures", description = "Uploaded captures, and other files that plans name"),
         (name = "runs", description = "Runs: create, command, follow, results and reports"),
+        (name = "tests", description = "Tests across machines, and the agents of the bus"),
         (name = "events", description = "Changes on the server")
     ),
     components(schemas(runs::ReportFormat)),
@@ -97,6 +99,10 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(runs::follow))
         .routes(routes!(runs::result))
         .routes(routes!(runs::report))
+        .routes(routes!(tests::agents))
+        .routes(routes!(tests::list))
+        .routes(routes!(tests::show))
+        .routes(routes!(tests::result))
         .routes(routes!(events::events));
     let operate = OpenApiRouter::new()
         .routes(routes!(ports::acquire, ports::release))
@@ -106,7 +112,9 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(captures::delete))
         .routes(routes!(runs::create))
         .routes(routes!(runs::command))
-        .routes(routes!(runs::delete));
+        .routes(routes!(runs::delete))
+        .routes(routes!(tests::create))
+        .routes(routes!(tests::stop));
     let administer = OpenApiRouter::new()
         .routes(routes!(sessions::users))
         .routes(routes!(sessions::put_user, sessions::delete_user));

@@ -13,7 +13,7 @@ use wirestorm_bus::{Bus, BusError};
 use wirestorm_control::plan::test_plan::TestPlan;
 
 use super::agent::{Agent, AgentError, AgentOptions};
-use crate::server::{Server, ServerError, ServerOptions};
+use crate::server::{Identity, Server, ServerError, ServerOptions};
 
 /// Site of the bus in this process.
 const SITE: &str = "local";
@@ -54,19 +54,48 @@ impl LocalAgents {
     /// # Errors
     /// See [`LocalError`].
     pub fn start(test: &TestPlan) -> Result<Self, LocalError> {
-        let (key, site) = (Key::generate(), Site::new(SITE)?);
-        let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
-        let (mut agents, mut folders) = (Vec::new(), Vec::new());
-        let names: BTreeSet<&String> = test.nodes.iter().map(|node| &node.agent).collect();
-        for name in names {
+        let mut folders = Vec::new();
+        let mut agents = Self::start_each(test, |options| {
             let folder = tempfile::tempdir().map_err(LocalError::Folder)?;
             let server = Server::open(ServerOptions {
                 ports: Vec::new(),
                 directory: folder.path().join("server"),
                 runs_directory: folder.path().join("runs"),
                 captures_bytes_max: u64::MAX,
+                director: None,
             })?;
-            agents.push(Agent::start(AgentOptions {
+            folders.push(folder);
+            Ok(Agent::start(options(server))?)
+        })?;
+        agents._folders = folders;
+        Ok(agents)
+    }
+
+    /// Starts an agent for each node whose runs are those of a user on a server. So its ports,
+    /// leases, limits and captures are those of this server.
+    ///
+    /// # Errors
+    /// See [`LocalError`].
+    pub(crate) fn start_on(
+        server: &Arc<Server>,
+        user: &Identity,
+        test: &TestPlan,
+    ) -> Result<Self, LocalError> {
+        Self::start_each(test, |options| {
+            Ok(Agent::start_as(user.clone(), options(Arc::clone(server)))?)
+        })
+    }
+
+    /// Starts an agent for each node by a function, which gets its options for a server.
+    fn start_each(
+        test: &TestPlan,
+        mut start: impl FnMut(&dyn Fn(Arc<Server>) -> AgentOptions) -> Result<Agent, LocalError>,
+    ) -> Result<Self, LocalError> {
+        let (key, site) = (Key::generate(), Site::new(SITE)?);
+        let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
+        let names: BTreeSet<&String> = test.nodes.iter().map(|node| &node.agent).collect();
+        let agents = names.into_iter().map(|name| {
+            start(&|server| AgentOptions {
                 name: name.clone(),
                 site: site.clone(),
                 bus: Arc::clone(&bus),
@@ -78,10 +107,10 @@ impl LocalAgents {
                 references: None,
                 orders_file: None,
                 log: Box::new(|_| ()),
-            })?);
-            folders.push(folder);
-        }
-        Ok(Self { bus, site, key, agents, _folders: folders })
+            })
+        });
+        let agents = agents.collect::<Result<_, _>>()?;
+        Ok(Self { bus, site, key, agents, _folders: Vec::new() })
     }
 
     /// Returns the number of agents.

@@ -10,6 +10,7 @@
 
 mod agent;
 mod director;
+mod document;
 mod local;
 mod log;
 mod protocol;
@@ -18,5 +19,6 @@ pub use agent::{Agent, AgentError, AgentOptions};
 pub use director::{
     Director, DirectorOptions, IterationOutcome, RunOutcome, TestError, TestOutcome, TestProgress,
 };
+pub use document::{IterationDocument, RunDocument, TEST_SCHEMA, TestDocument};
 pub use local::{LocalAgents, LocalError};
-pub use protocol::{Event, Presence};
+pub use protocol::{Event, PortPresence, Presence};

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use wirestorm_api::port::{LinkState, Port};
 use wirestorm_api::run::{PlanSource, RunOptions, RunState};
 use wirestorm_bus::BusError;
 use wirestorm_bus::nats::Key;
 use wirestorm_control::result::RunResult;
 use wirestorm_control::sync::ReferenceReading;
 use wirestorm_control::sync::exchange::Exchange;
+
+/// Shortest and longest lease.
+pub(super) const LEASES_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
 
 /// A signed command of a director.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -207,6 +212,9 @@ pub struct Presence {
     pub reflector: Vec<SocketAddr>,
     /// Interfaces that it lends; empty for all.
     pub interfaces: Vec<String>,
+    /// These interfaces as they were last seen.
+    #[serde(default)]
+    pub ports: Vec<PortPresence>,
     /// Test that it takes part in, if any.
     pub test: Option<String>,
 }
@@ -219,6 +227,24 @@ pub struct Event {
     pub agent: String,
     /// What happened.
     pub text: String,
+}
+
+/// An interface of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortPresence {
+    /// Interface, with its namespace.
+    pub interface: String,
+    /// State of the link.
+    pub link: LinkState,
+    /// Speed in bit/s, as the driver reports it.
+    pub speed_bps: Option<u64>,
+}
+
+impl From<Port> for PortPresence {
+    fn from(port: Port) -> Self {
+        Self { interface: port.interface, link: port.link, speed_bps: port.speed_bps }
+    }
 }
 
 /// Request of an agent for a new lease.

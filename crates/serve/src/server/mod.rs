@@ -12,7 +12,9 @@
 //! Nothing here is async. Methods may block for the time of a file access; [`Server::create_run`]
 //! blocks until the run is prepared, for at most [`PREPARATION_WAIT`].
 
+mod agents;
 mod commands;
+mod directed;
 mod files;
 mod frames;
 mod history;
@@ -53,6 +55,7 @@ use wirestorm_control::{CommandError, Delivery, Host, RunError, RunErrorKind, St
 use wirestorm_store::record::{InterfaceRecord, OwnerRecord, RunRecord};
 use wirestorm_store::{Store, StoreError};
 
+pub use agents::{DirectorMember, FollowError};
 pub(crate) use identity::{Identity, checked_name};
 pub(crate) use library::PLAN_BYTES_MAX;
 pub(crate) use load::LoadSource;
@@ -62,6 +65,8 @@ pub(crate) use runs::{HostedRun, ProgressDetail};
 pub use users::{Owner, Users, UsersError};
 
 use crate::metrics::WatchedRuns;
+use agents::Agents;
+use directed::Tests;
 use files::with_missing;
 use history::of_store;
 use interface_users::InterfaceUsers;
@@ -79,6 +84,8 @@ const FORCE_WAIT: Duration = Duration::from_secs(5);
 const CAPTURE_WAIT: Duration = Duration::from_secs(5);
 /// Number of events that a slow subscriber may be behind.
 const EVENTS_MAX: usize = 256;
+/// Bytes of the results of all tests together.
+const TESTS_BYTES_MAX: u64 = 1 << 30;
 /// Interval at which the server tries to save results that it could not write.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -93,6 +100,8 @@ pub struct ServerOptions {
     pub runs_directory: PathBuf,
     /// Maximum number of bytes of all captures together.
     pub captures_bytes_max: u64,
+    /// Bus on which the server directs tests; `None` to run tests on its own ports.
+    pub director: Option<DirectorMember>,
 }
 
 /// Error of creating a server.
@@ -112,6 +121,12 @@ pub enum ServerError {
     /// The run history cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The results of tests cannot be read.
+    #[error("{}", .0.message)]
+    Tests(ErrorDocument),
+    /// The agents of the bus cannot be followed.
+    #[error(transparent)]
+    Agents(#[from] FollowError),
 }
 
 /// A server: hosts runs for users.
@@ -122,6 +137,10 @@ pub struct Server {
     plans: Folder,
     captures: Arc<Folder>,
     runs: Runs,
+    /// Tests that the server directs.
+    tests: Tests,
+    /// Agents of the bus; `None` without a bus.
+    agents: Option<Agents>,
     /// Runs with live metrics.
     watched: Arc<WatchedRuns>,
     store: Mutex<Store>,
@@ -157,7 +176,8 @@ impl Server {
     /// # Errors
     /// See [`ServerError`].
     pub fn open(options: ServerOptions) -> Result<Arc<Self>, ServerError> {
-        let ServerOptions { ports, directory, runs_directory, captures_bytes_max } = options;
+        let ServerOptions { ports, directory, runs_directory, captures_bytes_max, director } =
+            options;
         let folder = |name: &str, what, bytes_max| {
             let path = directory.join(name);
             Folder::open(path.clone(), what, bytes_max)
@@ -170,6 +190,9 @@ impl Server {
             plans: folder("plans", "plan", captures_bytes_max)?,
             captures: Arc::new(folder("captures", "capture", captures_bytes_max)?),
             runs: Runs::default(),
+            tests: Tests::open(folder("tests", "test", TESTS_BYTES_MAX)?)
+                .map_err(ServerError::Tests)?,
+            agents: director.map(Agents::follow).transpose()?,
             watched: Arc::default(),
             store: Mutex::new(Store::open(&runs_directory)?),
             events: broadcast::Sender::new(EVENTS_MAX),
@@ -224,10 +247,12 @@ impl Server {
         }
     }
 
-    /// Stops all runs and waits for at most `timeout` until their results are saved. Returns the
+    /// Stops all tests and runs, and waits for at most `timeout` until their results are saved. Returns the
     /// IDs of runs whose results are lost.
     pub fn shut_down(&self, timeout: Duration) -> Vec<String> {
         let deadline = Instant::now() + timeout;
+        // A test whose bus is away ends much later. Its agents stop when their leases end.
+        self.shut_down_tests(Instant::now() + timeout / 2);
         for run in self.runs.active() {
             run.stop(Some("the server ended".to_owned()));
         }
@@ -348,6 +373,7 @@ impl Server {
             && self.ports.end(&port.interface).is_some()
         {
             let reason = format!("{} took port {}", user.owner(), port.name);
+            self.stop_tests_on(&ended, &reason, Instant::now() + FORCE_WAIT);
             self.stop_on(&ended, &reason, |_| true);
         }
         let lease = self.ports.take(&port, user, request);

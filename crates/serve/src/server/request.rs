@@ -17,7 +17,7 @@ use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::load::{self, LoadError, LoadedPlan, PlanFile};
 use wirestorm_control::plan::replay::parse_catch_up;
-use wirestorm_control::plan::traffic::{PlanErrors, Port, TrafficPlan, parse_time};
+use wirestorm_control::plan::traffic::{PlanError, PlanErrors, Port, TrafficPlan, parse_time};
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{
@@ -40,12 +40,17 @@ pub(super) fn invalid(path: &str, message: impl Into<String>) -> ErrorDocument {
 
 /// Returns the errors of a plan.
 fn of_plan(errors: &PlanErrors) -> ErrorDocument {
-    let errors = errors.iter().map(|error| {
+    let message = "the plan has errors".to_owned();
+    ErrorDocument { code: ErrorCode::Plan, message, errors: errors_at(errors) }
+}
+
+/// Returns errors with their places in the document.
+pub(super) fn errors_at(errors: &PlanErrors) -> Vec<ErrorAt> {
+    let error_at = |error: &PlanError| {
         let path = if error.is_document_error() { String::new() } else { error.path.clone() };
         ErrorAt { path, message: error.message.clone() }
-    });
-    let message = "the plan has errors".to_owned();
-    ErrorDocument { code: ErrorCode::Plan, message, errors: errors.collect() }
+    };
+    errors.iter().map(error_at).collect()
 }
 
 fn of_load(error: &LoadError) -> ErrorDocument {

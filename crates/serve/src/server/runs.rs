@@ -10,7 +10,7 @@ use wirestorm_api::progress::Progress;
 use wirestorm_api::run::{Figure, RunState, RunSummary, WhenLeaseEnds};
 use wirestorm_api::session::Limits;
 use wirestorm_control::host::Lease;
-use wirestorm_control::result::{Outcome, RunResult};
+use wirestorm_control::result::RunResult;
 use wirestorm_control::{Host, RunErrorKind, RunHandle, RunOutcome};
 use wirestorm_store::entry::RunEntry;
 use wirestorm_store::record::{RecordKind, State};
@@ -237,26 +237,16 @@ fn write(
     outcome: &RunOutcome,
     reason: Option<String>,
 ) -> Result<(), StoreError> {
-    let (state, error) = match outcome {
-        Ok(result) => {
-            writer.result(&**result)?;
-            let state = match result.verdict.outcome {
-                Outcome::Failed => State::Failed,
-                Outcome::Interrupted => State::Interrupted,
-                Outcome::Met | Outcome::FellShort if result.interrupted => State::Interrupted,
-                Outcome::Met | Outcome::FellShort => State::Finished,
-            };
-            (state, reason.or_else(|| result.errors.first().cloned()))
-        }
+    match outcome {
+        Ok(result) => writer.end_with(result, reason),
         Err(error) => {
             let state = match error.kind() {
                 RunErrorKind::Abandoned => State::Interrupted,
                 RunErrorKind::Input | RunErrorKind::Defect => State::Failed,
             };
-            (state, Some(reason.unwrap_or_else(|| error.to_string())))
+            writer.end(state, Some(reason.unwrap_or_else(|| error.to_string())))
         }
-    };
-    writer.end(state, error)
+    }
 }
 
 /// Runs of a server by ID: all active ones, and the last that ended.

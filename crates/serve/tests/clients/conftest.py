@@ -141,11 +141,11 @@ def wait_until_up(api, process, directory):
 
 @pytest.fixture
 def start_server(tmp_path):
-    """Starts servers: `start_server(users={"ada": "operate"}, ports=["left", "right"])`."""
+    """Starts servers: `start_server(users={"ada": "operate"}, ports=["left", "right"], flags=[])`."""
     running = []
     numbers = itertools.count()
 
-    def start(users=None, ports=("left", "right")):
+    def start(users=None, ports=("left", "right"), flags=()):
         directory = tmp_path / f"server-{next(numbers)}"
         directory.mkdir()
         state = directory / "state"
@@ -163,6 +163,7 @@ def start_server(tmp_path):
         arguments += ["--state-dir", state, "--runs-dir", directory / "runs"]
         for name in ports:
             arguments += ["--port", f"{name}={name}"]
+        arguments += flags
         if users:
             arguments.append("--require-user")
         api = f"http://127.0.0.1:{port}/api/v1"

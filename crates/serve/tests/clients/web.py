@@ -5,7 +5,7 @@ from pathlib import Path
 
 from conftest import wait_for
 
-VIEWS = ["#/ports", "#/plan", "#/captures", "#/runs", "#/users"]
+VIEWS = ["#/ports", "#/plan", "#/captures", "#/runs", "#/tests", "#/users"]
 ROOT = Path(__file__).parents[4]
 # What the pages of reports and of the server have to satisfy.
 BROWSER = ROOT / "crates/report/tests/browser"

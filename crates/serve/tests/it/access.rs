@@ -134,6 +134,7 @@ fn address_that_others_reach_needs_tls_and_users() {
         directory: scratch.file("state"),
         runs_directory: scratch.file("runs"),
         captures_bytes_max: 1_000,
+        director: None,
     };
     let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let plain = ListenOption { address, tls: None, needs_user: true, owner: None };

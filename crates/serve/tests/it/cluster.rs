@@ -12,6 +12,7 @@ use wirestorm_bus::nats::Key;
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::testing::{Faults, FaultyBus};
 use wirestorm_bus::{Bus, Bytes};
+use wirestorm_control::files::HostFiles;
 use wirestorm_control::namespace::Namespace;
 use wirestorm_control::plan::test_plan::TestPlan;
 use wirestorm_control::sync::StampReflector;
@@ -52,6 +53,7 @@ impl Machines {
             directory: folder.join("server"),
             runs_directory: folder.join("runs"),
             captures_bytes_max: 1_000_000,
+            director: None,
         });
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let reflector = StampReflector::start(&Namespace::Current, any).unwrap();
@@ -103,8 +105,10 @@ duration: 5s
             key: self.key.clone(),
             test: TestPlan::parse(&text).unwrap(),
             folder: PathBuf::new(),
+            files: Arc::new(HostFiles),
             id: id.to_owned(),
             lease: Duration::from_secs(10),
+            wait: Duration::ZERO,
             one_clock: false,
         });
         director.unwrap().run(&AtomicBool::new(false), &mut |_| ()).unwrap()

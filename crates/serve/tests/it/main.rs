@@ -2,6 +2,7 @@
 
 mod access;
 mod cluster;
+mod directed;
 mod leases;
 mod live;
 mod metrics;

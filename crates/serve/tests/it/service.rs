@@ -61,6 +61,7 @@ pub(crate) fn options(scratch: &Scratch, lab: &Lab) -> ServerOptions {
         directory: scratch.file("state"),
         runs_directory: scratch.file("runs"),
         captures_bytes_max: 1_000_000,
+        director: None,
     }
 }
 

@@ -28,6 +28,7 @@ fn options(lab: &Lab, scratch: &Scratch) -> ServerOptions {
         directory: scratch.file("server"),
         runs_directory: scratch.file("runs"),
         captures_bytes_max: 1 << 20,
+        director: None,
     }
 }
 

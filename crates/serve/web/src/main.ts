@@ -12,6 +12,8 @@ import { runsView } from './runs.ts';
 import { Identity, openApi, storeCredentials } from './session.ts';
 import { sessionDialog, signInView } from './signin.ts';
 import { Store } from './store.ts';
+import { testsView } from './tests/list.ts';
+import { testView } from './tests/view.ts';
 import { themeButton } from './theme.ts';
 import { usersView } from './users.ts';
 
@@ -108,6 +110,7 @@ function showHeader(): void {
     ['#/plan', 'Plan'],
     ['#/captures', 'Captures'],
     ['#/runs', 'Runs'],
+    ['#/tests', 'Tests'],
   ];
   if (identity.role === 'administer') links.push(['#/users', 'Users']);
   replace(
@@ -181,6 +184,8 @@ function viewOf(context: Context): View {
       return capturesView(context);
     case 'runs':
       return argument ? runView(context, decoded(argument)) : runsView(context);
+    case 'tests':
+      return argument ? testView(context, decoded(argument)) : testsView(context);
     case 'users':
       return usersView(context);
     default:

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant as StdInstant};
 
+use wirestorm_api::port::LinkState;
 use wirestorm_api::session::{Limits, Role};
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::{Bus, BusError, RecvError};
@@ -28,7 +29,7 @@ use wirestorm_control::sync::StampReflector;
 use wirestorm_control::sync::sources::SourceOptions;
 
 use super::log::LogWriter;
-use super::protocol::{Event, LeaseAnswer, LeaseRequest, Presence, decode, encode};
+use super::protocol::{Event, LeaseAnswer, LeaseRequest, PortPresence, Presence, decode, encode};
 use crate::server::{Identity, Server};
 use orders::OrderBook;
 use test::CurrentTest;
@@ -38,6 +39,8 @@ const REQUESTS_MAX: usize = 256;
 /// Interval of the checks of runs, and of the reports of the presence.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 const PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
+/// Most interfaces in a presence, which has to fit a message.
+const PORTS_MAX: usize = 1_000;
 /// Time that an agent waits at its end until its records are in the log.
 const LOG_WAIT: Duration = Duration::from_secs(5);
 
@@ -88,6 +91,8 @@ struct Shared {
     log: LogWriter,
     book: Mutex<OrderBook>,
     test: Mutex<Option<CurrentTest>>,
+    /// Interfaces as they were last seen.
+    ports: Mutex<Vec<PortPresence>>,
     stop: AtomicBool,
     write_line: Box<dyn Fn(&str) + Send + Sync>,
     _reflector: Option<StampReflector>,
@@ -130,15 +135,23 @@ impl Agent {
     /// # Errors
     /// See [`AgentError`].
     pub fn start(options: AgentOptions) -> Result<Self, AgentError> {
-        let AgentOptions { name, site, bus, server, trusted, limits, .. } = options;
-        let requests = bus.subscribe(&site.agent_rpc(&name)?, REQUESTS_MAX)?;
-        let thread = |error: io::Error| AgentError::Io(format!("cannot start a thread: {error}"));
         let identity = Identity {
             user: "director".into(),
             session: "".into(),
             role: Role::Operate,
-            limits: Arc::new(limits),
+            limits: Arc::new(options.limits.clone()),
         };
+        Self::start_as(identity, options)
+    }
+
+    /// Starts an agent whose runs belong to a user of the server. The limits are those of the user.
+    ///
+    /// # Errors
+    /// See [`AgentError`].
+    pub(crate) fn start_as(identity: Identity, options: AgentOptions) -> Result<Self, AgentError> {
+        let AgentOptions { name, site, bus, server, trusted, .. } = options;
+        let requests = bus.subscribe(&site.agent_rpc(&name)?, REQUESTS_MAX)?;
+        let thread = |error: io::Error| AgentError::Io(format!("cannot start a thread: {error}"));
         let shared = Arc::new(Shared {
             log: LogWriter::start(Arc::clone(&bus)).map_err(thread)?,
             book: Mutex::new(OrderBook::open(options.orders_file).map_err(AgentError::Io)?),
@@ -151,6 +164,7 @@ impl Agent {
             reflector_addresses: options.reflector_addresses,
             references: options.references,
             test: Mutex::default(),
+            ports: Mutex::default(),
             stop: AtomicBool::new(false),
             write_line: options.log,
             _reflector: options.reflector,
@@ -225,8 +239,31 @@ impl Shared {
             host: HostFacts::read().name,
             reflector: self.reflector_addresses.clone(),
             interfaces: self.identity.limits.ports.clone().unwrap_or_default(),
+            ports: self.ports(),
             test: self.test().as_ref().map(|test| test.name.clone()),
         }
+    }
+
+    /// Returns the interfaces that the agent lends. It does not ask the kernel while a run is active,
+    /// which the requests could disturb.
+    fn ports(&self) -> Vec<PortPresence> {
+        let mut known = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.test().as_ref().is_some_and(CurrentTest::has_active_runs) {
+            let missing = |name: &String| PortPresence {
+                interface: name.clone(),
+                link: LinkState::Missing,
+                speed_bps: None,
+            };
+            let port = |name: &String| {
+                self.server.port(&self.identity, name).map_or_else(|_| missing(name), Into::into)
+            };
+            // Those that are named may be in other namespaces.
+            *known = match &self.identity.limits.ports {
+                Some(names) => names.iter().take(PORTS_MAX).map(port).collect(),
+                None => self.server.ports().into_iter().take(PORTS_MAX).map(Into::into).collect(),
+            };
+        }
+        known.clone()
     }
 
     /// Asks the director for a new lease at each third of the lease time. A lease lasts from the

@@ -15,18 +15,16 @@ use wirestorm_control::sync::timestamp::Timestamp;
 use wirestorm_control::sync::{ReferenceMonitor, SessionOptions, StampSession};
 use wirestorm_control::traffic::SegmentOptions;
 use wirestorm_control::{Command as RunCommand, StartAt, clock};
+use wirestorm_store::Store;
 
 use super::super::protocol::{
-    Answer, Command, OffsetReport, Order, Part, Peer, PeerReport, Report, RunReport, SignedOrder,
-    decode,
+    Answer, Command, LEASES_NS, OffsetReport, Order, Part, Peer, PeerReport, Report, RunReport,
+    SignedOrder, decode,
 };
 use super::Shared;
 use super::orders::Answers;
 use super::records::{Checkpoints, ExchangesLog};
 use crate::server::{ElsewherePorts, HostedRun};
-
-/// Longest and shortest lease.
-const LEASES_NS: std::ops::RangeInclusive<u64> = 100_000_000..=600_000_000_000;
 
 /// Latest exchanges from which the present offset is computed.
 const RECENT_EXCHANGES: usize = 1_000;
@@ -321,7 +319,8 @@ impl CurrentTest {
         let until = clock::now().saturating_add(length);
         self.lease = Some(Lease { length, until });
         for part in parts {
-            match host(shared, part) {
+            let name = format!("{}/{}@{}", self.name, part.run, shared.name);
+            match host(shared, name, part) {
                 Ok(hosted) => {
                     let only_receives = part.only_receives;
                     let checkpoints = Checkpoints::default();
@@ -350,8 +349,8 @@ impl CurrentTest {
     }
 }
 
-/// Begins to prepare a run.
-fn host(shared: &Shared, part: &Part) -> Result<Arc<HostedRun>, String> {
+/// Begins to prepare a run. `name`: for the run history.
+fn host(shared: &Shared, name: String, part: &Part) -> Result<Arc<HostedRun>, String> {
     let elsewhere = part.elsewhere.as_ref().map(|elsewhere| {
         let segments = |drift_ppm: f64| SegmentOptions {
             length: Duration::from_nanos(elsewhere.segment_ns),
@@ -364,7 +363,7 @@ fn host(shared: &Shared, part: &Part) -> Result<Arc<HostedRun>, String> {
     });
     let request = RunRequest {
         plan: part.plan.clone(),
-        name: None,
+        name: Some(name).filter(|name| Store::is_name(name)),
         ports: part.ports.clone(),
         options: part.options.clone(),
         files: BTreeMap::new(),

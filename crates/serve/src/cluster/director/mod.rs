@@ -28,11 +28,13 @@ use wirestorm_bus::cluster::{LEASES, RESULTS};
 use wirestorm_bus::nats::Key;
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::{BucketConfig, Bus, BusError, LogConfig};
+use wirestorm_control::files::Files;
 use wirestorm_control::plan::test_plan::{ClockPath, TestPlan, WhenAgentLost};
+use wirestorm_control::plan::traffic::parse_time;
 use wirestorm_control::result::RunResult;
 
 use super::log::LogReader;
-use super::protocol::Command;
+use super::protocol::{Command, LEASES_NS};
 use agents::{AgentLink, Orders};
 use collected::Collected;
 use leases::Answering;
@@ -68,6 +70,8 @@ pub struct DirectorOptions {
     pub test: TestPlan,
     /// Folder of the test, for the files that it names.
     pub folder: PathBuf,
+    /// Reads these files.
+    pub files: Arc<dyn Files>,
     /// Identifier of the test, unique in the site: letters, digits, `-` and `_`.
     pub id: String,
     /// Time after which an agent stops without an answer from the director.
@@ -76,6 +80,23 @@ pub struct DirectorOptions {
     pub wait: Duration,
     /// Whether all agents have the clock of this machine, so nothing is to be compared.
     pub one_clock: bool,
+}
+
+impl DirectorOptions {
+    /// Time of a lease by default.
+    pub const LEASE: &'static str = "5s";
+
+    /// Reads the time of a lease.
+    ///
+    /// # Errors
+    /// A message if it is no time that agents accept: 100 ms to 600 s.
+    pub fn parse_lease(text: &str) -> Result<Duration, String> {
+        let lease = parse_time(text).filter(|it| LEASES_NS.contains(&it.as_nanos()));
+        let lease = lease.ok_or_else(|| {
+            format!("found {text:?}, expected a time of 100ms to 600s, such as 5s")
+        })?;
+        Ok(Duration::from_nanos(lease.as_nanos()))
+    }
 }
 
 /// Outcome of a test.
@@ -109,11 +130,21 @@ pub struct RunOutcome {
     pub result: Result<RunResult, String>,
 }
 
+impl RunOutcome {
+    /// Returns the plan as a file of the run history, with its name; `None` without a plan. `test`:
+    /// name of the test.
+    pub fn plan_file(&self, test: &str) -> Option<(String, String)> {
+        Some((format!("{test}/{}", self.name), self.plan.clone()?))
+    }
+}
+
 /// Progress of a test.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TestProgress {
+#[derive(Clone, Debug)]
+pub enum TestProgress<'a> {
     /// The next phase has begun.
     Phase(&'static str),
+    /// An iteration is over; the number is from 1.
+    Iteration(u32, &'a IterationOutcome),
     /// Counters of the running iteration.
     Running {
         /// Time since the start.
@@ -181,12 +212,23 @@ impl Director {
     /// # Errors
     /// The test has errors, or the bus refuses.
     pub fn new(options: DirectorOptions) -> Result<Self, TestError> {
-        let DirectorOptions { name, site, bus, key, test, folder, id, lease, wait, one_clock } =
-            options;
+        let DirectorOptions {
+            name,
+            site,
+            bus,
+            key,
+            test,
+            folder,
+            files,
+            id,
+            lease,
+            wait,
+            one_clock,
+        } = options;
         // The identifier is as good a seed as any: tests at the same time have different ones.
         let seed =
             id.bytes().fold(17_u64, |seed, byte| seed.wrapping_mul(1_000_003) ^ u64::from(byte));
-        let runs = plan::plan_runs(&test, &folder, seed).map_err(TestError::Plan)?;
+        let runs = plan::plan_runs(&test, (&folder, &*files), seed).map_err(TestError::Plan)?;
         bus.create_bucket(&BucketConfig {
             name: LEASES.to_owned(),
             time_to_live: Some(lease.max(Duration::from_secs(1)) * 3),
@@ -224,7 +266,7 @@ impl Director {
     pub fn run(
         mut self,
         stop: &AtomicBool,
-        progress: &mut dyn FnMut(TestProgress),
+        progress: &mut dyn FnMut(TestProgress<'_>),
     ) -> Result<TestOutcome, TestError> {
         let outcome = self.run_iterations(stop, progress);
         let orders = &self.orders;
@@ -239,7 +281,7 @@ impl Director {
     fn run_iterations(
         &mut self,
         stop: &AtomicBool,
-        progress: &mut dyn FnMut(TestProgress),
+        progress: &mut dyn FnMut(TestProgress<'_>),
     ) -> Result<TestOutcome, TestError> {
         progress(TestProgress::Phase("agents"));
         self.wait_for_agents(stop)?;
@@ -257,7 +299,10 @@ impl Director {
                 break;
             }
             match self.iterate(iteration, stop, progress) {
-                Ok(done) => outcome.iterations.push(done),
+                Ok(done) => {
+                    progress(TestProgress::Iteration(iteration, &done));
+                    outcome.iterations.push(done);
+                }
                 Err(error) if outcome.iterations.is_empty() => return Err(error),
                 Err(error) => {
                     let reason = error.to_string();
@@ -342,7 +387,7 @@ impl Director {
         &mut self,
         iteration: u32,
         stop: &AtomicBool,
-        progress: &mut dyn FnMut(TestProgress),
+        progress: &mut dyn FnMut(TestProgress<'_>),
     ) -> Result<IterationOutcome, TestError> {
         progress(TestProgress::Phase("prepare"));
         if let Err(error) = self.prepare(stop).and_then(|()| self.arm()) {
@@ -447,7 +492,7 @@ impl Director {
     }
 
     /// Watches the runs until all are over, and tells receivers when senders have ended.
-    fn watch(&mut self, stop: &AtomicBool, progress: &mut dyn FnMut(TestProgress)) {
+    fn watch(&mut self, stop: &AtomicBool, progress: &mut dyn FnMut(TestProgress<'_>)) {
         let started = Instant::now();
         let mut told: BTreeSet<(usize, String)> = BTreeSet::new();
         let mut is_stopped = false;
@@ -477,7 +522,7 @@ impl Director {
     /// Takes the reports of all agents. One that has not answered for two thirds of the lease is lost,
     /// so that the others are stopped within the lease. While the bus is away, nobody is lost: the
     /// results arrive when it is back.
-    fn look(&mut self, progress: &mut dyn FnMut(TestProgress)) {
+    fn look(&mut self, progress: &mut dyn FnMut(TestProgress<'_>)) {
         let bus_is_away = !self.orders.bus.state().is_connected();
         let patience = if bus_is_away { BUS_WAIT } else { self.lease * 2 / 3 };
         let timeout = (self.lease / 4).min(ORDER_TIMEOUT);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wirestorm_api::run::{PlanSource, ReplayRequest, RunOptions};
-use wirestorm_control::files::HostFiles;
+use wirestorm_control::files::Files;
 use wirestorm_control::plan::load;
 use wirestorm_control::plan::test_plan::{PlanText, TestPlan, TestRun, TestRunKind};
 use wirestorm_control::plan::traffic::{Port, TrafficPlan};
@@ -76,19 +76,19 @@ impl PlannedRun {
     }
 }
 
-/// Plans all runs of a test. `folder`: that of the test file. `seed`: for stream IDs that other tests
-/// do not use.
+/// Plans all runs of a test. `place`: the folder of the test file, and its files. `seed`: for stream
+/// IDs that other tests do not use.
 ///
 /// # Errors
 /// A plan has errors, or its ports do not fit the test.
 pub(super) fn plan_runs(
     test: &TestPlan,
-    folder: &Path,
+    place: (&Path, &dyn Files),
     seed: u64,
 ) -> Result<Vec<PlannedRun>, String> {
     let mut first_stream = 1 + (seed as u32) % (STREAM_IDS / 2);
     let runs = test.runs.iter().map(|run| {
-        let planned = plan_run(test, run, folder, first_stream);
+        let planned = plan_run(test, run, place, first_stream);
         let planned = planned.map_err(|error| format!("run {}: {error}", run.name))?;
         let flows = planned.streams.as_ref().map_or(0, |plan| plan.flows.len()) as u32;
         let workers = planned.parts.values().filter_map(|part| part.options.workers).max();
@@ -101,22 +101,23 @@ pub(super) fn plan_runs(
 fn plan_run(
     test: &TestPlan,
     run: &TestRun,
-    folder: &Path,
+    place: (&Path, &dyn Files),
     first_stream: u32,
 ) -> Result<PlannedRun, String> {
+    let (_, files) = place;
     let options: RunOptions =
         serde_json::from_value(run.options.clone()).map_err(|error| format!("options: {error}"))?;
     let duration = test.duration.map(|duration| format!("{}ns", duration.as_nanos()));
     let options = RunOptions { duration: options.duration.or(duration), ..options };
     match &run.kind {
         TestRunKind::Streams(source) => {
-            let (text, folder) = read(test, source, folder)?;
-            let plan = load::streams(&text, &folder, &HostFiles).map_err(|it| it.to_string())?;
+            let (text, folder) = read(test, source, place)?;
+            let plan = load::streams(&text, &folder, files).map_err(|it| it.to_string())?;
             streams(test, run, plan, text, &options, first_stream)
         }
         TestRunKind::Emulate(source) => {
-            let (text, folder) = read(test, source, folder)?;
-            let plan = load::emulation(&text, &folder, &HostFiles).map_err(|it| it.to_string())?;
+            let (text, folder) = read(test, source, place)?;
+            let plan = load::emulation(&text, &folder, files).map_err(|it| it.to_string())?;
             let names = plan.ports.iter().map(|port| port.name.as_str());
             let (node, ports) = on_one_node(test, names)?;
             let plan = PlanSource::Text(text.clone());
@@ -208,11 +209,15 @@ fn streams(
 }
 
 /// Returns the text of a plan, and the folder of its files.
-fn read(test: &TestPlan, source: &PlanText, folder: &Path) -> Result<(String, PathBuf), String> {
+fn read(
+    test: &TestPlan,
+    source: &PlanText,
+    (folder, files): (&Path, &dyn Files),
+) -> Result<(String, PathBuf), String> {
     match source {
         PlanText::File(path) => {
             let path = folder.join(path);
-            let text = load::read_text(&path, &HostFiles).map_err(|error| error.to_string())?;
+            let text = load::read_text(&path, files).map_err(|error| error.to_string())?;
             Ok((text, load::folder_of(&path).to_owned()))
         }
         PlanText::Inline(document) => {

@@ -1,0 +1,68 @@
+//! The result of a test as a document: `wirestorm.test/1`.
+
+use serde::Serialize;
+use wirestorm_control::result::RunResult;
+
+use super::{IterationOutcome, TestOutcome};
+
+/// Format of [`TestDocument`].
+pub const TEST_SCHEMA: &str = "wirestorm.test/1";
+
+/// Results of a test.
+#[derive(Debug, Serialize)]
+pub struct TestDocument<'a> {
+    /// Format: `wirestorm.test/1`.
+    pub schema: &'static str,
+    /// Name of the test.
+    pub test: &'a str,
+    /// Iterations, in order.
+    pub iterations: Vec<IterationDocument<'a>>,
+}
+
+/// Results of an iteration.
+#[derive(Debug, Serialize)]
+pub struct IterationDocument<'a> {
+    /// Greatest difference between the starts of two agents in ns; null if it is unknown.
+    pub start_skew_ns: Option<f64>,
+    /// Agents that were lost, with the reason.
+    pub lost: &'a [(String, String)],
+    /// Errors of records in the log that cannot be read.
+    pub unreadable: &'a [String],
+    /// Runs in the order of the test.
+    pub runs: Vec<RunDocument<'a>>,
+}
+
+/// Result of a run in an iteration.
+#[derive(Debug, Serialize)]
+pub struct RunDocument<'a> {
+    /// Name of the run in the test.
+    pub name: &'a str,
+    /// Result; null without one.
+    pub result: Option<&'a RunResult>,
+    /// Why there is no result; null if there is one.
+    pub error: Option<&'a str>,
+}
+
+impl<'a> TestDocument<'a> {
+    /// Returns the results of a test with this name.
+    pub fn new(test: &'a str, outcome: &'a TestOutcome) -> Self {
+        let iterations = outcome.iterations.iter().map(IterationDocument::from);
+        Self { schema: TEST_SCHEMA, test, iterations: iterations.collect() }
+    }
+}
+
+impl<'a> From<&'a IterationOutcome> for IterationDocument<'a> {
+    fn from(iteration: &'a IterationOutcome) -> Self {
+        let runs = iteration.runs.iter().map(|run| RunDocument {
+            name: &run.name,
+            result: run.result.as_ref().ok(),
+            error: run.result.as_ref().err().map(String::as_str),
+        });
+        Self {
+            start_skew_ns: iteration.start_skew_ns,
+            lost: &iteration.lost,
+            unreadable: &iteration.unreadable,
+            runs: runs.collect(),
+        }
+    }
+}
