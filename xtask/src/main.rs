@@ -30,6 +30,11 @@ Usage: cargo xtask COMMAND [options]
   demo                  replay a sample capture between two network namespaces: ./demo
       --flows N         conversations in the capture (3000)
       --pps N           rate of the second run (100000)
+  demo NAME             one-way delay between two machines, beside ping/2 and the truth:
+                        same-host, two-hosts (a router between), distant-sites (25 ms, bursts)
+      --pps N           frames per second in each direction (2000)
+      --size N          bytes of a frame (64)
+      --seconds N       duration (10)
   bench [NAME ...]      measure speed and memory against tcpreplay: ./bench
       --list            list the benchmarks
       --json FILE       also write the results as JSON

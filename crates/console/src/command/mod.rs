@@ -1,6 +1,7 @@
 //! Commands: one table gives dispatch, help and completion.
 
 mod captures;
+mod distributed;
 mod general;
 mod plans;
 mod ports;
@@ -94,12 +95,20 @@ pub(crate) enum Group {
     Tables,
     Files,
     Runs,
+    Machines,
     Console,
 }
 
 impl Group {
-    const ALL: [Self; 6] =
-        [Self::Traffic, Self::Ports, Self::Tables, Self::Runs, Self::Files, Self::Console];
+    const ALL: [Self; 7] = [
+        Self::Traffic,
+        Self::Ports,
+        Self::Tables,
+        Self::Runs,
+        Self::Machines,
+        Self::Files,
+        Self::Console,
+    ];
 
     const fn title(self) -> &'static str {
         match self {
@@ -107,6 +116,7 @@ impl Group {
             Self::Ports => "Ports",
             Self::Tables => "Counters",
             Self::Runs => "Stored runs",
+            Self::Machines => "Tests across machines",
             Self::Files => "Plans, captures and users",
             Self::Console => "Console",
         }
@@ -319,6 +329,18 @@ pub(crate) const COMMANDS: &[Definition] = &[
         Group::Files,
         "List, show, check, store and delete plans on the server",
         "  plans\n  plans check plan.yaml\n  plans store imix imix.yaml\n  plans frames imix.yaml -n 2",
+    ),
+    Definition::of::<distributed::Agents>(
+        &["agents"],
+        Group::Machines,
+        "List the agents of the server's bus",
+        "",
+    ),
+    Definition::of::<distributed::Tests>(
+        &["tests", "test"],
+        Group::Machines,
+        "List, start, show and stop tests",
+        "  tests\n  tests start two-nodes.yaml\n  tests show t18ec\n  tests stop t18ec",
     ),
     Definition::of::<captures::Captures>(
         &["captures"],
@@ -550,6 +572,7 @@ mod tests {
 
     /// A line for each route of the API, and for each command to a run.
     const LINES: &[(&str, &str)] = &[
+        ("get /agents", "agents"),
         ("get /captures", "captures"),
         ("get /captures/{name}", "captures download web.pcap"),
         ("put /captures/{name}", "upload web.pcap"),
@@ -578,6 +601,11 @@ mod tests {
         ("get /runs/{run}/result", "result latest"),
         ("get /schemas/{name}", "schema plan"),
         ("get /session", "session"),
+        ("get /tests", "tests"),
+        ("post /tests", "tests start two-nodes.yaml"),
+        ("get /tests/{test}", "tests show t18ec"),
+        ("post /tests/{test}/stop", "tests stop t18ec"),
+        ("get /tests/{test}/result", "tests result t18ec"),
         ("get /users", "users"),
         ("put /users/{name}", "users add ada --role operate"),
         ("delete /users/{name}", "users remove ada"),

@@ -38,8 +38,12 @@ pub struct InterfaceCounters {
 }
 
 impl Namespace {
-    /// Creates a namespace and brings its loopback interface up.
-    pub(super) fn create(name: String, ipv6: bool) -> Result<Self, NetError> {
+    /// Creates a namespace and brings its loopback interface up. The name is unique if it begins with
+    /// that of another namespace of this process.
+    ///
+    /// # Errors
+    /// `ip` cannot be run or fails, as without root.
+    pub fn create(name: String, ipv6: bool) -> Result<Self, NetError> {
         cleanup::register(CleanupItem::Namespace(name.clone()));
         // From here on, an error drops and removes the namespace.
         let namespace = Self { name: Arc::new(Name(name)) };

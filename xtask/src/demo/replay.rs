@@ -1,9 +1,8 @@
-//! Demo: a replay between two network namespaces, at full speed and at a set rate.
+//! Replay between two network namespaces, at full speed and at a set rate.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use lexopt::ValueExt;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{Lab, LabOptions, run_foreground};
 use wirestorm_testkit::pcap::Resolution;
@@ -18,17 +17,8 @@ const SECONDS: &str = "5";
 /// Exit status of a run that completed below its targets.
 const SHORT_OF_ASKED: i32 = 3;
 
-/// Runs the command `demo`.
-pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
-    let (mut conversations, mut pps) = (3_000_u32, 100_000_u32);
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            lexopt::Arg::Long("flows") => conversations = arguments.value()?.parse()?,
-            lexopt::Arg::Long("pps") => pps = arguments.value()?.parse()?,
-            lexopt::Arg::Long("help") => return Ok(crate::help()),
-            other => return Err(other.unexpected().into()),
-        }
-    }
+/// Replays a capture of this number of conversations.
+pub(super) fn run(conversations: u32, pps: u32) -> Fallible<ExitCode> {
     if conversations == 0 {
         return Err("demo: --flows must be greater than zero".into());
     }
