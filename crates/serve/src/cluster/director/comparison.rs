@@ -24,12 +24,15 @@ pub(super) struct ClockFacts {
     pub(super) source: ClockSource,
 }
 
+/// Receiver and sender.
+type Pair = (String, String);
+
 /// Comparisons of the clocks of all agents. Each pair is computed once.
 #[derive(Debug)]
 pub(super) struct Comparisons<'c> {
     collected: &'c Collected,
     clocks: ClockFacts,
-    known: RefCell<BTreeMap<(String, String), Option<Rc<Compared>>>>,
+    known: RefCell<BTreeMap<Pair, Option<Rc<Compared>>>>,
 }
 
 /// Comparison of the clocks of a receiver (near) and a sender (far).
