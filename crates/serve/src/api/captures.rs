@@ -79,6 +79,8 @@ pub(super) async fn upload(
 ) -> Answer<Json<Capture>> {
     /// Number of chunks that wait for the disk.
     const CHUNKS_MAX: usize = 16;
+    /// Maximum length that is read of a refused file, in bytes.
+    const REFUSED_BYTES_MAX: usize = 64 << 20;
     let (sender, mut receiver) = mpsc::channel::<Option<Bytes>>(CHUNKS_MAX);
     let written = tokio::spawn(blocking_json(move || {
         let mut upload = server.upload(&name)?;
@@ -94,14 +96,20 @@ pub(super) async fn upload(
     }));
     let mut chunks = body.into_data_stream();
     let mut is_complete = true;
+    let mut refused_bytes = 0;
     while let Some(chunk) = chunks.next().await {
         let Ok(chunk) = chunk else {
             is_complete = false;
             break;
         };
-        // The writer is gone after an error, which `written` returns.
+        // The writer is gone after an error, which `written` returns. Read on: a client that still
+        // sends when the connection closes may not see the answer.
+        let length = chunk.len();
         if sender.send(Some(chunk)).await.is_err() {
-            break;
+            refused_bytes += length;
+            if refused_bytes > REFUSED_BYTES_MAX {
+                break;
+            }
         }
     }
     if is_complete {

@@ -1,15 +1,18 @@
 //! A bounded number of connections, each with bounded times.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
-use hyper::body::Incoming;
+use axum::body::{Body, Bytes};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, Version};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -114,7 +117,20 @@ async fn requests(
     http2.keep_alive_timeout(PING_INTERVAL).max_concurrent_streams(STREAMS_MAX);
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
-        router.clone().oneshot(request.map(Body::new))
+        let is_http1 = request.version() < Version::HTTP_2;
+        let is_read = Arc::new(AtomicBool::new(request.body().is_end_stream()));
+        let mark = Arc::clone(&is_read);
+        let response =
+            router.clone().oneshot(request.map(|body| Body::new(Marked { body, is_read: mark })));
+        async move {
+            let mut response = response.await?;
+            // The connection ends after a request that is not read to its end. Tell the client,
+            // or its next request on the connection fails.
+            if is_http1 && !is_read.load(Ordering::Relaxed) {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
@@ -125,6 +141,36 @@ async fn requests(
     connection.as_mut().graceful_shutdown();
     // The thread ends the remaining connections after a grace time.
     let _ = connection.await;
+}
+
+/// The body of a request, which sets `is_read` when it has been read to its end.
+struct Marked {
+    body: Incoming,
+    is_read: Arc<AtomicBool>,
+}
+
+impl hyper::body::Body for Marked {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.is_read.store(true, Ordering::Relaxed);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// A TCP connection that fails after its lifetime.

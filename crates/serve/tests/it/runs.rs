@@ -210,6 +210,37 @@ fn run_continues_when_its_client_vanishes_and_slow_readers_delay_nobody() {
 }
 
 #[test]
+fn request_that_is_not_read_to_its_end_says_that_the_connection_closes() {
+    if !require_root() {
+        return;
+    }
+    let server = TestServer::start();
+    let answer_of = |head: &str, body: &[u8]| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(format!("{head}\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+        stream.write_all(body).unwrap();
+        let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
+        while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+            let length = stream.read(&mut buffer).unwrap();
+            assert_ne!(length, 0, "the connection ended before the head of the answer");
+            answer.extend_from_slice(&buffer[..length]);
+        }
+        String::from_utf8_lossy(&answer).to_lowercase()
+    };
+    let json = "Content-Type: application/json";
+    let unread = answer_of("POST /api/v1/nowhere HTTP/1.1\r\nContent-Length: 1000", b"x");
+    assert!(unread.starts_with("http/1.1 404") && unread.contains("connection: close"), "{unread}");
+    for (head, body) in [
+        ("POST /api/v1/runs HTTP/1.1\r\nContent-Length: 1", "x"),
+        ("GET /api/v1/runs HTTP/1.1", ""),
+    ] {
+        let kept = answer_of(&format!("{head}\r\n{json}"), body.as_bytes());
+        assert!(!kept.contains("connection: close"), "{kept}");
+    }
+}
+
+#[test]
 fn lost_result_is_kept_and_saved_when_the_disk_has_room_again() {
     if !require_root() {
         return;
