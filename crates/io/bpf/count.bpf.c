@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The counting receiver: counts and drops frames. It passes ARP, ICMPv6 neighbour discovery and
- * pings to the kernel as well. So a device under test can resolve the addresses of this interface
- * and ping it.
+ * The counting receiver: counts and drops frames. It passes ARP, PTP, ICMPv6 neighbour discovery,
+ * pings and datagrams that compare clocks to the kernel as well. So a device under test can resolve
+ * the addresses of this interface and ping it.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+#include "clock.h"
 #include "histogram.h"
 #include "neighbour.h"
 
@@ -62,7 +63,7 @@ int count(struct xdp_md *context)
 		arrivals->neighbour_packets++;
 		return XDP_PASS;
 	}
-	return is_ping(context) ? XDP_PASS : XDP_DROP;
+	return is_ping(context) || is_for_clocks(context) ? XDP_PASS : XDP_DROP;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

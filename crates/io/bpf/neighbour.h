@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Recognizes ARP, ICMPv6 neighbour discovery and pings, with or without VLAN tags. A receiver of
- * test traffic passes these frames to the kernel.
+ * Recognizes ARP, PTP over Ethernet, ICMPv6 neighbour discovery and pings, with or without VLAN tags.
+ * A receiver of test traffic passes these frames to the kernel.
  */
 #ifndef WIRESTORM_NEIGHBOUR_H
 #define WIRESTORM_NEIGHBOUR_H
@@ -14,6 +14,7 @@ enum {
 	ETHERTYPE_ARP = 0x0806,
 	ETHERTYPE_VLAN = 0x8100,
 	ETHERTYPE_IPV6 = 0x86dd,
+	ETHERTYPE_PTP = 0x88f7,
 	ETHERTYPE_SERVICE_VLAN = 0x88a8,
 	ICMP = 1,
 	FRAGMENT_V6 = 44,
@@ -75,7 +76,7 @@ static __always_inline int is_for_neighbours(struct xdp_md *context)
 	__u8 *packet;
 	__u16 type = carried(context, &packet);
 
-	if (type == ETHERTYPE_ARP)
+	if (type == ETHERTYPE_ARP || type == ETHERTYPE_PTP)
 		return 1;
 	if (type != ETHERTYPE_IPV6 || packet + IPV6_HEADER_BYTES + 1 > end)
 		return 0;
@@ -86,6 +87,16 @@ static __always_inline int is_for_neighbours(struct xdp_md *context)
 	       packet[IPV6_HEADER_BYTES] <= REDIRECT;
 }
 
+/* Returns whether a frame ends in a signature, as the frames of measured flows do. */
+static __always_inline int has_signature(struct xdp_md *context)
+{
+	__u8 magic[2];
+
+	if (bpf_xdp_load_bytes(context, bpf_xdp_get_buff_len(context) - SIGNATURE_BYTES, magic, 2))
+		return 0;
+	return (magic[0] << 8 | magic[1]) == SIGNATURE_MAGIC;
+}
+
 /*
  * Recognizes echo requests and replies without a signature: those of other hosts, or of this host.
  * The message type of a fragment is unknown, so all ICMP fragments count.
@@ -94,7 +105,6 @@ static __always_inline int is_ping(struct xdp_md *context)
 {
 	__u8 *end = (__u8 *)(long)context->data_end;
 	__u8 *packet, *icmp;
-	__u8 magic[2];
 	__u16 type = carried(context, &packet);
 
 	if (type == ETHERTYPE_IPV4) {
@@ -119,9 +129,7 @@ static __always_inline int is_ping(struct xdp_md *context)
 	} else {
 		return 0;
 	}
-	if (bpf_xdp_load_bytes(context, bpf_xdp_get_buff_len(context) - SIGNATURE_BYTES, magic, 2))
-		return 1;
-	return (magic[0] << 8 | magic[1]) != SIGNATURE_MAGIC;
+	return !has_signature(context);
 }
 
 #endif

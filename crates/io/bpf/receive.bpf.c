@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Redirects the frames of a receive queue to the AF_XDP socket bound to it, each preceded by its
- * arrival time. Frames of queues without a socket pass to the network stack, and so do neighbour
- * discovery and pings if `passes_neighbours` is set.
+ * arrival time. Frames of queues without a socket pass to the network stack. So do datagrams that
+ * compare clocks, and neighbour discovery, PTP and pings if `passes_neighbours` is set.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+#include "clock.h"
 #include "neighbour.h"
 
-/* Set before loading: 1 to pass ARP, neighbour discovery and pings to the kernel. */
+/* Set before loading: 1 to pass ARP, PTP, neighbour discovery and pings to the kernel. */
 const volatile __u32 passes_neighbours = 0;
 
 /* Highest number of receive queues of an interface. */
@@ -36,6 +37,8 @@ int receive(struct xdp_md *context)
 	if (!bpf_map_lookup_elem(&sockets, &queue))
 		return XDP_PASS;
 	if (passes_neighbours && (is_for_neighbours(context) || is_ping(context)))
+		return XDP_PASS;
+	if (is_for_clocks(context))
 		return XDP_PASS;
 	if (bpf_xdp_adjust_meta(context, -(int)sizeof(struct arrival)) == 0) {
 		struct arrival *arrival = (void *)(long)context->data_meta;

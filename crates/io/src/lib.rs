@@ -4,6 +4,7 @@ pub mod adjtimex;
 pub mod af_packet;
 pub mod af_xdp;
 pub mod clock;
+mod clock_ports;
 pub mod fuse;
 pub mod link;
 pub mod local_datagram;

@@ -10,6 +10,7 @@ use aya::programs::{ProgramError, Xdp};
 use aya::{Ebpf, EbpfLoader};
 
 use super::socket::retry_while_busy;
+use crate::clock_ports;
 use crate::system::system_error;
 use crate::xdp::XdpAttachment;
 
@@ -34,8 +35,9 @@ pub(super) struct ReceiveProgram {
 
 impl ReceiveProgram {
     /// Loads the program and attaches it, in native mode if possible, or replaces the program of
-    /// `place`. Call this in the interface's namespace. With `passes_neighbours`, ARP, neighbour
-    /// discovery and pings go to the kernel.
+    /// `place`. Call this in the interface's namespace. Datagrams to sockets of this process that
+    /// compare clocks go to the kernel; with `passes_neighbours`, also ARP, PTP, STAMP, neighbour
+    /// discovery and pings.
     pub(super) fn attach(
         interface_index: u32,
         passes_neighbours: bool,
@@ -45,6 +47,7 @@ impl ReceiveProgram {
             .override_global("passes_neighbours", &u32::from(passes_neighbours), true)
             .load(OBJECT)
             .map_err(|error| io_error(&error))?;
+        clock_ports::write_to(&mut loaded, passes_neighbours)?;
         let program: &mut Xdp = loaded
             .program_mut("receive")
             .ok_or_else(|| io::Error::other("the object has no program named receive"))?

@@ -20,6 +20,7 @@ use nix::sys::socket::{
 };
 use wirestorm_base::time::Duration;
 
+use crate::clock_ports::ClockPort;
 use crate::namespace::Namespace;
 use crate::system::socket::wait_any_readable;
 use crate::udp::UdpError;
@@ -32,6 +33,8 @@ pub struct StampedSocket {
     socket: UdpSocket,
     /// Number of the next datagram in the kernel's reports of departures.
     next: u32,
+    /// Keeps the datagrams out of receivers of test traffic.
+    _port: ClockPort,
 }
 
 /// A time stamp.
@@ -80,6 +83,7 @@ pub struct Departure {
 
 impl StampedSocket {
     /// Binds a socket in a namespace. Port 0 chooses a free port. The kernel stamps all datagrams.
+    /// Receivers of test traffic that this process opens later leave the datagrams to the kernel.
     ///
     /// The first such socket of a system starts the stamps, which takes effect a little later. What
     /// arrives before has a stamp of the process.
@@ -97,7 +101,8 @@ impl StampedSocket {
             }
         };
         options(&socket).map_err(|error| bind(error.into()))?;
-        Ok(Self { socket, next: 0 })
+        let port = socket.local_addr().map_err(bind)?.port();
+        Ok(Self { socket, next: 0, _port: ClockPort::open(port) })
     }
 
     /// Sets the time to live or hop limit of all datagrams. The default is that of the system.

@@ -9,14 +9,15 @@ use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::histogram::{self, Histogram};
 use wirestorm_base::time::{Duration, Instant};
 
-use crate::clock;
 use crate::system::bpf::{failure, program};
+use crate::{clock, clock_ports};
 
 /// A counting receiver on an interface. Dropping it detaches the program; the kernel also does so
 /// when the process ends for any reason.
 ///
-/// The program counts and drops frames. It counts ARP, ICMPv6 neighbour discovery and pings without
-/// a signature, and passes them to the kernel, which answers for the interface's addresses.
+/// The program counts and drops frames. It counts ARP, PTP, ICMPv6 neighbour discovery, pings and
+/// datagrams that compare clocks, all without a signature, and passes them to the kernel, which
+/// answers for the interface's addresses.
 pub struct XdpCounter {
     map: PerCpuArray<MapData, Arrivals>,
     is_native: bool,
@@ -40,7 +41,7 @@ pub struct CpuArrivals {
     pub packets: u64,
     /// Bytes of the frames without FCS.
     pub bytes: u64,
-    /// Number of frames that are ARP or neighbour discovery.
+    /// Number of frames that are ARP, PTP or neighbour discovery.
     pub neighbour_packets: u64,
     /// Arrival time of the first frame; `None` before it.
     pub first: Option<Instant>,
@@ -79,6 +80,7 @@ impl XdpCounter {
             .override_global("times_all", &times_all, true)
             .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/count.o")))
             .map_err(failure)?;
+        clock_ports::write_to(&mut programs, true)?;
         let count: &mut Xdp = program(&mut programs, "count")?;
         count.load().map_err(failure)?;
         let (link, is_native) = match count.attach(interface, XdpMode::Driver) {

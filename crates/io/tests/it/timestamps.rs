@@ -1,16 +1,18 @@
 //! Sockets with time stamps on loopback and on a veth pair, whose ends have the same clock.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use wirestorm_base::time::Duration;
+use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
 use wirestorm_io::link::Link;
 use wirestorm_io::namespace::Namespace;
 use wirestorm_io::timestamps::{
     Departure, PacketArrival, Stamp, StampSource, StampedPacketSocket, StampedSocket, wait,
 };
+use wirestorm_io::xdp::XdpCounter;
 
-use crate::support::{VethPair, eventually};
+use crate::support::{VethPair, eventually, ping};
 
 const ETHER_TYPE: u16 = 0x88f7;
 const GROUP: [u8; 6] = [0x01, 0x1b, 0x19, 0, 0, 0];
@@ -146,4 +148,41 @@ fn closed_port_does_not_end_the_socket() {
     let number = one.send_to(b"question", other.local_address().unwrap()).unwrap();
     assert!(other.receive(&mut buffer, Duration::from_secs(5)).unwrap().is_some());
     assert_eq!(departure_of(&one).number, number);
+}
+
+/// Sends datagrams from an unlisted port of the left end to `to`; returns whether one arrives.
+fn arrives(pair: &VethPair, to: &mut StampedSocket, address: SocketAddr) -> bool {
+    let sender = pair.left.namespace.enter(|| UdpSocket::bind("10.9.8.1:0")).unwrap().unwrap();
+    for _ in 0..10 {
+        sender.send_to(b"compare", address).unwrap();
+        if to.receive(&mut [0; 64], Duration::from_millis(100)).unwrap().is_some() {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn receivers_of_test_traffic_leave_datagrams_of_sessions_to_the_kernel() {
+    let Some(pair) = VethPair::new() else { return };
+    pair.add_addresses();
+    // A receiver may take ARP too, so the left end has to know the right one.
+    assert!(ping(&pair.left.namespace, &["10.9.8.2"]));
+    let bind =
+        || StampedSocket::bind(&pair.right.namespace, "10.9.8.2:0".parse().unwrap()).unwrap();
+    let receive = AfXdpOptions::new(pair.right.clone(), Direction::Receive);
+    let measure = AfXdpOptions { passes_neighbours: true, ..receive.clone() };
+    for options in [Some(receive), Some(measure), None] {
+        let mut socket = bind();
+        let address = socket.local_address().unwrap();
+        let port = options.as_ref().map(|options| AfXdp::open(options).unwrap());
+        let count = || XdpCounter::open(pair.right.name(), true).unwrap();
+        let counter = options.is_none().then(|| pair.right.namespace.enter(count).unwrap());
+        assert!(arrives(&pair, &mut socket, address), "{options:?}");
+        // One that is opened later is not known.
+        let mut later = bind();
+        let address = later.local_address().unwrap();
+        assert!(!arrives(&pair, &mut later, address), "{options:?}");
+        drop((port, counter));
+    }
 }
