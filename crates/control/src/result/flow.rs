@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_engine::measure::Series;
 
-use super::{DistributionReport, Label, OneWayReport, Rates, SegmentReport, VariationReport};
+use super::{
+    DistributionReport, Label, OneWayReport, Rates, SegmentReport, TotalReport, VariationReport,
+};
 
 /// Result of one flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +41,8 @@ pub struct FlowReport {
     pub loss_percent: Option<f64>,
     /// Measurement of each receiving port.
     pub measured: Vec<MeasuredReport>,
+    /// Measurements of all receiving ports together; null with a single one.
+    pub total: Option<TotalReport>,
 }
 
 /// Measurement of a flow at one receiving port.

@@ -1,6 +1,6 @@
 //! Merges the results of the parts of a run on several machines.
 
-use super::{FlowReport, PortReport, RunResult, TransmitReport, Verdict};
+use super::{FlowReport, PortReport, RunResult, TotalReport, TransmitReport, Verdict};
 
 /// Merges the results of the machines that took part in a run of one plan. `parts`: name of the
 /// machine, and its result.
@@ -26,7 +26,8 @@ pub fn merge_parts(parts: &[(String, RunResult)]) -> Option<RunResult> {
         let of_parts = parts.iter().filter_map(|(_, result)| result.flows.get(index));
         let sender = of_parts.clone().max_by_key(|part| (part.packets, part.unsent));
         let measured: Vec<_> = of_parts.flat_map(|part| part.measured.clone()).collect();
-        *flow = FlowReport { measured, ..sender.cloned().unwrap_or_default() };
+        let total = TotalReport::of(&measured);
+        *flow = FlowReport { measured, total, ..sender.cloned().unwrap_or_default() };
         if !flow.measured.is_empty() {
             let received: u64 = flow.measured.iter().map(|port| port.received).sum();
             let lost = flow.packets.saturating_sub(received);

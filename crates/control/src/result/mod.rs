@@ -22,6 +22,7 @@ mod rates;
 mod receive;
 mod sessions;
 mod template;
+mod total;
 mod verdict;
 
 use std::borrow::Cow;
@@ -50,6 +51,7 @@ pub use sessions::{Http1Report, Http2Report, TlsReport};
 pub use template::{
     FAILED_FLOWS, FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport,
 };
+pub use total::TotalReport;
 pub use verdict::{Outcome, Verdict};
 
 /// A label such as a counter name: static in the program that writes a result, owned in a result

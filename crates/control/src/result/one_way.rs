@@ -78,6 +78,8 @@ pub struct OneWayReport {
     pub truth: Option<DistributionReport>,
     /// Half of the shortest round trip of the comparison, in nanoseconds; null without one.
     pub half_round_trip_ns: Option<f64>,
+    /// Constant delay of the testers that was subtracted, in nanoseconds.
+    pub bias_ns: f64,
     /// Drift of the sender's clock against the receiver's, in ppm.
     pub drift_ppm: f64,
     /// Number of delays that are negative by more than their error.

@@ -17,7 +17,7 @@ use super::workload::{PortWorkload, WorkerOutcome};
 use crate::port::stamp_name;
 use crate::result::{
     Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RunResult, Target,
-    TransmitReport, layer_name,
+    TotalReport, TransmitReport, layer_name,
 };
 use crate::work::merge_departures;
 
@@ -147,6 +147,7 @@ impl TrafficOutcome<'_> {
                 rate_error_ppm: None,
                 lost: None,
                 loss_percent: None,
+                total: TotalReport::of(&measured[index]),
                 measured: std::mem::take(&mut measured[index]),
             };
             // The machine of a port elsewhere knows how many frames it sent.

@@ -11,8 +11,9 @@ use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simula
 use wirestorm_control::files::HostFiles;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::result::{
-    DepartureReport, DistributionReport, FlowReport, HistogramReport, HostFacts, Kind,
-    MeasuredReport, Outcome, PortReport, RunResult, SCHEMA, SeriesReport, Verdict,
+    ClockAlternative, ClockEvent, DepartureReport, DistributionReport, FlowReport, HistogramReport,
+    HostFacts, Kind, MeasuredReport, OneWayReport, OneWaySegment, Outcome, PortReport, RunResult,
+    SCHEMA, SeriesReport, Verdict,
 };
 use wirestorm_method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_method::distribution::Distribution;
@@ -300,6 +301,53 @@ pub(crate) fn streams(id: &str, flow_names: [&str; 2]) -> Run {
     let mut record = record(id, RecordKind::Streams);
     record.device.name = "lab router".to_owned();
     Run { record, trials: Vec::new(), result: Some(RunOutput::Run(Box::new(result))) }
+}
+
+/// Streams between two machines, whose clocks were compared. The truth is known.
+pub(crate) fn two_machines(id: &str) -> Run {
+    let mut run = streams(id, ["forward", "backward"]);
+    let Some(RunOutput::Run(result)) = &mut run.result else { return run };
+    for (number, flow) in result.flows.iter_mut().enumerate() {
+        for measured in &mut flow.measured {
+            let delay = measured.delay.clone();
+            let mean_ns = delay.mean_ns.unwrap_or(0.0);
+            let segment = |second: u32| OneWaySegment {
+                at_s: f64::from(second),
+                count: 100_000,
+                min_ns: 9_000,
+                mean_ns: mean_ns + f64::from(second % 7) * 200.0,
+                max_ns: 90_000,
+                half_width_ns: 1_100.0,
+            };
+            measured.one_way = Some(OneWayReport {
+                truth: Some(DistributionReport { mean_ns: Some(mean_ns - 400.0), ..delay.clone() }),
+                delay,
+                half_width_ns: 1_100.0,
+                bound_ns: Some(4_900.0),
+                assumption: "symmetric path".into(),
+                method: "STAMP to 10.255.1.2:862".to_owned(),
+                alternatives: vec![ClockAlternative {
+                    method: "chrony on both".to_owned(),
+                    assumption: "independent".into(),
+                    half_width_ns: 310_000.0,
+                    bound_ns: 310_000.0,
+                    difference_ns: -21_000.0,
+                }],
+                half_round_trip_ns: Some(3_800.0),
+                drift_ppm: 50.012,
+                impossible: number as u64,
+                events: vec![ClockEvent {
+                    at_s: 30.0,
+                    kind: "clock_step".into(),
+                    offset_ns: 1_000_000_000,
+                    ..ClockEvent::default()
+                }],
+                series: (0..60).map(segment).collect(),
+                ..OneWayReport::default()
+            });
+        }
+    }
+    run
 }
 
 fn port() -> PortReport {

@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(directory, "limited", &[data::tester_limited("fast")], &plain)?;
     write(directory, "mlrsearch", &[data::mlrsearch("goals")], &plain)?;
     write(directory, "streams", &[data::streams("streams", ["voice", "video"])], &options)?;
+    write(directory, "two-machines", &[data::two_machines("two-hosts")], &plain)?;
     write(directory, "emulation", &[data::emulation("pages")], &plain)?;
     write(directory, "hostile", &[data::hostile(), data::hostile()], &options)?;
     let ndr = [services::ndr("ndr-4.2.1", 9.2e6), services::ndr("ndr-4.1.0", 7.1e6)];

@@ -167,21 +167,27 @@ impl Figure {
 
 /// Returns the figures of all runs.
 pub fn figures(runs: &[Run]) -> Vec<Figure> {
-    let mut all = Vec::new();
-    for (run, it) in runs.iter().enumerate() {
-        let mut figures = Figures { run, all: Vec::new() };
-        match &it.result {
-            Some(RunOutput::Run(result)) => figures.run(result),
-            Some(RunOutput::Bench(result)) => figures.bench(result),
-            None => {}
-        }
-        // A run has its name as a label of all its figures.
-        for figure in &mut figures.all {
-            figure.labels.push(it.label().to_owned());
-        }
-        all.append(&mut figures.all);
-    }
-    all
+    let of_run = |(run, it): (usize, &Run)| match &it.result {
+        Some(RunOutput::Run(result)) => of_result(run, it.label(), result),
+        Some(RunOutput::Bench(result)) => of_bench(run, it.label(), result),
+        None => Vec::new(),
+    };
+    runs.iter().enumerate().flat_map(of_run).collect()
+}
+
+/// Returns the figures of a run. `run`: its place among others. `label`: its name, which all of its
+/// figures have as a label.
+pub fn of_result(run: usize, label: &str, result: &RunResult) -> Vec<Figure> {
+    let mut figures = Figures { run, all: Vec::new() };
+    figures.run(result);
+    figures.labelled(label)
+}
+
+/// Returns the figures of a method, as [`of_result`].
+pub fn of_bench(run: usize, label: &str, result: &BenchResult) -> Vec<Figure> {
+    let mut figures = Figures { run, all: Vec::new() };
+    figures.bench(result);
+    figures.labelled(label)
 }
 
 /// Collects the figures of a run.
@@ -204,6 +210,13 @@ impl<'a> Place<'a> {
 }
 
 impl Figures {
+    fn labelled(mut self, label: &str) -> Vec<Figure> {
+        for figure in &mut self.all {
+            figure.labels.push(label.to_owned());
+        }
+        self.all
+    }
+
     fn add(&mut self, place: &Place<'_>, metric: &'static Metric, value: f64) {
         self.all.push(Figure {
             run: self.run,

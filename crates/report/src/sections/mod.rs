@@ -8,6 +8,7 @@ mod fields;
 mod flow_export;
 mod mlrsearch;
 mod ndr;
+mod one_way;
 mod plain;
 mod rfc2544;
 mod rfc9411;
@@ -108,6 +109,7 @@ pub(crate) fn document(runs: &[Run], title: Option<&str>, limits: &[Judged]) -> 
     sections.extend(flow_export::sections(&context));
     sections.extend(collector::sections(&context));
     sections.extend(plain::sections(&context));
+    sections.extend(one_way::sections(&context));
     sections.extend(emulation::sections(&context));
     sections.extend(trials::sections(&context));
     sections.extend(facts::sections(&context));

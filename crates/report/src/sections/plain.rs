@@ -81,14 +81,14 @@ fn traffic(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
 }
 
 /// A measured flow at a receiving port.
-struct Measured<'a> {
-    run: usize,
+pub(super) struct Measured<'a> {
+    pub(super) run: usize,
     flow: &'a FlowReport,
-    measured: &'a MeasuredReport,
+    pub(super) measured: &'a MeasuredReport,
 }
 
 impl Measured<'_> {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self.flow.measured.len() {
             1 => self.flow.name.clone(),
             _ => format!("{} at {}", self.flow.name, self.measured.port),
@@ -96,7 +96,7 @@ impl Measured<'_> {
     }
 }
 
-fn measured<'a>(results: &[(usize, &'a RunResult)]) -> Vec<Measured<'a>> {
+pub(super) fn measured<'a>(results: &[(usize, &'a RunResult)]) -> Vec<Measured<'a>> {
     let all = results.iter().flat_map(|&(run, result)| {
         let flows = result.flows.iter();
         flows.flat_map(move |flow| {
@@ -224,6 +224,7 @@ fn delay(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
         .iter()
         .filter(|it| it.measured.delay.count > 0)
         .map(|it| Times::of_distribution(it.run, it.name(), &it.measured.delay))
+        .chain(totals(results))
         .collect();
     let mut section = Section::new("One-way delay", "RFC 7679, RFC 5481");
     if times.is_empty() {
@@ -240,6 +241,16 @@ fn delay(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
     ));
     section.table(variation(context, &measured));
     section
+}
+
+/// Returns the delays of flows at all their receiving ports together.
+fn totals<'a>(results: &'a [(usize, &RunResult)]) -> impl Iterator<Item = Times> + 'a {
+    let flows = results.iter().flat_map(|(run, it)| it.flows.iter().map(move |flow| (*run, flow)));
+    flows.filter_map(|(run, flow)| {
+        let total = flow.total.as_ref().filter(|total| total.delay.count > 0)?;
+        let name = format!("{} at all ports", flow.name);
+        Some(Times::of_distribution(run, name, &total.delay))
+    })
 }
 
 fn variation(context: &Context<'_>, measured: &[Measured<'_>]) -> Table {

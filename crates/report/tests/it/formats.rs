@@ -38,6 +38,34 @@ fn html_names_what_qualifies_a_result() {
 }
 
 #[test]
+fn delay_between_machines_has_its_error_half_of_the_round_trip_and_the_truth() {
+    let runs = [sample::two_machines("a")];
+    let html = report(&runs, &[]).html();
+    for expected in [
+        "One-way delay between machines",
+        "Error (±)",
+        "In any case (±)",
+        "Half round trip",
+        "True mean",
+        "symmetric path",
+        "STAMP to 10.255.1.2:862",
+        "chrony on both",
+        "a clock stepped",
+        "forward, mean + error",
+    ] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    let markdown = report(&runs, &[]).markdown();
+    let row = markdown.lines().find(|line| line.contains("symmetric path")).expect("a row");
+    for value in ["1.10", "4.90", "3.80"] {
+        assert!(row.contains(value), "{row}");
+    }
+    // Without a comparison, there is no such section.
+    let runs = [sample::streams("a", ["forward", "backward"])];
+    assert!(!report(&runs, &[]).html().contains("One-way delay between machines"));
+}
+
+#[test]
 fn html_loads_nothing_and_has_a_policy() {
     let runs = [sample::streams("a", ["voice", "video"])];
     let html = report(&runs, &[]).html();
@@ -73,8 +101,11 @@ fn markdown_tables_have_at_most_100_columns() {
         sample::streams("b", ["voice", "video"]),
         sample::emulation("c"),
         sample::mlrsearch("d"),
+        sample::two_machines("e"),
     ];
-    for runs in [&runs[..], &runs[..1], &runs[1..2], &runs[2..3], &runs[3..]] {
+    for runs in
+        [&runs[..], &runs[..1], &runs[1..2], &runs[2..3], &runs[3..4], &runs[1..], &runs[4..]]
+    {
         let markdown = report(runs, &["loss>0.001%", "p99>1s"]).markdown();
         for line in markdown.lines().filter(|line| line.starts_with('|')) {
             assert!(line.chars().count() <= 100, "{line}");

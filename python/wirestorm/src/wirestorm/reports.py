@@ -394,6 +394,8 @@ class FlowReport:
     """Lost frames in percent of sent frames."""
     measured: list[MeasuredReport]
     """Measurement of each receiving port."""
+    total: Optional[TotalReport]
+    """Measurements of all receiving ports together; null with a single one."""
 
 
 @dataclass(frozen=True)
@@ -739,6 +741,8 @@ class OneWayReport:
     clocks."""
     half_round_trip_ns: Optional[float]
     """Half of the shortest round trip of the comparison, in nanoseconds; null without one."""
+    bias_ns: float
+    """Constant delay of the testers that was subtracted, in nanoseconds."""
     drift_ppm: float
     """Drift of the sender's clock against the receiver's, in ppm."""
     impossible: int
@@ -1142,6 +1146,30 @@ class TlsReport:
     """Failed TLS connections by cause."""
     handshake: HistogramReport
     """Handshake duration."""
+
+
+@dataclass(frozen=True)
+class TotalReport:
+    """Measurement of a flow at all its receiving ports. Delays are merged from the buckets of each
+    distribution."""
+
+    received: int
+    """Distinct frames received."""
+    received_bytes: int
+    """Bytes received without FCS, duplicates included."""
+    duplicated: int
+    """Duplicates (RFC 5560)."""
+    reordered: int
+    """Frames that arrived after one sent later (RFC 4737 section 3.3)."""
+    pps: float
+    """Received frames per second."""
+    delay: DistributionReport
+    """One-way delay."""
+    half_width_ns: Optional[float]
+    """Each delay is right to this many nanoseconds if the assumptions of the comparisons hold; null
+    if no clocks were compared."""
+    bound_ns: Optional[float]
+    """Each delay is right to this many nanoseconds in any case; null if it is `half_width_ns`."""
 
 
 @dataclass(frozen=True)

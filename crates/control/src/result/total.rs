@@ -1,0 +1,116 @@
+//! Measurements of a flow, merged over all its receiving ports.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wirestorm_engine::measure::DelayRecord;
+
+use super::{DistributionReport, MeasuredReport};
+
+/// Measurement of a flow at all its receiving ports. Delays are merged from the buckets of each
+/// distribution.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TotalReport {
+    /// Distinct frames received.
+    pub received: u64,
+    /// Bytes received without FCS, duplicates included.
+    pub received_bytes: u64,
+    /// Duplicates (RFC 5560).
+    pub duplicated: u64,
+    /// Frames that arrived after one sent later (RFC 4737 section 3.3).
+    pub reordered: u64,
+    /// Received frames per second.
+    pub pps: f64,
+    /// One-way delay.
+    pub delay: DistributionReport,
+    /// Each delay is right to this many nanoseconds if the assumptions of the comparisons hold; null
+    /// if no clocks were compared.
+    pub half_width_ns: Option<f64>,
+    /// Each delay is right to this many nanoseconds in any case; null if it is `half_width_ns`.
+    pub bound_ns: Option<f64>,
+}
+
+impl TotalReport {
+    /// Merges the measurements of several receiving ports; `None` for a single one.
+    pub fn of(measured: &[MeasuredReport]) -> Option<Self> {
+        if measured.len() < 2 {
+            return None;
+        }
+        let sum = |value: fn(&MeasuredReport) -> u64| measured.iter().map(value).sum();
+        let one_way = || measured.iter().filter_map(|it| it.one_way.as_ref());
+        let most = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
+        Some(Self {
+            received: sum(|it| it.received),
+            received_bytes: sum(|it| it.received_bytes),
+            duplicated: sum(|it| it.duplicated),
+            reordered: sum(|it| it.reordered),
+            pps: measured.iter().map(|it| it.pps).sum(),
+            delay: merged(measured.iter().map(|it| &it.delay)),
+            half_width_ns: most(&mut one_way().map(|it| it.half_width_ns)),
+            bound_ns: most(&mut one_way().filter_map(|it| it.bound_ns)),
+        })
+    }
+}
+
+/// Merges distributions by their buckets. Count, minimum, mean and maximum are exact.
+fn merged<'a>(reports: impl Iterator<Item = &'a DistributionReport> + Clone) -> DistributionReport {
+    let mut record = DelayRecord::default();
+    for report in reports.clone() {
+        let (min, max) = (report.min_ns.unwrap_or(0), report.max_ns.unwrap_or(0));
+        for &(start, count) in &report.buckets {
+            record.note_many(start.clamp(min, max.max(min)), count);
+        }
+    }
+    let sum: f64 = reports.clone().filter_map(|it| Some(it.mean_ns? * it.count as f64)).sum();
+    let count: u64 = reports.clone().map(|it| it.count).sum();
+    DistributionReport {
+        count,
+        min_ns: reports.clone().filter_map(|it| it.min_ns).min(),
+        mean_ns: (count > 0).then(|| sum / count as f64),
+        max_ns: reports.filter_map(|it| it.max_ns).max(),
+        ..record.delays().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::OneWayReport;
+
+    fn measured(delays: &[i64], half_width_ns: f64) -> MeasuredReport {
+        let mut record = DelayRecord::default();
+        delays.iter().for_each(|delay| record.note(*delay));
+        MeasuredReport {
+            received: delays.len() as u64,
+            pps: 10.0,
+            delay: record.delays().into(),
+            one_way: Some(OneWayReport {
+                half_width_ns,
+                bound_ns: Some(2.0 * half_width_ns),
+                ..OneWayReport::default()
+            }),
+            ..MeasuredReport::default()
+        }
+    }
+
+    #[test]
+    fn delays_of_all_receivers_are_merged_and_not_averaged() {
+        let few = measured(&[-50, 1_000], 100.0);
+        let many = measured(&[3_000; 98], 300.0);
+        assert_eq!(TotalReport::of(std::slice::from_ref(&few)), None);
+        let total = TotalReport::of(&[few, many]).unwrap();
+        assert_eq!((total.received, total.pps), (100, 20.0));
+        let DistributionReport { count, min_ns, mean_ns, p50_ns, max_ns, .. } = total.delay;
+        assert_eq!((count, min_ns, max_ns), (100, Some(-50), Some(3_000)));
+        assert!((mean_ns.unwrap() - 2_949.5).abs() < 1e-6, "{mean_ns:?}");
+        assert!((p50_ns.unwrap() - 3_000).abs() < 60, "{p50_ns:?}");
+        assert_eq!((total.half_width_ns, total.bound_ns), (Some(300.0), Some(600.0)));
+    }
+
+    #[test]
+    fn receivers_without_delays_have_none_together() {
+        let total = TotalReport::of(&[MeasuredReport::default(), MeasuredReport::default()]);
+        let delay = total.unwrap().delay;
+        assert_eq!((delay.count, delay.mean_ns, delay.min_ns), (0, None, None));
+    }
+}
