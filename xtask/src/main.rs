@@ -35,6 +35,7 @@ Usage: cargo xtask COMMAND [options]
       --pps N           frames per second in each direction (2000)
       --size N          bytes of a frame (64)
       --seconds N       duration (10)
+      --json FILE       also write the result as JSON (wirestorm.test/1)
   bench [NAME ...]      measure speed and memory against tcpreplay: ./bench
       --list            list the benchmarks
       --json FILE       also write the results as JSON

@@ -246,6 +246,12 @@ fn report_iteration(
         let saved = flags.save.start(draft).and_then(|recording| recording.finish(result));
         exit = exit.max(crate::save::status(saved, result.verdict.outcome.exit_status()));
     }
+    for limit in &iteration.limits {
+        if let Some(reason) = limit.reason() {
+            eprintln!("wirestorm: fail_if {reason}");
+            exit = exit.max(if limit.figures == 0 { status::FAILED } else { status::SHORT });
+        }
+    }
     if let Some(skew) = iteration.start_skew_ns.filter(|_| !is_json) {
         println!("Start skew between agents: {}", nanoseconds(skew.abs().round() as u64));
     }
@@ -306,6 +312,10 @@ impl Display for OneWayTable<'_> {
                 write!(f, ", drift {:+.3} ppm", report.drift_ppm)?;
             }
             writeln!(f)?;
+            if report.bias_ns != 0.0 {
+                let bias = signed(report.bias_ns.round() as i64);
+                writeln!(f, "    {bias} of the testers are subtracted")?;
+            }
             if let Some(truth) = &report.truth {
                 let mean = truth.mean_ns.map_or("-".to_owned(), |mean| signed(mean.round() as i64));
                 writeln!(
@@ -353,6 +363,24 @@ impl Display for OneWayTable<'_> {
                     writeln!(f, "    {} {what}", grouped(count))?;
                 }
             }
+        }
+        for flow in &self.0.flows {
+            let Some(total) = &flow.total else { continue };
+            let delay = &total.delay;
+            let value = |value: Option<i64>| value.map_or("-".to_owned(), signed);
+            let mean = delay.mean_ns.map(|mean| mean.round() as i64);
+            let error = total.half_width_ns.map(|error| error.round() as i64);
+            writeln!(f, "  {}, {} > all {} receivers", flow.name, flow.tx, flow.measured.len())?;
+            writeln!(
+                f,
+                "    min {}, mean {}, median {}, 99 % {}, max {}, ±{}",
+                value(delay.min_ns),
+                value(mean),
+                value(delay.p50_ns),
+                value(delay.p99_ns),
+                value(delay.max_ns),
+                value(error)
+            )?;
         }
         Ok(())
     }

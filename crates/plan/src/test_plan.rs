@@ -19,7 +19,7 @@ const TEST: [&str; 11] = [
     "iterations",
     "pause",
     "drain",
-    "limits",
+    "fail_if",
     "clock",
     "when_agent_lost",
 ];
@@ -27,12 +27,16 @@ const NODE: [&str; 2] = ["name", "agent"];
 /// Fields of a port; those behind the first three are those of a port in plans.
 const PORT: [&str; 6] = ["name", "node", "interface", "speed", "addresses", "gateway"];
 const RUN: [&str; 5] = ["name", "streams", "emulate", "replay", "options"];
-const CLOCK: [&str; 6] = ["path", "source", "interval", "error_max", "asymmetry", "lead"];
+const CLOCK: [&str; 7] = ["path", "source", "interval", "error_max", "asymmetry", "bias", "lead"];
 
 /// Largest numbers of nodes, ports and runs.
 const NODES_MAX: usize = 1_000;
 const PORTS_MAX: usize = 4_000;
 const RUNS_MAX: usize = 4_000;
+
+/// Default and longest time of `drain`; the default is that of RFC 2544 section 23.
+const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_MAX: Duration = Duration::from_secs(60);
 
 /// A parsed test.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +55,11 @@ pub struct TestPlan {
     pub iterations: u32,
     /// Time between two iterations.
     pub pause: Duration,
-    /// Time that receivers wait for the last frames.
+    /// Time without arrivals, after all nodes have sent their frames, after which the missing ones
+    /// count as lost.
     pub drain: Duration,
-    /// Limits of the result, such as `loss <= 0.1%`.
-    pub limits: Vec<String>,
+    /// Limits, such as `loss>0.1%`: the test fails if one is true. Not parsed yet.
+    pub fail_if: Vec<String>,
     /// Comparison of the clocks.
     pub clock: ClockPlan,
     /// What happens if an agent is lost after the start.
@@ -128,6 +133,8 @@ pub struct ClockPlan {
     /// Known asymmetry of the path of the sessions, from the sender to the receiver minus the
     /// opposite, in ns.
     pub asymmetry_ns: i64,
+    /// Constant delay that the testers add, which is subtracted from all one-way delays.
+    pub bias: Duration,
     /// Time from the command to the common start.
     pub lead: Duration,
 }
@@ -140,6 +147,7 @@ impl Default for ClockPlan {
             interval: Duration::from_millis(20),
             error_max: None,
             asymmetry_ns: 0,
+            bias: Duration::ZERO,
             lead: Duration::from_millis(500),
         }
     }
@@ -210,14 +218,19 @@ impl TestPlan {
         let duration = fields.get("duration").map(|place| read_time(&place)).transpose();
         let duration = problems.take(duration).flatten();
         let pause = time("pause", Duration::ZERO, &mut problems);
-        let drain = time("drain", Duration::from_secs(2), &mut problems);
+        let drain = fields.get("drain").map_or(Ok(DRAIN), |place| {
+            let time = read_time(&place)?;
+            let expected = || place.unexpected("0ms to 60s");
+            (time <= DRAIN_MAX).then_some(time).ok_or_else(expected)
+        });
+        let drain = problems.take(drain).unwrap_or(DRAIN);
         let iterations =
             fields.get("iterations").map_or(Ok(1), |place| place.integer(1, 1_000_000));
         let iterations = problems.take(iterations).unwrap_or(1) as u32;
         let name = fields.get("name").map(|place| place.non_empty_string("a name")).transpose();
         let name = problems.take(name).flatten().map(str::to_owned);
-        let limits = fields.get("limits").map_or(Ok(Vec::new()), |place| read_limits(&place));
-        let limits = problems.take(limits).unwrap_or_default();
+        let fail_if = fields.get("fail_if").map_or(Ok(Vec::new()), |place| read_limits(&place));
+        let fail_if = problems.take(fail_if).unwrap_or_default();
         let clock = fields.get("clock").map_or(Ok(ClockPlan::default()), |it| read_clock(&it));
         let clock = problems.take(clock).unwrap_or_default();
         let lost = fields.get("when_agent_lost").map_or(Ok(WhenAgentLost::Abort), |place| {
@@ -237,7 +250,7 @@ impl TestPlan {
             iterations,
             pause,
             drain,
-            limits,
+            fail_if,
             clock,
             when_agent_lost,
         })
@@ -396,6 +409,7 @@ fn read_clock(place: &ValueAt<'_>) -> Result<ClockPlan, PlanError> {
         interval,
         error_max: fields.get("error_max").map(|place| read_time(&place)).transpose()?,
         asymmetry_ns,
+        bias: fields.get("bias").map_or(Ok(default.bias), |place| read_time(&place))?,
         lead: fields.get("lead").map_or(Ok(default.lead), |place| read_time(&place))?,
     })
 }
@@ -432,8 +446,8 @@ runs:
   - replay: {captures: [x.pcap], port: a}
 duration: 10s
 iterations: 3
-limits: [loss <= 0.1%]
-clock: {interval: 10ms, asymmetry: -4ms, error_max: 1ms}
+fail_if: [loss>0.1%]
+clock: {interval: 10ms, asymmetry: -4ms, error_max: 1ms, bias: 2900ns}
 when_agent_lost: continue
 ";
 
@@ -451,10 +465,12 @@ when_agent_lost: continue
         assert!(matches!(test.runs[2].kind, TestRunKind::Replay(_)));
         assert_eq!((test.duration, test.iterations), (Some(Duration::from_secs(10)), 3));
         assert_eq!(test.drain, Duration::from_secs(2));
+        assert_eq!(test.fail_if, ["loss>0.1%"]);
         assert_eq!(
             (test.clock.asymmetry_ns, test.clock.lead),
             (-4_000_000, Duration::from_millis(500))
         );
+        assert_eq!(test.clock.bias, Duration::from_nanos(2_900));
         assert_eq!(test.when_agent_lost, WhenAgentLost::Continue);
     }
 
@@ -485,6 +501,7 @@ when_agent_lost: continue
             ("asymmetry: -4ms", "asymmetry: 4", "clock.asymmetry"),
             ("iterations: 3", "iterations: 0", "iterations"),
             ("when_agent_lost: continue", "when_agent_lost: wait", "abort or continue"),
+            ("iterations: 3", "drain: 61s", "drain: found \"61s\", expected 0ms to 60s"),
             ("name: right,", "name: left,", "a second node \"left\""),
             ("duration: 10s", "during: 10s", "an unknown field"),
         ] {

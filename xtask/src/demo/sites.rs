@@ -10,6 +10,7 @@
 //! All namespaces have the clock of this machine, and the agents know how far theirs are from it. So the
 //! result has the true delays beside the measured ones.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -60,8 +61,8 @@ impl Site {
     }
 }
 
-/// Runs a test, and a ping on the same path.
-pub(super) fn run(site: Site, traffic: Traffic) -> Fallible<ExitCode> {
+/// Runs a test, and a ping on the same path. `json`: file for the result.
+pub(super) fn run(site: Site, traffic: Traffic, json: Option<&Path>) -> Fallible<ExitCode> {
     setup::ensure_root("the demo")?;
     setup::ensure(&[Purpose::Build, Purpose::Lab])?;
     let wirestorm = workspace::build_wirestorm()?;
@@ -70,11 +71,15 @@ pub(super) fn run(site: Site, traffic: Traffic) -> Fallible<ExitCode> {
     let file = scratch.file(&format!("{site:?}.yaml"));
     std::fs::write(&file, network.test(traffic))?;
     let relay = network.start_relay(&wirestorm)?;
+    let mut arguments = vec![file.as_os_str()];
+    if let Some(json) = json {
+        arguments.extend([OsStr::new("--json"), json.as_os_str()]);
+    }
     let is_passed = match site {
-        Site::SameHost => show(Command::new(&wirestorm).arg("test").arg(&file))?,
+        Site::SameHost => show(Command::new(&wirestorm).arg("test").args(&arguments))?,
         Site::TwoHosts | Site::DistantSites => {
             let Some(program) = require_nats_server() else { return Ok(ExitCode::FAILURE) };
-            Management::new(&wirestorm, &network)?.test(&program, &scratch, &file)?
+            Management::new(&wirestorm, &network)?.test(&program, &scratch, &arguments)?
         }
     };
     let milliseconds = network.ping()?;
@@ -314,7 +319,7 @@ impl<'n> Management<'n> {
     }
 
     /// Starts the bus and the agents, and runs a test on them; returns whether it succeeded.
-    fn test(&self, server: &Path, scratch: &Scratch, file: &Path) -> Fallible<bool> {
+    fn test(&self, server: &Path, scratch: &Scratch, arguments: &[&OsStr]) -> Fallible<bool> {
         let directory = scratch.file("cluster");
         let credentials = |name: &str| directory.join("credentials").join(format!("{name}.json"));
         let listen = format!("{BUS}:{BUS_PORT}");
@@ -340,6 +345,6 @@ impl<'n> Management<'n> {
         }
         let mut test = self.command(&self.namespace, &self.wirestorm, scratch);
         test.args(["test", "--wait", "20s", "--bus-credentials"]).arg(credentials("director"));
-        show(test.arg(file))
+        show(test.args(arguments))
     }
 }

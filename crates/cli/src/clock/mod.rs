@@ -1,5 +1,6 @@
 //! `wirestorm clock`: compares clocks, and never sets one.
 
+mod calibrate;
 mod ptp;
 mod show;
 mod source_flags;
@@ -17,10 +18,12 @@ Examples:
   wirestorm clock ptp --interface eth1 --duration 30s
       offset from the best PTP master on the network
   wirestorm clock ptp --interface eth1 --role master
+  wirestorm clock calibrate eth1 eth2
+      errors of time stamps, with a cable between both interfaces
 
 Wirestorm never sets a clock.";
 
-/// Compare clocks: PTP sessions, and the sources of this machine
+/// Compare clocks: PTP sessions, sources and time stamps of this machine
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ClockFlags {
@@ -32,6 +35,8 @@ pub(crate) struct ClockFlags {
 enum Task {
     /// Measure the offset from a PTP master, or be a master
     Ptp(ptp::PtpFlags),
+    /// Measure constant errors of the time stamps of this machine
+    Calibrate(calibrate::CalibrateFlags),
     /// List the sources that know the error of the system clock
     Show(show::ShowFlags),
 }
@@ -40,6 +45,7 @@ enum Task {
 pub(crate) fn run(flags: &ClockFlags) -> ExitCode {
     match &flags.task {
         Task::Ptp(flags) => ptp::run(flags),
+        Task::Calibrate(flags) => calibrate::run(flags),
         Task::Show(flags) => show::run(flags),
     }
 }

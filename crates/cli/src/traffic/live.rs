@@ -15,7 +15,7 @@ use crate::terminal_width::{columns, fit_beside_bar, row};
 const FLOWS_MAX: usize = 15;
 
 /// Live table on standard error. Hidden if standard error is not a terminal.
-pub(super) struct Live {
+pub(crate) struct Live {
     bar: ProgressBar,
     duration: Duration,
     names: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) fn bar(quiet: bool, duration: Duration) -> ProgressBar {
 impl Live {
     /// `names`: names of the flows, or none if the first snapshot tells them. `is_measured`:
     /// whether any is measured.
-    pub(super) fn new(
+    pub(crate) fn new(
         names: Vec<String>,
         is_measured: bool,
         quiet: bool,

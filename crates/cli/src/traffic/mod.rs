@@ -21,7 +21,7 @@ use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::load::{LoadError, LoadedPlan, PlanFile, PlanKind};
 use wirestorm_control::plan::traffic::{PlanErrors, Port, parse_time};
 
-pub(crate) use live::bar;
+pub(crate) use live::{Live, bar};
 pub(crate) use table::{Table, clipped, shortened};
 
 use crate::files::CommandLineFiles;

@@ -15,7 +15,7 @@ use super::run::DeviceOptions;
 use super::session::{Event, EventCallback, Session, StepError};
 use super::shell::{ShellError, run_shell};
 use crate::lifecycle::{Abandoned, Context};
-use crate::receive::RunReceiver;
+use crate::receive::{Patience, RunReceiver};
 use crate::result::{PortReport, RunResult, Target};
 use crate::workers::OBSERVE_INTERVAL;
 
@@ -114,7 +114,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
     let devices = outcome.runs.iter().flat_map(|run| &run.devices);
     let sent = devices.map(|device| device.tx.packets).sum();
     let ports = arrivals.map(|arrivals| {
-        let (interface, mut rx) = (arrivals.interface(), arrivals.finish(sent).0);
+        let (interface, mut rx) = (arrivals.interface(), arrivals.finish(sent, Patience::NEAR).0);
         if !has_script {
             // Without a script the number of sent frames is unknown.
             (rx.lost, rx.loss_percent, rx.unexpected) = (None, None, None);

@@ -166,12 +166,25 @@ enum Source {
     Ended(FetchOutcome),
 }
 
-/// Maximum time to wait for arrivals after the last frame was sent. No queue between two test ports
-/// holds frames back longer.
-const LATE_ARRIVALS_MAX: Duration = Duration::from_secs(2);
+/// How long to wait for arrivals after the last frame was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Time without arrivals after which arrivals are complete.
+    pub(crate) quiet: Duration,
+    /// Maximum time.
+    pub(crate) most: Duration,
+}
 
-/// Time without arrivals after which arrivals are complete.
-const QUIET_TIME: Duration = Duration::from_millis(200);
+impl Patience {
+    /// Between ports of one machine. No queue between two test ports holds frames back longer.
+    pub(crate) const NEAR: Self =
+        Self { quiet: Duration::from_millis(200), most: Duration::from_secs(2) };
+
+    /// Between machines: `quiet` covers the path and the message that all is sent.
+    pub(crate) fn far(quiet: Duration) -> Self {
+        Self { quiet, most: quiet.max(Self::NEAR.most) }
+    }
+}
 
 /// Interval at which arrivals are polled at the end. Kernel counters cannot wake a thread, and
 /// nothing is sent any more that polling could disturb. It also bounds the delay of the report.
@@ -325,13 +338,17 @@ impl RunReceiver {
     }
 
     /// Waits for the last of `sent` frames. Returns the report and the measurement.
-    pub(crate) fn finish(mut self, sent: u64) -> (ReceiveReport, Option<measure::Receiver>) {
+    pub(crate) fn finish(
+        mut self,
+        sent: u64,
+        patience: Patience,
+    ) -> (ReceiveReport, Option<measure::Receiver>) {
         let began = clock::now();
         let (mut packets, mut changed) = (self.own_packets(), began);
         while packets < sent {
             let now = clock::now();
-            if now.saturating_since(began) > LATE_ARRIVALS_MAX
-                || now.saturating_since(changed) > QUIET_TIME
+            if now.saturating_since(began) > patience.most
+                || now.saturating_since(changed) > patience.quiet
             {
                 break;
             }

@@ -22,7 +22,7 @@ use super::work::{PassEnd, Snapshot, WorkerContext};
 use crate::backend::Backend;
 use crate::lifecycle::{self, Context, PortSnapshot};
 use crate::port::Interfaces;
-use crate::receive::RunReceiver;
+use crate::receive::{Patience, RunReceiver};
 use crate::result::RunResult;
 use crate::workers::{OBSERVE_INTERVAL, Workers};
 
@@ -144,7 +144,8 @@ pub(crate) fn run(
         }
     }
     let left = outcomes.iter().flat_map(|outcome| &outcome.ports).map(|p| p.transmitted.sent).sum();
-    let rx = arrivals.map(|arrivals| (arrivals.interface(), arrivals.finish(left).0));
+    let rx =
+        arrivals.map(|arrivals| (arrivals.interface(), arrivals.finish(left, Patience::NEAR).0));
     let outcome = ReplayOutcome {
         captures,
         start,

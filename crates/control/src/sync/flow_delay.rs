@@ -17,6 +17,8 @@ pub struct Comparison {
     /// Known difference of the delays of the empty path in both directions: from the sender to the
     /// receiver minus the opposite, in ns.
     pub asymmetry_ns: f64,
+    /// Constant delay that the testers add, which is subtracted, in ns.
+    pub bias_ns: f64,
     /// How the clocks were compared.
     pub method: String,
     /// What the comparison relies on.
@@ -73,6 +75,7 @@ impl Comparison {
         } else {
             report.half_round_trip_ns = None;
         }
+        report.bias_ns = self.bias_ns;
         report.assumption = self.assumption.text().into();
         report.method.clone_from(&self.method);
         report.events = self.events(since_start);
@@ -87,7 +90,8 @@ impl Comparison {
         let raw =
             i128::from(segment.reference_ns) + rise + i128::from(receiver) - i128::from(sender);
         // The sender's clock shows a later time by the offset, so the raw delay is shorter by it.
-        let offset = (estimate.offset_ns + self.asymmetry_ns / 2.0).round() as i128;
+        let offset = estimate.offset_ns + self.asymmetry_ns / 2.0 - self.bias_ns;
+        let offset = offset.round() as i128;
         // Departures are known modulo 2^48 ns; no delay is that long.
         let bits = Signature::DEPARTURE_BITS;
         ((raw + offset) << (128 - bits) >> (128 - bits)) as i64
@@ -146,6 +150,7 @@ mod tests {
             timeline: Timeline { epochs: Vec::new(), knots: (0..40).map(knot).collect() },
             node_offsets: [7 * SECOND, 9 * SECOND],
             asymmetry_ns: 0.0,
+            bias_ns: 0.0,
             method: "test".into(),
             assumption: Assumption::SymmetricPath,
         }
@@ -201,6 +206,13 @@ mod tests {
         let report = comparison.one_way(&segments).unwrap();
         assert_eq!(report.delay.min_ns, Some(-10_050));
         assert_eq!((report.delay.count, report.impossible), (2, 2));
+    }
+
+    #[test]
+    fn bias_is_subtracted_and_stated() {
+        let comparison = Comparison { bias_ns: 2_900.0, ..comparison(0.0, 0.0) };
+        let report = comparison.one_way(&[segment(0, 0, 0, 0)]).unwrap();
+        assert_eq!((report.delay.min_ns, report.bias_ns), (Some(17_050), 2_900.0));
     }
 
     #[test]

@@ -50,6 +50,9 @@ pub struct Elsewhere {
     pub ports: BTreeMap<usize, SegmentOptions>,
     /// Stream ID of the plan's first stream in signatures, the same on all machines.
     pub first_stream: u32,
+    /// Time without arrivals, after all machines have sent their frames, after which the missing ones
+    /// count as lost.
+    pub drain: Duration,
 }
 
 /// Intervals of the time series of a measured flow.

@@ -27,7 +27,7 @@ use crate::backend::{self, PortVisitor, TransmitPort};
 use crate::host::CpuPlan;
 use crate::lifecycle::{Context, Controls, FlowSnapshot, PortSnapshot, Snapshot};
 use crate::port::{Interfaces, OpenError, PortOptions};
-use crate::receive::{ArrivalCounters, RunReceiver};
+use crate::receive::{ArrivalCounters, Patience, RunReceiver};
 use crate::result::RunResult;
 use crate::work::{
     departures, drain, final_counters, generator_options, late_end_max, rest, wait_while_paused,
@@ -180,10 +180,12 @@ pub(crate) fn run(
         let from_others = from_others.get(port).copied().unwrap_or(0);
         expected_at(plan, &workloads, &outcomes, port).saturating_add(from_others)
     };
+    let patience = options.elsewhere.as_ref();
+    let patience = patience.map_or(Patience::NEAR, |it| Patience::far(it.drain));
     let mut arrived = Vec::new();
     let mut measured = Vec::new();
     for (port, arrivals) in arrivals {
-        let (report, receiver) = arrivals.finish(left(port));
+        let (report, receiver) = arrivals.finish(left(port), patience);
         arrived.push((port, report));
         if let Some(receiver) = receiver
             && let Some(streams) = expected.iter().find(|streams| streams.port == port)

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirestorm_control::result::RunResult;
 
-use super::{IterationOutcome, TestOutcome};
+use super::{IterationOutcome, JudgedLimit, TestOutcome};
 
 /// Format of [`TestDocument`].
 pub const TEST_SCHEMA: &str = "wirestorm.test/1";
@@ -26,6 +26,8 @@ pub struct IterationDocument<'a> {
     pub start_skew_ns: Option<f64>,
     /// Agents that were lost, with the reason.
     pub lost: &'a [(String, String)],
+    /// Limits of the test, in order.
+    pub limits: &'a [JudgedLimit],
     /// Errors of records in the log that cannot be read.
     pub unreadable: &'a [String],
     /// Runs in the order of the test.
@@ -61,6 +63,7 @@ impl<'a> From<&'a IterationOutcome> for IterationDocument<'a> {
         Self {
             start_skew_ns: iteration.start_skew_ns,
             lost: &iteration.lost,
+            limits: &iteration.limits,
             unreadable: &iteration.unreadable,
             runs: runs.collect(),
         }

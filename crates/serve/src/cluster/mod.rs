@@ -17,7 +17,8 @@ mod protocol;
 
 pub use agent::{Agent, AgentError, AgentOptions};
 pub use director::{
-    Director, DirectorOptions, IterationOutcome, RunOutcome, TestError, TestOutcome, TestProgress,
+    Director, DirectorOptions, IterationOutcome, JudgedLimit, RunOutcome, TestError, TestOutcome,
+    TestProgress,
 };
 pub use document::{IterationDocument, RunDocument, TEST_SCHEMA, TestDocument};
 pub use local::{LocalAgents, LocalError};

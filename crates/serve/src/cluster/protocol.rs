@@ -125,6 +125,9 @@ pub(super) struct ElsewherePart {
     pub(super) first_stream: u32,
     /// Length of a segment of delays in ns.
     pub(super) segment_ns: u64,
+    /// Time without arrivals, after all have sent their frames, after which the missing ones count as
+    /// lost, in ns.
+    pub(super) drain_ns: u64,
 }
 
 /// Answer to an order.

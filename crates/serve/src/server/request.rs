@@ -97,6 +97,8 @@ pub(crate) struct ElsewherePorts {
     pub(crate) ports: BTreeMap<String, SegmentOptions>,
     /// First stream ID, the same on all machines.
     pub(crate) first_stream: u32,
+    /// As in [`Elsewhere`].
+    pub(crate) drain: Duration,
 }
 
 impl ElsewherePorts {
@@ -110,6 +112,7 @@ impl ElsewherePorts {
         Ok(Elsewhere {
             ports: self.ports.iter().map(index).collect::<Result<_, _>>()?,
             first_stream: self.first_stream,
+            drain: self.drain,
         })
     }
 }

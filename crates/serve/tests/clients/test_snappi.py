@@ -89,15 +89,21 @@ def port_metrics(api):
 
 
 def all_received(api, packets=PACKETS):
+    metrics = {}
+
     def found():
-        metrics = flow_metrics(api)
-        done = all(
+        metrics.update(flow_metrics(api))
+        return all(
             metric.transmit == "stopped" and metric.frames_tx == metric.frames_rx == packets
             for metric in metrics.values()
         )
-        return metrics if done else None
 
-    return wait_for("all frames have arrived", found)
+    try:
+        wait_for("all frames have arrived", found)
+    except AssertionError as error:
+        states = [(it.name, it.transmit, it.frames_tx, it.frames_rx) for it in metrics.values()]
+        raise AssertionError(f"{error}: {states}") from None
+    return metrics
 
 
 def test_flows_in_both_directions_are_counted(api):

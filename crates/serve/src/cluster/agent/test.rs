@@ -359,7 +359,8 @@ fn host(shared: &Shared, name: String, part: &Part) -> Result<Arc<HostedRun>, St
             ..SegmentOptions::default()
         };
         let ports = elsewhere.ports.iter().map(|(name, drift)| (name.clone(), segments(*drift)));
-        ElsewherePorts { ports: ports.collect(), first_stream: elsewhere.first_stream }
+        let drain = Duration::from_nanos(elsewhere.drain_ns);
+        ElsewherePorts { ports: ports.collect(), first_stream: elsewhere.first_stream, drain }
     });
     let request = RunRequest {
         plan: part.plan.clone(),

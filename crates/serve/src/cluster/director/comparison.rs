@@ -20,6 +20,8 @@ pub(super) struct ClockFacts {
     pub(super) one_clock: bool,
     /// Known asymmetry of the paths in ns, from the sender to the receiver minus the opposite.
     pub(super) asymmetry_ns: i64,
+    /// Constant delay of the testers in ns.
+    pub(super) bias_ns: f64,
     /// What may be used.
     pub(super) source: ClockSource,
 }
@@ -110,6 +112,7 @@ impl<'c> Comparisons<'c> {
             timeline: candidate.timeline,
             node_offsets,
             asymmetry_ns: candidate.asymmetry_ns,
+            bias_ns: self.clocks.bias_ns,
             method: candidate.method,
             assumption: candidate.assumption,
         };

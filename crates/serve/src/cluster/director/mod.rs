@@ -12,6 +12,7 @@ mod clocks;
 mod collected;
 mod comparison;
 mod leases;
+mod limits;
 mod merge;
 mod plan;
 mod presence;
@@ -32,12 +33,14 @@ use wirestorm_control::files::Files;
 use wirestorm_control::plan::test_plan::{ClockPath, TestPlan, WhenAgentLost};
 use wirestorm_control::plan::traffic::parse_time;
 use wirestorm_control::result::RunResult;
+use wirestorm_report::limit::Limit;
 
 use super::log::LogReader;
 use super::protocol::{Command, LEASES_NS};
 use agents::{AgentLink, Orders};
 use collected::Collected;
 use leases::Answering;
+pub use limits::JudgedLimit;
 use plan::PlannedRun;
 
 /// Time to wait for the answer to an order, and to the order to prepare.
@@ -115,6 +118,8 @@ pub struct IterationOutcome {
     pub start_skew_ns: Option<f64>,
     /// Agents that were lost, with the reason.
     pub lost: Vec<(String, String)>,
+    /// Limits of the test, in order.
+    pub limits: Vec<JudgedLimit>,
     /// Errors of records in the log that cannot be read, so what they have is missing.
     pub unreadable: Vec<String>,
 }
@@ -196,6 +201,7 @@ pub struct Director {
     orders: Orders,
     test: TestPlan,
     runs: Vec<PlannedRun>,
+    limits: Vec<Limit>,
     lease: Duration,
     wait: Duration,
     one_clock: bool,
@@ -229,6 +235,7 @@ impl Director {
         let seed =
             id.bytes().fold(17_u64, |seed, byte| seed.wrapping_mul(1_000_003) ^ u64::from(byte));
         let runs = plan::plan_runs(&test, (&folder, &*files), seed).map_err(TestError::Plan)?;
+        let limits = limits::read(&test.fail_if).map_err(TestError::Plan)?;
         bus.create_bucket(&BucketConfig {
             name: LEASES.to_owned(),
             time_to_live: Some(lease.max(Duration::from_secs(1)) * 3),
@@ -248,6 +255,7 @@ impl Director {
             orders,
             test,
             runs,
+            limits,
             lease,
             wait,
             one_clock,

@@ -189,7 +189,8 @@ fn streams(
                 None => drop(elsewhere.insert(port.name.clone(), 0.0)),
             }
         }
-        let elsewhere = ElsewherePart { ports: elsewhere, first_stream, segment_ns };
+        let drain_ns = test.drain.as_nanos();
+        let elsewhere = ElsewherePart { ports: elsewhere, first_stream, segment_ns, drain_ns };
         let part = Part {
             run: run.name.clone(),
             plan: PlanSource::Text(text.clone()),

@@ -6,10 +6,10 @@ use wirestorm_bus::cluster::RESULTS;
 use wirestorm_control::plan::test_plan::ClockPlan;
 
 use super::comparison::{ClockFacts, Comparisons};
-use super::merge;
 use super::{
     BUS_WAIT, Director, IterationOutcome, REPORT_INTERVAL, RunOutcome, TestError, TestOutcome,
 };
+use super::{limits, merge};
 
 /// Time to wait for results in the log after all runs are over.
 const RESULTS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -91,8 +91,9 @@ impl Director {
     pub(super) fn outcome(&self, iteration: u32) -> IterationOutcome {
         let collected = &self.collected;
         let agents = self.agents();
-        let ClockPlan { asymmetry_ns, source, .. } = self.test.clock;
-        let clocks = ClockFacts { one_clock: self.one_clock, asymmetry_ns, source };
+        let ClockPlan { asymmetry_ns, bias, source, .. } = self.test.clock;
+        let bias_ns = bias.as_nanos() as f64;
+        let clocks = ClockFacts { one_clock: self.one_clock, asymmetry_ns, bias_ns, source };
         let comparisons = Comparisons::new(collected, clocks);
         let runs = self.runs.iter().map(|run| {
             let merged = merge::merge(run, &agents, collected, iteration, &comparisons);
@@ -105,10 +106,12 @@ impl Director {
             });
             RunOutcome { name: run.name.clone(), plan: run.text.clone(), result }
         });
+        let runs: Vec<RunOutcome> = runs.collect();
         let lost =
             self.links.iter().filter_map(|link| Some((link.agent.clone(), link.lost.clone()?)));
         IterationOutcome {
-            runs: runs.collect(),
+            limits: limits::judge(&self.limits, &runs),
+            runs,
             start_skew_ns: self.start_skew(iteration, &comparisons),
             lost: lost.collect(),
             unreadable: self.collected.unreadable(),

@@ -3,7 +3,7 @@
 use wirestorm_api::test::{LostAgent, TestDelay, TestFlow, TestIteration, TestRun, TestState};
 use wirestorm_control::result::{FlowReport, MeasuredReport, RunResult};
 
-use crate::cluster::{IterationOutcome, RunOutcome};
+use crate::cluster::{IterationOutcome, JudgedLimit, RunOutcome};
 
 /// Messages and flows that a run shows.
 const MESSAGES_MAX: usize = 20;
@@ -110,11 +110,12 @@ pub(super) fn end(
     });
     let unreadable = iterations.iter().flat_map(|it| &it.unreadable).next();
     let unreadable = unreadable.map(|error| format!("what an agent measured is missing: {error}"));
+    let limit = iterations.iter().flat_map(|it| &it.limits).find_map(JudgedLimit::reason);
     let missing = || {
         (iterations.len() < planned as usize)
             .then(|| format!("it ended after {} of {planned} iterations", iterations.len()))
     };
-    match (was_stopped, lost.or(failed).or(unreadable)) {
+    match (was_stopped, lost.or(failed).or(unreadable).or(limit)) {
         (true, reason) => (TestState::Interrupted, reason),
         (false, Some(reason)) => (TestState::Failed, Some(reason)),
         (false, None) => match missing() {
@@ -139,6 +140,7 @@ mod tests {
             start_skew_ns: None,
             lost: lost.iter().map(|it| ((*it).to_owned(), "silent".to_owned())).collect(),
             unreadable: Vec::new(),
+            limits: Vec::new(),
         }
     }
 
@@ -152,6 +154,10 @@ mod tests {
         assert_eq!(failed(&[outcome(&[], &[Some("x")])], 1), reason("run flows: x"));
         assert_eq!(failed(&[good()], 3), reason("it ended after 1 of 3 iterations"));
         assert_eq!(end(&[good()], 3, true), (TestState::Interrupted, None));
+        let mut lossy = good();
+        let failing = vec!["f is 2 %".to_owned()];
+        lossy.limits.push(JudgedLimit { limit: "loss>1%".into(), failing, ..Default::default() });
+        assert_eq!(failed(&[lossy], 1), reason("loss>1%: f is 2 %"));
     }
 
     #[test]

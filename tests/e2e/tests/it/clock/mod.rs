@@ -1,5 +1,6 @@
 //! `wirestorm clock` with ptp4l of linuxptp and chronyd.
 
+mod calibrate;
 mod owping;
 mod ptp;
 pub(crate) mod sources;

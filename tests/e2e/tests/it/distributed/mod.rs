@@ -2,6 +2,7 @@
 
 mod attacks;
 mod clocks;
+mod demos;
 mod faults;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -182,4 +183,24 @@ fn nodes_on_one_machine_need_no_bus() {
     assert!((0.0..20e6).contains(&one_way(&outcome, "delay/p50_ns")), "{outcome}");
     assert_eq!(outcome.number("/iterations/1/runs/0/result/flows/0/packets"), 1_000, "{outcome}");
     assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
+}
+
+#[test]
+fn limits_of_a_test_decide_its_exit_status() {
+    if !can_run(&[]) {
+        return;
+    }
+    let nodes = TwoNodes::new();
+    let run = |limits: &str| {
+        let test = nodes.test(1, &format!("drain: 100ms\nfail_if: [{limits}]"));
+        run_command(&mut nodes.command(&["test", &test, "--json", "-"]))
+    };
+    let outcome = run("loss>0%, 'max_delay[forward]>10s'").expect(0);
+    assert_eq!(outcome.text("/iterations/0/limits/1/limit"), "max_delay[forward]>10s");
+    assert_eq!(outcome.number("/iterations/0/limits/1/figures"), 1, "{outcome}");
+    let outcome = run("rate<2kpps").expect(3);
+    assert!(outcome.messages.contains("fail_if rate<2kpps: "), "{outcome}");
+    assert_complete(&outcome, 1_000);
+    run("'loss[nobody]>0%'").expect_error(1, &["no figure of the test belongs"]);
+    run("'loss>1'").expect_error(2, &["fail_if[0]: ", "expected a unit"]);
 }
