@@ -3,6 +3,7 @@
 mod attacks;
 mod clocks;
 mod faults;
+mod files;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
