@@ -319,7 +319,7 @@ mod tests {
         .enumerate()
         {
             let changed = put(&*bus, &[number as u8; 100], change);
-            let report = fetch(&mut contents, &bus, &[changed.clone()]);
+            let report = fetch(&mut contents, &bus, std::slice::from_ref(&changed));
             let FetchError { sha256, reason: error } = report.error.unwrap();
             assert_eq!((report.missing, &sha256), (1, &changed.sha256));
             assert!(error.contains(&changed.sha256) && error.contains("refused"), "{error}");
@@ -330,7 +330,7 @@ mod tests {
             assert!(contents.files(&named).unwrap_err().starts_with("file a.pcap"));
         }
         let absent = Content::of(&b"absent"[..]).unwrap();
-        let error = fetch(&mut contents, &bus, &[absent.clone()]).error.unwrap().reason;
+        let error = fetch(&mut contents, &bus, std::slice::from_ref(&absent)).error.unwrap().reason;
         assert!(error.contains(&absent.sha256) && error.contains("not on the bus"), "{error}");
         // A later order can succeed.
         let whole = put(&*bus, b"whole", |_| ());

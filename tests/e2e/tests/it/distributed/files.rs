@@ -26,7 +26,7 @@ fn replay_of_a_capture_in_the_folder_of_the_test() {
     let text = format!(
         "nodes: [tx, rx]\nports:\n  - {{name: left, node: tx, interface: '{left}'}}\n  \
          - {{name: right, node: rx, interface: '{right}'}}\nclock: {{path: none}}\nruns:\n  \
-         - {{name: web, replay: {{captures: [caps/web.pcap], port: left, rate: 50kpps}}}}\n"
+         - {{name: web, replay: {{captures: [caps/web.pcap], port: left, rate: max}}}}\n"
     );
     let test = folder.join("test.yaml");
     fs::write(&test, text).unwrap();
