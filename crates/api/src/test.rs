@@ -77,7 +77,7 @@ pub struct TestSummary {
     pub created_unix_ns: u64,
     /// End in nanoseconds since the Unix epoch; null until the end.
     pub ended_unix_ns: Option<u64>,
-    /// Phase: `agents`, `clocks`, `prepare`, `run` or `results`; null before the first one.
+    /// Phase: `agents`, `files`, `clocks`, `prepare`, `run` or `results`; null before the first one.
     pub phase: Option<String>,
     /// Number of the iteration that runs or ran last, from 1.
     pub iteration: u32,

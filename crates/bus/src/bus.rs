@@ -159,6 +159,12 @@ pub trait Bus: Send + Sync + Debug {
         bytes_max: usize,
     ) -> Result<Option<Bytes>, BusError>;
 
+    /// Removes an object, so that its room is free. One that does not exist is no error.
+    ///
+    /// # Errors
+    /// See [`BusError`].
+    fn remove_object(&self, store: &str, name: &str) -> Result<(), BusError>;
+
     /// Returns the state of the connection.
     fn state(&self) -> ConnectionState;
 

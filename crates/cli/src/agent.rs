@@ -198,6 +198,7 @@ fn start(flags: &AgentFlags, stop: &AtomicBool) -> Result<Agent, String> {
         reflector_addresses: addresses.clone(),
         references: Some(flags.sources.options()?),
         orders_file: Some(directory.join("orders.json")),
+        contents_directory: Some(directory.join("contents")),
         log: Box::new(|line| eprintln!("{line}")),
     });
     let agent = agent.map_err(|error| error.to_string())?;

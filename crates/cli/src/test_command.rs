@@ -148,7 +148,14 @@ fn directed(
     let files = Arc::new(HostFiles);
     let options =
         DirectorOptions { name, site, bus, key, test, folder, files, id, lease, wait, one_clock };
-    Director::new(options).map_err(|error| format!("{}: {error}", flags.test.display()))
+    let director = Director::new(options).and_then(|mut director| {
+        // What the agents have measured needs no files.
+        if flags.recover.is_none() {
+            director.read_files()?;
+        }
+        Ok(director)
+    });
+    director.map_err(|error| format!("{}: {error}", flags.test.display()))
 }
 
 /// Shows the progress: in one line on a terminal, else a line for each phase.

@@ -45,15 +45,31 @@ impl Files for HostFiles {
 
 /// Files attached to a plan from another host. Such a plan can read no other files, and write none.
 #[derive(Clone, Debug, Default)]
-pub struct AttachedFiles(BTreeMap<PathBuf, Arc<[u8]>>);
+pub struct AttachedFiles(BTreeMap<PathBuf, Attached>);
+
+/// Content of an attached file.
+#[derive(Clone, Debug)]
+enum Attached {
+    Bytes(Arc<[u8]>),
+    /// In a file of this host.
+    File(PathBuf),
+}
 
 impl AttachedFiles {
     /// Creates the files from paths and contents. Paths are normalized: `./a` and `b/../a` are `a`.
     pub fn new(files: impl IntoIterator<Item = (PathBuf, Arc<[u8]>)>) -> Self {
-        Self(files.into_iter().map(|(path, bytes)| (normalized(&path), bytes)).collect())
+        let files = files.into_iter();
+        Self(files.map(|(path, bytes)| (normalized(&path), Attached::Bytes(bytes))).collect())
     }
 
-    fn bytes(&self, path: &Path) -> io::Result<&Arc<[u8]>> {
+    /// As [`new`](Self::new), with the contents in files of this host: their paths in the plan, and
+    /// those on this host.
+    pub fn on_disk(files: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Self {
+        let files = files.into_iter();
+        Self(files.map(|(path, at)| (normalized(&path), Attached::File(at))).collect())
+    }
+
+    fn attached(&self, path: &Path) -> io::Result<&Attached> {
         self.0.get(&normalized(path)).ok_or_else(|| {
             let message = "not attached to the plan";
             io::Error::new(io::ErrorKind::NotFound, message)
@@ -63,11 +79,17 @@ impl AttachedFiles {
 
 impl Files for AttachedFiles {
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(Cursor::new(Arc::clone(self.bytes(path)?))))
+        match self.attached(path)? {
+            Attached::Bytes(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes)))),
+            Attached::File(at) => HostFiles.open(at),
+        }
     }
 
     fn open_capture(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        decompressed(self.open(path)?)
+        match self.attached(path)? {
+            Attached::Bytes(_) => decompressed(self.open(path)?),
+            Attached::File(at) => HostFiles.open_capture(at),
+        }
     }
 
     fn entry(&self, path: &Path) -> io::Result<Entry> {
@@ -77,7 +99,10 @@ impl Files for AttachedFiles {
         if !paths.is_empty() && !self.0.contains_key(&folder) {
             return Ok(Entry::Directory(paths));
         }
-        self.bytes(path).map(|bytes| Entry::File { length: bytes.len() as u64 })
+        match self.attached(path)? {
+            Attached::Bytes(bytes) => Ok(Entry::File { length: bytes.len() as u64 }),
+            Attached::File(at) => HostFiles.entry(at),
+        }
     }
 
     fn output(&self, _: &Path) -> io::Result<PathBuf> {
@@ -197,5 +222,21 @@ mod tests {
         assert_eq!(files.entry(Path::new("b")).unwrap(), Entry::Directory(vec!["b/c.pcap".into()]));
         assert_eq!(files.entry(Path::new("b/c.pcap")).unwrap(), Entry::File { length: 6 });
         assert!(files.output(Path::new("out.pcap")).is_err());
+    }
+
+    #[test]
+    fn attached_files_on_disk_have_their_names_in_the_plan_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("0123");
+        fs::write(&at, zstd::encode_all(&b"a capture"[..], 0).unwrap()).unwrap();
+        let length = fs::metadata(&at).unwrap().len();
+        let files = AttachedFiles::on_disk([("caps/./a.pcap".into(), at.clone())]);
+        assert_eq!(read(&files, "caps/a.pcap").unwrap(), b"a capture");
+        assert_eq!(files.entry(Path::new("caps/a.pcap")).unwrap(), Entry::File { length });
+        assert_eq!(
+            files.entry(Path::new("caps")).unwrap(),
+            Entry::Directory(vec!["caps/a.pcap".into()])
+        );
+        assert!(read(&files, at.to_str().unwrap()).is_err());
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | key | publishes | subscribes | reads |
 //! | --- | --- | --- | --- |
-//! | agent | its status, events, results and captures; lease requests; answers | its requests | plans by name, its lease |
+//! | agent | its status, events, results and captures; lease requests; answers | its requests | plans and files of tests by name, its lease |
 //! | director | all of the site but status and events of agents | all of the site | all stores |
 //!
 //! Nobody has the right to create consumers of JetStream: a consumer sends stored messages to any
@@ -20,7 +20,7 @@
 //! | an agent directs an answer of the server to any subject | NATS checks no reply subjects | a bus ignores messages with headers, and answers to inboxes alone; acknowledgements have no content of the agent |
 //! | an agent fills the log or its captures, so others cannot write | NATS 2.9 has no quota for each user | size limits; the error names the full store |
 //! | an agent asks for the lease of another | one subject for each test | the answer goes to the one who asked |
-//! | a director acts as another one | they share the prefix | agents verify signed plans and fencing tokens |
+//! | a director acts as another one | they share the prefix | agents verify signed orders, SHA-256 of files, and fencing tokens |
 
 mod certificate;
 mod configuration;
@@ -42,7 +42,8 @@ use crate::subject::{Site, checked_name};
 pub const LEASES: &str = "leases";
 /// Name of the log of results.
 pub const RESULTS: &str = "results";
-/// Name of the object store of plans and other inputs, which directors write.
+/// Name of the object store of plans and files of tests, which directors write. An object is
+/// `TEST.SHA256.PIECE`.
 pub const PLANS: &str = "plans";
 /// Name of the object store of captures, which agents write. An object is `AGENT.NAME`.
 pub const CAPTURES: &str = "captures";

@@ -211,6 +211,11 @@ impl Bus for LocalBus {
         object.map(|bytes| checked_size(name, bytes, bytes_max)).transpose()
     }
 
+    fn remove_object(&self, store: &str, name: &str) -> Result<(), BusError> {
+        let (store, name) = (checked_store("object store", store)?, checked_object(name)?);
+        self.shared.stores().remove_object(store, name)
+    }
+
     fn state(&self) -> ConnectionState {
         ConnectionState::Connected(Arc::clone(&self.shared.server))
     }

@@ -268,4 +268,11 @@ impl Stores {
     ) -> Result<Option<Bytes>, BusError> {
         Ok(self.objects(name)?.objects.get(object).map(|(bytes, _)| bytes.clone()))
     }
+
+    pub(super) fn remove_object(&mut self, name: &str, object: &str) -> Result<(), BusError> {
+        let store = self.objects(name)?;
+        let removed = store.objects.remove(object).map_or(0, |(bytes, _)| bytes.len());
+        store.size -= removed;
+        Ok(())
+    }
 }

@@ -210,6 +210,11 @@ impl Bus for NatsBus {
         self.shared.get_object(store, name, bytes_max)
     }
 
+    fn remove_object(&self, store: &str, name: &str) -> Result<(), BusError> {
+        let (store, name) = (checked_store("object store", store)?, checked_object(name)?);
+        self.shared.remove_object(store, name)
+    }
+
     fn state(&self) -> ConnectionState {
         self.shared.state()
     }

@@ -17,6 +17,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::SERVER_TIMEOUT;
 use super::jetstream::{EXPECTED, MESSAGE_ID, NotStored, OPERATION, Stream};
 use super::shared::Shared;
 use crate::local::checked_size;
@@ -26,8 +27,12 @@ use crate::{
 
 /// Size of a part of an object in bytes.
 const PART: usize = 128 << 10;
+/// Most parts of an object; so nobody makes another one clear parts forever.
+const PARTS_MAX: usize = 1 << 16;
 /// Longest time for which a bucket or an object store remembers IDs, which they do not use.
 const DUPLICATE_WINDOW_MAX: Duration = Duration::from_secs(120);
+/// Messages that are sent without a wait for the server; fewer than the send queue holds.
+const UNCONFIRMED_MAX: usize = 512;
 
 /// The description of an object, which is stored after its parts.
 #[derive(Debug, Serialize, Deserialize)]
@@ -206,7 +211,11 @@ impl Shared {
 
     pub(super) fn put_object(&self, store: &str, name: &str, bytes: &[u8]) -> Result<(), BusError> {
         let stream = self.objects(store);
-        let prefix = format!("{}.{name}", self.site().objects(store));
+        let prefix = self.object_prefix(store, name);
+        if bytes.len() > PARTS_MAX * PART {
+            let reason = format!("{} bytes; at most {}", bytes.len(), PARTS_MAX * PART);
+            return Err(BusError::invalid(format!("object {name}"), reason));
+        }
         let put = |part: &str, payload: &[u8]| match self.store(
             &stream,
             &format!("{prefix}.{part}"),
@@ -218,7 +227,12 @@ impl Shared {
             Err(NotStored::WrongRevision) => Err(BusError::server(name, "wrong revision")),
         };
         for (number, part) in bytes.chunks(PART).enumerate() {
-            put(&number.to_string(), part)?;
+            if let Err(error) = put(&number.to_string(), part) {
+                // Parts without a description would take room until they expire. If the bus is
+                // away, they do.
+                let _ = self.clear_parts(&prefix, number);
+                return Err(error);
+            }
         }
         let parts = bytes.len().div_ceil(PART);
         let meta = ObjectMeta { size: bytes.len(), parts, sha256: sha256(bytes) };
@@ -234,11 +248,9 @@ impl Shared {
         bytes_max: usize,
     ) -> Result<Option<Bytes>, BusError> {
         let stream = self.objects(store);
-        let prefix = format!("{}.{name}", self.site().objects(store));
+        let prefix = self.object_prefix(store, name);
         let wrong = |reason: String| BusError::server(format!("object {name}"), reason);
-        let Some(meta) = self.last(&stream, &format!("{prefix}.meta"))? else { return Ok(None) };
-        let meta: ObjectMeta = serde_json::from_slice(&meta.payload)
-            .map_err(|error| wrong(format!("its description cannot be read: {error}")))?;
+        let Some(meta) = self.object_meta(store, name)? else { return Ok(None) };
         if meta.size > bytes_max {
             let reason = format!("{} bytes; at most {bytes_max}", meta.size);
             return Err(BusError::full(format!("object {name}"), reason));
@@ -258,6 +270,46 @@ impl Shared {
             return Err(wrong("its digest is wrong; was it replaced meanwhile?".into()));
         }
         Ok(Some(bytes.freeze()))
+    }
+
+    /// Replaces the messages of an object by empty ones. So nobody needs the right to delete.
+    pub(super) fn remove_object(&self, store: &str, name: &str) -> Result<(), BusError> {
+        let Some(meta) = self.object_meta(store, name)? else { return Ok(()) };
+        let prefix = self.object_prefix(store, name);
+        self.clear_parts(&prefix, meta.size.div_ceil(PART).min(PARTS_MAX))?;
+        match self.store(&self.objects(store), &format!("{prefix}.meta"), None, b"") {
+            Ok(_) => Ok(()),
+            Err(NotStored::Other(error)) => Err(error),
+            Err(NotStored::WrongRevision) => Err(BusError::server(name, "wrong revision")),
+        }
+    }
+
+    /// Returns the prefix of the subjects of an object, without a dot at the end.
+    fn object_prefix(&self, store: &str, name: &str) -> String {
+        format!("{}.{name}", self.site().objects(store))
+    }
+
+    /// Reads the description of an object; `None` if there is none, or it was removed.
+    fn object_meta(&self, store: &str, name: &str) -> Result<Option<ObjectMeta>, BusError> {
+        let subject = format!("{}.meta", self.object_prefix(store, name));
+        let meta = self.last(&self.objects(store), &subject)?;
+        let Some(meta) = meta.filter(|meta| !meta.payload.is_empty()) else { return Ok(None) };
+        serde_json::from_slice(&meta.payload).map(Some).map_err(|error| {
+            let reason = format!("its description cannot be read: {error}");
+            BusError::server(format!("object {name}"), reason)
+        })
+    }
+
+    /// Replaces the first parts of an object by empty messages.
+    fn clear_parts(&self, prefix: &str, parts: usize) -> Result<(), BusError> {
+        let link = self.link(prefix)?;
+        for number in 0..parts {
+            link.send(&format!("{prefix}.{number}"), None, None, b"")?;
+            if (number + 1) % UNCONFIRMED_MAX == 0 {
+                link.sync(SERVER_TIMEOUT)?;
+            }
+        }
+        link.sync(SERVER_TIMEOUT)
     }
 }
 

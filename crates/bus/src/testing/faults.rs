@@ -236,6 +236,10 @@ impl Bus for FaultyBus {
         self.perform(name, |bus| bus.get_object(store, name, bytes_max))
     }
 
+    fn remove_object(&self, store: &str, name: &str) -> Result<(), BusError> {
+        self.perform(name, |bus| bus.remove_object(store, name))
+    }
+
     fn state(&self) -> ConnectionState {
         let since = *lock(&self.connection.since);
         match (self.connected(""), since) {

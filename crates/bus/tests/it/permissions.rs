@@ -147,6 +147,10 @@ fn agents_and_director_can_do_their_work() {
     director.put_object(PLANS, "0123abcd", &vec![7; 300_000]).unwrap();
     let plan = agent.get_object(PLANS, "0123abcd", 1 << 20).unwrap().unwrap();
     assert!(*plan == vec![7; 300_000]);
+    director.put_object(PLANS, "t1.0123abcd.0", b"file").unwrap();
+    assert_eq!(&*agent.get_object(PLANS, "t1.0123abcd.0", 10).unwrap().unwrap(), b"file");
+    director.remove_object(PLANS, "0123abcd").unwrap();
+    assert_eq!(agent.get_object(PLANS, "0123abcd", 1 << 20).unwrap(), None);
     agent.put_object(CAPTURES, "a.run1", b"pcap").unwrap();
     assert_eq!(&*director.get_object(CAPTURES, "a.run1", 10).unwrap().unwrap(), b"pcap");
     let result = site.result("t1", "a").unwrap();
@@ -211,6 +215,8 @@ fn an_agent_reads_and_writes_its_own_stores_alone() {
     assert_denied("captures of b", agent.put_object(CAPTURES, "b.run2", b""));
     assert_denied("captures of b", agent.get_object(CAPTURES, "b.run1", 10));
     assert_denied("plans", agent.put_object(PLANS, "forged", b""));
+    assert_denied("plans", agent.put_object(PLANS, "known", b"forged"));
+    assert_denied("plans", agent.remove_object(PLANS, "known"));
     assert_denied("results", agent.read(RESULTS, ">", 1, 1));
     let other = site.result("t1", "b").unwrap();
     assert_denied("results of b", agent.append(RESULTS, &other, "1", b""));

@@ -50,6 +50,11 @@ impl Input {
         self.files.open_capture(&self.path).map_err(open_error)
     }
 
+    /// Returns the path, as the plan names it, or below a directory that the plan names.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the capture can be read only once, and may arrive slowly.
     pub fn is_stream(&self) -> bool {
         self.entry == Entry::Stream

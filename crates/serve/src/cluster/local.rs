@@ -106,6 +106,7 @@ impl LocalAgents {
                 reflector_addresses: Vec::new(),
                 references: None,
                 orders_file: None,
+                contents_directory: None,
                 log: Box::new(|_| ()),
             })
         });

@@ -3,12 +3,14 @@
 //! ```text
 //! director                         bus                        agent
 //!   lease of each agent ──────────> bucket `leases`
+//!   files, large plans ───────────> objects `plans` ───────────> fetched, checked by SHA-256
 //!   signed orders ─────────────────────────────────────────────> runs, sessions
 //!   answers to lease requests <──────────────────────────────── every third of a lease
 //!   results <────────────────────── log `results` <───────────── results, exchanges
 //! ```
 
 mod agent;
+mod content;
 mod director;
 mod document;
 mod local;

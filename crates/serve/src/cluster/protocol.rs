@@ -16,6 +16,8 @@ use wirestorm_control::result::RunResult;
 use wirestorm_control::sync::ReferenceReading;
 use wirestorm_control::sync::exchange::Exchange;
 
+use super::content::Content;
+
 /// Shortest and longest lease.
 pub(super) const LEASES_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
 
@@ -57,6 +59,9 @@ pub(super) struct Order {
 pub(super) enum Command {
     /// Compare the clock with those of other agents, from now to the end of the test.
     Compare(Vec<Peer>),
+    /// Fetch contents from the object store, and keep them until the end of the test. The answer comes
+    /// at once; reports show the progress.
+    Fetch(Vec<Content>),
     /// Prepare runs. They stop by themselves `lease_ns` after the last renewed lease.
     Prepare {
         /// Runs.
@@ -103,7 +108,9 @@ pub(super) struct Part {
     /// Name of the run in the test.
     pub(super) run: String,
     /// What to run.
-    pub(super) plan: PlanSource,
+    pub(super) plan: PartPlan,
+    /// SHA-256 of each file by its name in the plan. There are no other files.
+    pub(super) files: BTreeMap<String, String>,
     /// Interface of each port of the plan on this node.
     pub(super) ports: BTreeMap<String, String>,
     /// Options.
@@ -113,6 +120,16 @@ pub(super) struct Part {
     /// Whether the part only receives. It sends nothing, so it may last longer than the lease, until
     /// the senders on other nodes have stopped.
     pub(super) only_receives: bool,
+}
+
+/// Plan of a part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum PartPlan {
+    /// The plan itself.
+    Source(PlanSource),
+    /// SHA-256 of the plan's text, a content.
+    Text(String),
 }
 
 /// Ports of a plan on other nodes.
@@ -155,6 +172,28 @@ pub(super) struct Report {
     pub(super) peers: BTreeMap<String, PeerReport>,
     /// Last reading of the agent's clock beside its reference; `None` without a reference.
     pub(super) reference: Option<ReferenceReading>,
+    /// Contents.
+    pub(super) fetch: FetchReport,
+}
+
+/// Contents that an agent fetches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FetchReport {
+    /// Number of contents that the last order names and that are not there yet.
+    pub(super) missing: usize,
+    /// Content that could not be fetched, or was refused.
+    pub(super) error: Option<FetchError>,
+}
+
+/// Why a content is not on an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FetchError {
+    /// SHA-256 of the content, as the order names it.
+    pub(super) sha256: String,
+    /// Reason.
+    pub(super) reason: String,
 }
 
 /// State of a run on an agent.

@@ -30,6 +30,7 @@ mod request;
 mod runs;
 mod users;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -486,18 +487,34 @@ impl Server {
         user: &Identity,
         request: RunRequest,
     ) -> Answer<RunSummary> {
-        self.create_part(user, request, None).map(|run| run.summary())
+        let renamed = request.files.clone();
+        let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), renamed));
+        let run = self.create_with(user, request, Arc::clone(&files) as _, || files.used(), None);
+        run.map(|run| run.summary()).map_err(|error| with_missing(error, &files))
     }
 
-    /// Creates a run and starts it as requested. `elsewhere`: ports of its plan on other machines.
+    /// Creates the part of a test's run on this machine and starts it as requested. `files`: those that
+    /// came with the test. `elsewhere`: ports of its plan on other machines.
     pub(crate) fn create_part(
         self: &Arc<Self>,
         user: &Identity,
         request: RunRequest,
+        files: Arc<dyn Files>,
         elsewhere: Option<&ElsewherePorts>,
     ) -> Answer<Arc<HostedRun>> {
-        let renamed = request.files.clone();
-        let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), renamed));
+        self.create_with(user, request, files, BTreeMap::new, elsewhere)
+    }
+
+    /// Creates a run with files. `used`: the uploaded captures among them that were asked for so far, by
+    /// their names in the plan.
+    fn create_with(
+        self: &Arc<Self>,
+        user: &Identity,
+        request: RunRequest,
+        files: Arc<dyn Files>,
+        used: impl Fn() -> BTreeMap<String, String>,
+        elsewhere: Option<&ElsewherePorts>,
+    ) -> Answer<Arc<HostedRun>> {
         let origin = origin::of_request(&request);
         let resolver = Resolver {
             files: &*files,
@@ -505,8 +522,7 @@ impl Server {
             interface: &|name| self.usable_interface(user, name),
             elsewhere,
         };
-        let resolved = resolver.resolve(request.plan, &request.ports, &request.options);
-        let resolved = resolved.map_err(|error| with_missing(error, &files))?;
+        let resolved = resolver.resolve(request.plan, &request.ports, &request.options)?;
         let hosted = HostRequest {
             resolved,
             name: request.name.filter(|name| !name.is_empty()),
@@ -518,10 +534,9 @@ impl Server {
                 StartRequest::AtUnixNs(at) => Some(StartAt::Realtime(at)),
             },
             when_lease_ends: request.when_lease_ends,
-            origin: Some(RunOrigin { files: files.used(), ..origin }),
+            origin: Some(RunOrigin { files: used(), ..origin }),
         };
-        let run = self.host_run(user, hosted, Arc::clone(&files) as _);
-        run.map_err(|error| with_missing(error, &files))
+        self.host_run(user, hosted, files)
     }
 
     /// Starts to prepare a run, and starts it as requested. Waits until it is prepared, for at most

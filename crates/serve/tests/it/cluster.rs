@@ -16,23 +16,25 @@ use wirestorm_control::files::HostFiles;
 use wirestorm_control::namespace::Namespace;
 use wirestorm_control::plan::test_plan::TestPlan;
 use wirestorm_control::sync::StampReflector;
-use wirestorm_serve::cluster::{Agent, AgentOptions, Director, DirectorOptions, TestOutcome};
+use wirestorm_serve::cluster::{
+    Agent, AgentOptions, Director, DirectorOptions, TestError, TestOutcome,
+};
 use wirestorm_serve::{Server, ServerOptions};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::require::require_root;
 
 /// A bus in this process, and a veth pair between the nodes `tx` and `rx`.
-struct Machines {
-    bus: LocalBus,
+pub(crate) struct Machines {
+    pub(crate) bus: LocalBus,
     key: Key,
-    lab: Lab,
-    scratch: Scratch,
+    pub(crate) lab: Lab,
+    pub(crate) scratch: Scratch,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Machines {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             bus: LocalBus::new(),
             key: Key::generate(),
@@ -42,11 +44,11 @@ impl Machines {
         }
     }
 
-    fn site() -> Site {
+    pub(crate) fn site() -> Site {
         Site::new("here").unwrap()
     }
 
-    fn agent(&self, name: &str, bus: Arc<dyn Bus>) -> Agent {
+    pub(crate) fn agent(&self, name: &str, bus: Arc<dyn Bus>) -> Agent {
         let folder = self.scratch.file(name);
         let server = Server::open(ServerOptions {
             ports: Vec::new(),
@@ -69,6 +71,7 @@ impl Machines {
             reflector: Some(reflector),
             references: None,
             orders_file: Some(folder.join("orders.json")),
+            contents_directory: Some(folder.join("contents")),
             log: Box::new(move |line| lines.lock().unwrap().push(line.to_owned())),
         });
         agent.unwrap()
@@ -98,27 +101,38 @@ duration: 5s
             self.lab.a.port(),
             self.lab.b.port()
         );
-        let director = Director::new(DirectorOptions {
+        let director = self.director(id, bus, &text, PathBuf::new());
+        director.unwrap().run(&AtomicBool::new(false), &mut |_| ()).unwrap()
+    }
+
+    /// Returns the director of a test whose file is in a folder.
+    pub(crate) fn director(
+        &self,
+        id: &str,
+        bus: Arc<dyn Bus>,
+        text: &str,
+        folder: PathBuf,
+    ) -> Result<Director, TestError> {
+        Director::new(DirectorOptions {
             name: "desk".to_owned(),
             site: Self::site(),
             bus,
             key: self.key.clone(),
-            test: TestPlan::parse(&text).unwrap(),
-            folder: PathBuf::new(),
+            test: TestPlan::parse(text).unwrap(),
+            folder,
             files: Arc::new(HostFiles),
             id: id.to_owned(),
             lease: Duration::from_secs(10),
             wait: Duration::ZERO,
             one_clock: false,
-        });
-        director.unwrap().run(&AtomicBool::new(false), &mut |_| ()).unwrap()
+        })
     }
 
-    fn arrived(&self) -> u64 {
+    pub(crate) fn arrived(&self) -> u64 {
         self.lab.b.counters().unwrap().rx_packets
     }
 
-    fn noted(&self, text: &str) -> usize {
+    pub(crate) fn noted(&self, text: &str) -> usize {
         self.lines.lock().unwrap().iter().filter(|line| line.contains(text)).count()
     }
 }

@@ -366,6 +366,7 @@ impl Cluster {
                 reflector: Some(reflector),
                 references: None,
                 orders_file: None,
+                contents_directory: None,
                 log: Box::new(|_| ()),
             };
             Agent::start(options).unwrap()

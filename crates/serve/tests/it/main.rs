@@ -2,6 +2,7 @@
 
 mod access;
 mod cluster;
+mod cluster_files;
 mod directed;
 mod leases;
 mod live;

@@ -795,7 +795,7 @@ export type TestSummary = {
   name: string;
   /** Whether it runs on agents of the bus, or on this machine. */
   on_bus: boolean;
-  /** Phase: `agents`, `clocks`, `prepare`, `run` or `results`; null before the first one. */
+  /** Phase: `agents`, `files`, `clocks`, `prepare`, `run` or `results`; null before the first one. */
   phase?: string | null;
   /** Session of the user; empty for the default session. */
   session: string;

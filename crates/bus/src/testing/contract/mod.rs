@@ -67,6 +67,7 @@ macro_rules! bus_contract {
             a_log_refuses_other_subjects_and_overflow
             objects_come_back_as_they_were
             an_object_can_be_replaced
+            a_removed_object_leaves_room
             objects_have_bounds
             the_state_is_connected
         );

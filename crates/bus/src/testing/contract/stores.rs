@@ -131,6 +131,7 @@ pub fn a_missing_store_is_told(fixture: &dyn Fixture) {
         bus.read("none", ">", 1, 1).map(drop),
         bus.put_object("none", "a", b"a"),
         bus.get_object("none", "a", 1).map(drop),
+        bus.remove_object("none", "a"),
     ];
     for error in errors {
         assert!(matches!(error, Err(BusError::Missing { .. })), "{error:?}");
@@ -266,6 +267,23 @@ pub fn an_object_can_be_replaced(fixture: &dyn Fixture) {
     bus.put_object("plans", "a", &vec![1; 300_000]).unwrap();
     bus.put_object("plans", "a", b"short").unwrap();
     assert_eq!(&*bus.get_object("plans", "a", 10).unwrap().unwrap(), b"short");
+}
+
+/// Also in a full store, and with what did not fit.
+pub fn a_removed_object_leaves_room(fixture: &dyn Fixture) {
+    let (bus, other) = (with_stores(fixture), fixture.bus());
+    let bytes = vec![7; 3 << 20];
+    for name in ["t1.a", "t2.a", "t3.a"] {
+        bus.put_object("plans", name, &bytes).unwrap();
+        let more = bus.put_object("plans", "t1.b", &bytes);
+        assert!(matches!(more, Err(BusError::Full { .. })), "{more:?}");
+        bus.remove_object("plans", name).unwrap();
+        assert_eq!(other.get_object("plans", name, 3 << 20).unwrap(), None);
+    }
+    bus.remove_object("plans", "t1.a").unwrap();
+    bus.remove_object("plans", "absent").unwrap();
+    bus.put_object("plans", "t1.a", b"again").unwrap();
+    assert_eq!(&*other.get_object("plans", "t1.a", 10).unwrap().unwrap(), b"again");
 }
 
 /// The reader and the store each have a limit.

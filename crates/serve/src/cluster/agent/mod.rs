@@ -5,8 +5,10 @@
 //!     <─ status ── thread `agent-watch`  presence; checkpoints and results of runs
 //!     <─ lease ─── thread `agent-lease`  asks the director; without an answer, runs stop
 //!     <─ records ─ thread `agent-log`    results and exchanges, until the log has them
+//!     ── files ──> thread `agent-fetch`  files and large plans of a test, checked by their digests
 //! ```
 
+mod contents;
 mod orders;
 mod records;
 mod test;
@@ -68,6 +70,9 @@ pub struct AgentOptions {
     /// File of the orders that were carried out, so that none is repeated after a restart. `None`
     /// keeps them in memory.
     pub orders_file: Option<PathBuf>,
+    /// Directory of the files of a test, which go with it; `None` for that of the system's temporary
+    /// files.
+    pub contents_directory: Option<PathBuf>,
     /// Called with a line of text for each test that begins or stops, and each refused order.
     pub log: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -88,6 +93,7 @@ struct Shared {
     identity: Identity,
     reflector_addresses: Vec<SocketAddr>,
     references: Option<SourceOptions>,
+    contents_directory: Option<PathBuf>,
     log: LogWriter,
     book: Mutex<OrderBook>,
     test: Mutex<Option<CurrentTest>>,
@@ -124,7 +130,7 @@ pub enum AgentError {
     /// The bus refused.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// A thread does not start, or the file of orders cannot be read.
+    /// A thread does not start, or the file of orders or the directory of files cannot be used.
     #[error("{0}")]
     Io(String),
 }
@@ -150,6 +156,10 @@ impl Agent {
     /// See [`AgentError`].
     pub(crate) fn start_as(identity: Identity, options: AgentOptions) -> Result<Self, AgentError> {
         let AgentOptions { name, site, bus, server, trusted, .. } = options;
+        if let Some(directory) = &options.contents_directory {
+            contents::clear(directory)
+                .map_err(|error| AgentError::Io(format!("{}: {error}", directory.display())))?;
+        }
         let requests = bus.subscribe(&site.agent_rpc(&name)?, REQUESTS_MAX)?;
         let thread = |error: io::Error| AgentError::Io(format!("cannot start a thread: {error}"));
         let shared = Arc::new(Shared {
@@ -163,6 +173,7 @@ impl Agent {
             identity,
             reflector_addresses: options.reflector_addresses,
             references: options.references,
+            contents_directory: options.contents_directory,
             test: Mutex::default(),
             ports: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -220,6 +231,10 @@ impl Shared {
         while !self.is_stopped() {
             self.log_ended_runs(None);
             self.log_checkpoints();
+            let error = self.test().as_ref().and_then(CurrentTest::take_fetch_error);
+            if let Some(error) = error {
+                self.note(&error);
+            }
             self.server.tick();
             if published.is_none_or(|at| at.elapsed() >= PRESENCE_INTERVAL) {
                 published = Some(StdInstant::now());

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
-use wirestorm_api::run::{RunRequest, StartRequest, WhenLeaseEnds};
+use wirestorm_api::run::{PlanSource, RunRequest, StartRequest, WhenLeaseEnds};
 use wirestorm_bus::cluster::LEASES;
 use wirestorm_control::base::time::{Duration, Instant};
+use wirestorm_control::files::AttachedFiles;
 use wirestorm_control::namespace::Namespace;
 use wirestorm_control::sync::estimate::Timeline;
 use wirestorm_control::sync::timestamp::Timestamp;
@@ -18,10 +19,11 @@ use wirestorm_control::{Command as RunCommand, StartAt, clock};
 use wirestorm_store::Store;
 
 use super::super::protocol::{
-    Answer, Command, LEASES_NS, OffsetReport, Order, Part, Peer, PeerReport, Report, RunReport,
-    SignedOrder, decode,
+    Answer, Command, LEASES_NS, OffsetReport, Order, Part, PartPlan, Peer, PeerReport, Report,
+    RunReport, SignedOrder, decode,
 };
 use super::Shared;
+use super::contents::Contents;
 use super::orders::Answers;
 use super::records::{Checkpoints, ExchangesLog};
 use crate::server::{ElsewherePorts, HostedRun};
@@ -42,6 +44,8 @@ pub(super) struct CurrentTest {
     /// Readings of the reference, from the first comparison of clocks to the end of the test.
     pub(super) reference: Option<ReferenceMonitor>,
     pub(super) exchanges_log: ExchangesLog,
+    /// Files and plans; `None` if the test has none.
+    contents: Option<Contents>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -174,6 +178,7 @@ impl CurrentTest {
             peers: BTreeMap::new(),
             reference: None,
             exchanges_log: ExchangesLog::default(),
+            contents: None,
         }
     }
 
@@ -247,6 +252,13 @@ impl CurrentTest {
                 }
                 self.compare(peers)
             }
+            Command::Fetch(wanted) => {
+                let contents = match self.contents.take() {
+                    Some(contents) => contents,
+                    None => Contents::new(shared.contents_directory.as_deref())?,
+                };
+                self.contents.insert(contents).fetch(&shared.bus, &self.name, wanted)
+            }
             Command::Prepare { parts, lease_ns } => self.prepare(shared, parts, *lease_ns),
             Command::Report => Ok(()),
             Command::Arm { at_ns } => {
@@ -275,6 +287,7 @@ impl CurrentTest {
                 self.lease = None;
                 self.peers.clear();
                 self.reference = None;
+                self.contents = None;
                 Ok(())
             }
         }
@@ -320,7 +333,7 @@ impl CurrentTest {
         self.lease = Some(Lease { length, until });
         for part in parts {
             let name = format!("{}/{}@{}", self.name, part.run, shared.name);
-            match host(shared, name, part) {
+            match host(shared, name, part, self.contents.as_ref()) {
                 Ok(hosted) => {
                     let only_receives = part.only_receives;
                     let checkpoints = Checkpoints::default();
@@ -345,12 +358,36 @@ impl CurrentTest {
             runs: runs.collect(),
             peers: peers.filter_map(|(name, peer)| Some((name.clone(), peer.report()?))).collect(),
             reference: self.reference.as_ref().and_then(|it| Some(it.latest()?.0)),
+            fetch: self.contents.as_ref().map(Contents::report).unwrap_or_default(),
         }
+    }
+
+    /// Takes an error of fetching that is not in the agent's log yet.
+    pub(super) fn take_fetch_error(&self) -> Option<String> {
+        self.contents.as_ref()?.take_error()
     }
 }
 
 /// Begins to prepare a run. `name`: for the run history.
-fn host(shared: &Shared, name: String, part: &Part) -> Result<Arc<HostedRun>, String> {
+fn host(
+    shared: &Shared,
+    name: String,
+    part: &Part,
+    contents: Option<&Contents>,
+) -> Result<Arc<HostedRun>, String> {
+    let fetched = || contents.ok_or_else(|| "the agent has fetched no files".to_owned());
+    let plan = match &part.plan {
+        // A director reads no files of this machine.
+        PartPlan::Source(PlanSource::Stored(name)) => {
+            return Err(format!("stored plan {name:?}: expected the plan itself"));
+        }
+        PartPlan::Source(plan) => plan.clone(),
+        PartPlan::Text(sha256) => PlanSource::Text(fetched()?.text(sha256)?),
+    };
+    let files = match part.files.is_empty() {
+        true => AttachedFiles::default(),
+        false => fetched()?.files(&part.files)?,
+    };
     let elsewhere = part.elsewhere.as_ref().map(|elsewhere| {
         let segments = |drift_ppm: f64| SegmentOptions {
             length: Duration::from_nanos(elsewhere.segment_ns),
@@ -363,7 +400,7 @@ fn host(shared: &Shared, name: String, part: &Part) -> Result<Arc<HostedRun>, St
         ElsewherePorts { ports: ports.collect(), first_stream: elsewhere.first_stream, drain }
     });
     let request = RunRequest {
-        plan: part.plan.clone(),
+        plan,
         name: Some(name).filter(|name| Store::is_name(name)),
         ports: part.ports.clone(),
         options: part.options.clone(),
@@ -373,7 +410,8 @@ fn host(shared: &Shared, name: String, part: &Part) -> Result<Arc<HostedRun>, St
         shared: false,
         command: Vec::new(),
     };
-    let hosted = shared.server.create_part(&shared.identity, request, elsewhere.as_ref());
+    let (files, user) = (Arc::new(files), &shared.identity);
+    let hosted = shared.server.create_part(user, request, files, elsewhere.as_ref());
     hosted.map_err(|error| error.to_string())
 }
 

@@ -1,7 +1,8 @@
 //! Director: runs a test on agents.
 //!
 //! ```text
-//! lease of each agent ─> compare clocks ─> prepare ─> all prepared ─> arm with a common start
+//! lease of each agent ─> write files ─> compare clocks ─> fetch files ─> prepare ─> all prepared
+//!    ─> arm with a common start
 //!    ─> run: reports of all agents ─> drain: senders' counts to receivers ─> results from the log
 //! ```
 //!
@@ -11,6 +12,7 @@ mod agents;
 mod clocks;
 mod collected;
 mod comparison;
+mod contents;
 mod leases;
 mod limits;
 mod merge;
@@ -39,6 +41,7 @@ use super::log::LogReader;
 use super::protocol::{Command, LEASES_NS};
 use agents::{AgentLink, Orders};
 use collected::Collected;
+use contents::Contents;
 use leases::Answering;
 pub use limits::JudgedLimit;
 use plan::PlannedRun;
@@ -202,6 +205,12 @@ pub struct Director {
     test: TestPlan,
     runs: Vec<PlannedRun>,
     limits: Vec<Limit>,
+    /// Files of the test.
+    files: Arc<dyn Files>,
+    /// Files and large plans; `None` before [`Self::read_files`].
+    contents: Option<Arc<Contents>>,
+    /// Whether the object store may have contents of the test.
+    has_objects: bool,
     lease: Duration,
     wait: Duration,
     one_clock: bool,
@@ -234,7 +243,7 @@ impl Director {
         // The identifier is as good a seed as any: tests at the same time have different ones.
         let seed =
             id.bytes().fold(17_u64, |seed, byte| seed.wrapping_mul(1_000_003) ^ u64::from(byte));
-        let runs = plan::plan_runs(&test, (&folder, &*files), seed).map_err(TestError::Plan)?;
+        let runs = plan::plan_runs(&test, (&folder, &files), seed).map_err(TestError::Plan)?;
         let limits = limits::read(&test.fail_if).map_err(TestError::Plan)?;
         bus.create_bucket(&BucketConfig {
             name: LEASES.to_owned(),
@@ -256,6 +265,9 @@ impl Director {
             test,
             runs,
             limits,
+            files,
+            contents: None,
+            has_objects: false,
             lease,
             wait,
             one_clock,
@@ -283,6 +295,7 @@ impl Director {
             let _ = link.order(orders, "release", Command::Release, ORDER_TIMEOUT);
             link.release(orders);
         });
+        self.remove_contents();
         outcome
     }
 
@@ -291,9 +304,11 @@ impl Director {
         stop: &AtomicBool,
         progress: &mut dyn FnMut(TestProgress<'_>),
     ) -> Result<TestOutcome, TestError> {
+        self.read_files()?;
         progress(TestProgress::Phase("agents"));
         self.wait_for_agents(stop)?;
         self.acquire()?;
+        self.write_contents(stop, || progress(TestProgress::Phase("files")))?;
         if !self.one_clock && self.test.clock.path != ClockPath::None {
             progress(TestProgress::Phase("clocks"));
             self.compare(stop)?;
@@ -398,7 +413,8 @@ impl Director {
         progress: &mut dyn FnMut(TestProgress<'_>),
     ) -> Result<IterationOutcome, TestError> {
         progress(TestProgress::Phase("prepare"));
-        if let Err(error) = self.prepare(stop).and_then(|()| self.arm()) {
+        let prepared = self.fetch(stop).and_then(|()| self.prepare(stop));
+        if let Err(error) = prepared.and_then(|()| self.arm()) {
             let _ = self.order_all("stop", ORDER_TIMEOUT, |_| Some(Command::Stop));
             return Err(error);
         }

@@ -11,7 +11,8 @@ use wirestorm_control::plan::load;
 use wirestorm_control::plan::test_plan::{PlanText, TestPlan, TestRun, TestRunKind};
 use wirestorm_control::plan::traffic::{Port, TrafficPlan};
 
-use super::super::protocol::{ElsewherePart, Part};
+use super::super::protocol::{ElsewherePart, Part, PartPlan};
+use super::contents::PlanFiles;
 
 /// Streams of all runs of a test together have IDs below this one; see `Signature::STREAM_BITS`.
 const STREAM_IDS: u32 = 1 << 24;
@@ -30,6 +31,9 @@ pub(super) struct PlannedRun {
     pub(super) streams: Option<Arc<TrafficPlan>>,
     /// Node of each port of a plan of streams.
     pub(super) nodes_of_ports: Vec<Option<usize>>,
+    /// Files of the plan: their paths here by their names in the plan. An error matters only to those who
+    /// send the files.
+    pub(super) files: Result<BTreeMap<String, PathBuf>, String>,
     /// Parts by node.
     pub(super) parts: BTreeMap<usize, Part>,
 }
@@ -83,7 +87,7 @@ impl PlannedRun {
 /// A plan has errors, or its ports do not fit the test.
 pub(super) fn plan_runs(
     test: &TestPlan,
-    place: (&Path, &dyn Files),
+    place: (&Path, &Arc<dyn Files>),
     seed: u64,
 ) -> Result<Vec<PlannedRun>, String> {
     let mut first_stream = 1 + (seed as u32) % (STREAM_IDS / 2);
@@ -101,10 +105,10 @@ pub(super) fn plan_runs(
 fn plan_run(
     test: &TestPlan,
     run: &TestRun,
-    place: (&Path, &dyn Files),
+    place: (&Path, &Arc<dyn Files>),
     first_stream: u32,
 ) -> Result<PlannedRun, String> {
-    let (_, files) = place;
+    let (folder, files) = place;
     let options: RunOptions =
         serde_json::from_value(run.options.clone()).map_err(|error| format!("options: {error}"))?;
     let duration = test.duration.map(|duration| format!("{}ns", duration.as_nanos()));
@@ -112,20 +116,28 @@ fn plan_run(
     match &run.kind {
         TestRunKind::Streams(source) => {
             let (text, folder) = read(test, source, place)?;
-            let plan = load::streams(&text, &folder, files).map_err(|it| it.to_string())?;
-            streams(test, run, plan, text, &options, first_stream)
+            let files = PlanFiles::new(&folder, files);
+            // As an agent reads it, so that the names of files are the same.
+            let plan = load::streams(&text, Path::new(""), &*files).map_err(|it| it.to_string())?;
+            let planned = streams(test, run, plan, text, &options, first_stream)?;
+            Ok(PlannedRun { files: files.used(), ..planned })
         }
         TestRunKind::Emulate(source) => {
             let (text, folder) = read(test, source, place)?;
-            let plan = load::emulation(&text, &folder, files).map_err(|it| it.to_string())?;
+            let files = PlanFiles::new(&folder, files);
+            let plan = load::emulation(&text, Path::new(""), &*files);
+            let plan = plan.map_err(|it| it.to_string())?;
+            files.note_tls(&plan);
             let names = plan.ports.iter().map(|port| port.name.as_str());
             let (node, ports) = on_one_node(test, names)?;
             let plan = PlanSource::Text(text.clone());
-            Ok(one_part(run, Some(text), node, (plan, ports, options)))
+            let planned = one_part(run, Some(text), node, (plan, ports, options));
+            Ok(PlannedRun { files: files.used(), ..planned })
         }
         TestRunKind::Replay(request) => {
             let mut request: ReplayRequest =
                 serde_json::from_value(request.clone()).map_err(|error| error.to_string())?;
+            let captures = PlanFiles::new(folder, files).captures(&request.captures);
             let mut names = vec![request.port.as_str()];
             names.extend(request.second_port.as_deref());
             names.extend(request.rx.as_deref());
@@ -137,7 +149,8 @@ fn plan_run(
             request = ReplayRequest { port, second_port, rx, ..request };
             let plan = PlanSource::Replay(Box::new(request));
             let ports = BTreeMap::new();
-            Ok(one_part(run, None, node, (plan, ports, options)))
+            let planned = one_part(run, None, node, (plan, ports, options));
+            Ok(PlannedRun { files: captures, ..planned })
         }
     }
 }
@@ -149,13 +162,21 @@ fn one_part(
     node: usize,
     (plan, ports, options): (PlanSource, BTreeMap<String, String>, RunOptions),
 ) -> PlannedRun {
-    let part =
-        Part { run: run.name.clone(), plan, ports, options, elsewhere: None, only_receives: false };
+    let part = Part {
+        run: run.name.clone(),
+        plan: PartPlan::Source(plan),
+        files: BTreeMap::new(),
+        ports,
+        options,
+        elsewhere: None,
+        only_receives: false,
+    };
     PlannedRun {
         name: run.name.clone(),
         text,
         streams: None,
         nodes_of_ports: Vec::new(),
+        files: Ok(BTreeMap::new()),
         parts: BTreeMap::from([(node, part)]),
     }
 }
@@ -193,7 +214,8 @@ fn streams(
         let elsewhere = ElsewherePart { ports: elsewhere, first_stream, segment_ns, drain_ns };
         let part = Part {
             run: run.name.clone(),
-            plan: PlanSource::Text(text.clone()),
+            plan: PartPlan::Source(PlanSource::Text(text.clone())),
+            files: BTreeMap::new(),
             ports,
             options: options.clone(),
             elsewhere: (nodes.len() > 1).then_some(elsewhere),
@@ -206,19 +228,20 @@ fn streams(
     };
     let parts = nodes.iter().map(part).collect();
     let streams = Some(Arc::new(plan));
-    Ok(PlannedRun { name: run.name.clone(), text: Some(text), streams, nodes_of_ports, parts })
+    let (name, text, files) = (run.name.clone(), Some(text), Ok(BTreeMap::new()));
+    Ok(PlannedRun { name, text, streams, nodes_of_ports, files, parts })
 }
 
 /// Returns the text of a plan, and the folder of its files.
 fn read(
     test: &TestPlan,
     source: &PlanText,
-    (folder, files): (&Path, &dyn Files),
+    (folder, files): (&Path, &Arc<dyn Files>),
 ) -> Result<(String, PathBuf), String> {
     match source {
         PlanText::File(path) => {
             let path = folder.join(path);
-            let text = load::read_text(&path, files).map_err(|error| error.to_string())?;
+            let text = load::read_text(&path, &**files).map_err(|error| error.to_string())?;
             Ok((text, load::folder_of(&path).to_owned()))
         }
         PlanText::Inline(document) => {

@@ -134,7 +134,8 @@ impl Server {
         let thread = std::thread::Builder::new().name("test".to_owned());
         if let Err(error) = thread.spawn(move || server.direct(&of_thread, directed)) {
             let message = format!("cannot start a thread: {error}");
-            hosted.end(TestState::Failed, Some(message.clone()), |_| {});
+            let keep = |status: &TestStatus| self.tests.keep_status(status);
+            hosted.end(TestState::Failed, Some(message.clone()), keep);
             return Err(ErrorDocument::new(ErrorCode::Internal, message));
         }
         Ok(hosted.summary())
@@ -207,7 +208,11 @@ impl Server {
             wait: Duration::ZERO,
             one_clock: local.is_some(),
         };
-        Director::new(options).map_err(|error| {
+        let director = Director::new(options).and_then(|mut director| {
+            director.read_files()?;
+            Ok(director)
+        });
+        director.map_err(|error| {
             let code = match error {
                 TestError::Bus(_) => ErrorCode::Conflict,
                 _ => ErrorCode::Plan,
@@ -281,7 +286,7 @@ impl Server {
     /// Runs a test to its end.
     fn direct(&self, test: &HostedTest, directed: Directed) {
         let _off = self.host.keep_off_reserved_cpus();
-        let defect = EndsByDefect(test);
+        let defect = EndsByDefect(test, &self.tests);
         let Directed { director, local, reservations, user, name, text } = directed;
         let saved = SavedTest {
             server: self,
@@ -328,12 +333,12 @@ impl Server {
 }
 
 /// Ends a test whose thread panics.
-struct EndsByDefect<'a>(&'a HostedTest);
+struct EndsByDefect<'a>(&'a HostedTest, &'a Tests);
 
 impl Drop for EndsByDefect<'_> {
     fn drop(&mut self) {
         let message = "a defect in wirestorm ended the test".to_owned();
-        self.0.end(TestState::Failed, Some(message), |_| {});
+        self.0.end(TestState::Failed, Some(message), |status| self.1.keep_status(status));
     }
 }
 

@@ -1,13 +1,14 @@
 //! The tests of a server by ID: all that run, and the last that ended.
 //!
-//! A test that ended has two files: its status, and its results. So the next server has it too.
+//! A test has two files: its status, from its start on, and its results once it has ended. So the next
+//! server has it too.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wirestorm_api::error::{ErrorCode, ErrorDocument};
-use wirestorm_api::test::TestStatus;
+use wirestorm_api::test::{TestState, TestStatus, TestSummary};
 
 use super::hosted::HostedTest;
 use crate::cluster::TestDocument;
@@ -27,7 +28,8 @@ pub(in crate::server) struct Tests {
 }
 
 impl Tests {
-    /// Reads the tests of earlier servers. Removes files of tests that had not ended.
+    /// Reads the tests of earlier servers. Those that had not ended are interrupted. Removes files of
+    /// tests without a status.
     pub(in crate::server) fn open(folder: Folder) -> Result<Self, ErrorDocument> {
         let items = folder.list()?;
         let mut list = BTreeMap::new();
@@ -41,13 +43,19 @@ impl Tests {
                 list.insert(id.to_owned(), Arc::new(HostedTest::of(status)));
             }
         }
+        let tests = Self { folder, list: Mutex::new(list) };
+        // A server that was stopped ends its tests; one that was killed could not.
+        for test in tests.all() {
+            let reason = killed(&test.summary());
+            test.end(TestState::Interrupted, Some(reason), |status| tests.keep_status(status));
+        }
         for item in &items {
             let id = item.name.strip_suffix(STATUS).or(item.name.strip_suffix(RESULT));
-            if !id.is_some_and(|id| list.contains_key(id)) {
-                folder.delete(&item.name)?;
+            if !id.is_some_and(|id| tests.lock().contains_key(id)) {
+                tests.folder.delete(&item.name)?;
             }
         }
-        Ok(Self { folder, list: Mutex::new(list) })
+        Ok(tests)
     }
 
     /// Adds a test that begins. Removes the oldest ended ones beyond the limit.
@@ -73,6 +81,7 @@ impl Tests {
                 let _ = self.folder.delete(&format!("{id}{end}"));
             }
         }
+        self.keep_status(&test.status());
         list.insert(test.summary().id, test);
         Ok(())
     }
@@ -102,8 +111,8 @@ impl Tests {
         kept.map_err(|error| format!("the result of the test is not kept: {error}"))
     }
 
-    /// Writes the status of a test that is over. Without the file, the next server does not know the
-    /// test; its runs are in the history.
+    /// Writes the status of a test. Without the file, the next server does not know the test; its runs are
+    /// in the history.
     pub(super) fn keep_status(&self, status: &TestStatus) {
         if let Ok(text) = serde_json::to_vec(status) {
             let _ = self.write(&format!("{}{STATUS}", status.test.id), &text);
@@ -133,11 +142,22 @@ impl Tests {
     }
 }
 
+/// Returns why a test has no end.
+fn killed(test: &TestSummary) -> String {
+    let id = &test.id;
+    match test.on_bus {
+        true => format!(
+            "the server was killed during the test; `wirestorm test TEST --bus-credentials FILE \
+             --recover {id}` prints what the agents measured"
+        ),
+        false => "the server was killed during the test; its results are lost".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cluster::TestOutcome;
-    use wirestorm_api::test::{TestState, TestSummary};
 
     fn folder(directory: &std::path::Path) -> Folder {
         Folder::open(directory.to_owned(), "test", 1 << 20).unwrap()
@@ -189,7 +209,7 @@ mod tests {
         (0..=ENDED_MAX as u64).for_each(|number| ended(&tests, number));
         assert_eq!(tests.get("t0").err().unwrap().code, ErrorCode::NotFound);
         assert!(tests.document("t0").is_err() && tests.document("t1").is_ok());
-        // The process ends during a test.
+        // Files without a status that this version reads.
         tests.write(&format!("t900{RESULT}"), b"{}").unwrap();
         tests.write(&format!("t901{STATUS}"), b"{").unwrap();
         let tests = Tests::open(folder(directory.path())).unwrap();
@@ -200,5 +220,36 @@ mod tests {
         assert_eq!(document["schema"], "wirestorm.test/1");
         assert!(tests.document("t900").is_err());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2 * ENDED_MAX);
+    }
+
+    #[test]
+    fn test_of_a_killed_server_is_interrupted_and_stays_in_the_list() {
+        let directory = tempfile::tempdir().unwrap();
+        let tests = Tests::open(folder(directory.path())).unwrap();
+        let on_bus = |number: u64| {
+            let status = test(number).status();
+            let test = TestSummary { on_bus: true, is_stopping: true, ..status.test };
+            Arc::new(HostedTest::of(TestStatus { test, ..status }))
+        };
+        tests.add(on_bus(7)).unwrap();
+        tests.add(test(8)).unwrap();
+        ended(&tests, 9);
+        // Killed: nothing else is written. The second start finds what the first one has written.
+        for _ in 0..2 {
+            let tests = Tests::open(folder(directory.path())).unwrap();
+            let summary = |id: &str| tests.get(id).unwrap().summary();
+            let killed = summary("t7");
+            assert_eq!((killed.state, killed.is_stopping), (TestState::Interrupted, false));
+            assert!(killed.ended_unix_ns.is_some());
+            let message = killed.message.unwrap();
+            assert!(message.contains("the server was killed") && message.contains("--recover t7"));
+            assert_eq!(tests.get("t7").unwrap().status().lines.len(), 1);
+            let local = summary("t8");
+            assert_eq!(local.state, TestState::Interrupted);
+            assert!(local.message.is_some_and(|it| !it.contains("--recover")));
+            assert_eq!(summary("t9").state, TestState::Finished);
+            tests.add(test(10)).unwrap();
+            tests.get("t10").unwrap().end(TestState::Failed, None, |_| {});
+        }
     }
 }

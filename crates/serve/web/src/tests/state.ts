@@ -10,7 +10,7 @@ import { done } from '../notice.ts';
 export const INTERVAL_MS = 1_000;
 
 /** Phases of a test, in order. */
-export const PHASES = ['agents', 'clocks', 'prepare', 'run', 'results'];
+export const PHASES = ['agents', 'files', 'clocks', 'prepare', 'run', 'results'];
 
 /** Creates the mark of the state of a test, with its phase. */
 export function testBadge(test: TestSummary): HTMLElement {

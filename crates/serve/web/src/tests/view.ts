@@ -64,8 +64,11 @@ export function testView(context: Context, id: string): View {
               ...disabledBy(status.results.length ? null : 'The test has no results.'),
             }),
       ]);
-      // One machine has one clock.
-      const all = PHASES.filter((phase) => test.on_bus || phase !== 'clocks');
+      // One machine has one clock. Only tests with captures or other files have the phase `files`.
+      const all = PHASES.filter(
+        (phase) =>
+          (test.on_bus || phase !== 'clocks') && (phase !== 'files' || test.phase === 'files'),
+      );
       const at = all.indexOf(test.phase ?? '');
       replace(
         phases,

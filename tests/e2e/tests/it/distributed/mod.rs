@@ -4,6 +4,7 @@ mod attacks;
 mod clocks;
 mod demos;
 mod faults;
+mod files;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
