@@ -1,19 +1,23 @@
 //! Compares the clocks of the agents of a test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use wirestorm_control::plan::test_plan::ClockSource;
 
-use super::super::protocol::{Command, Peer};
+use super::super::protocol::{Command, EXCHANGES_MIN, Peer};
 use super::agents::AgentLink;
-use super::plan::PlannedRun;
-use super::{Director, ORDER_TIMEOUT, REPORT_INTERVAL, TestError};
+use super::plan::{PlannedRun, segment_ns};
+use super::{Director, ORDER_TIMEOUT, TestError};
 
-/// Time to wait for a comparison of clocks, and exchanges that it needs.
+/// Time to wait for a comparison of clocks.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
-const EXCHANGES_MIN: usize = 50;
+/// Most time of a comparison that is exact enough. The longer it takes, the better is the drift.
+const DRIFT_WAIT: Duration = Duration::from_secs(5);
+/// Interval of the looks at a comparison.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time to wait for exchanges if references are exact enough: exchanges also show the drift.
 const SESSION_WAIT: Duration = Duration::from_secs(3);
 
@@ -34,7 +38,10 @@ impl Director {
         if pairs.is_empty() {
             return Ok(());
         }
-        let reflectors = self.reflectors(&pairs, stop)?;
+        self.order_all("compare clocks", ORDER_TIMEOUT, |_| Some(Command::Report))?;
+        let reflector = |link: &AgentLink| (link.agent.clone(), link.report.reflector.clone());
+        let reflectors: BTreeMap<String, Vec<SocketAddr>> =
+            self.links.iter().map(reflector).collect();
         let agents = self.agents();
         let source = self.test.clock.source;
         let interval_ns = self.test.clock.interval.as_nanos();
@@ -56,6 +63,8 @@ impl Director {
             is_compared.then(|| Command::Compare(peers(link.node)))
         })?;
         let error_max = self.test.clock.error_max.map(|error| error.as_nanos() as f64);
+        // An error of the drift smears the delays of a segment: long segments need a better one.
+        let drift_wait = Duration::from_nanos(2 * segment_ns(&self.test)).min(DRIFT_WAIT);
         let began = Instant::now();
         let until = began + COMPARE_TIMEOUT;
         loop {
@@ -66,14 +75,16 @@ impl Director {
                 let reason = inexact(near, far, source, error_max, began.elapsed())?;
                 Some(format!("clocks of agents {} and {}: {reason}", near.agent, far.agent))
             });
-            let Some(message) = inexact else { return Ok(()) };
+            if inexact.is_none() && began.elapsed() >= drift_wait {
+                return Ok(());
+            }
             if stop.load(Ordering::Acquire) {
                 return Err(TestError::Stopped);
             }
-            if Instant::now() >= until {
+            if let Some(message) = inexact.filter(|_| Instant::now() >= until) {
                 return Err(TestError::Clocks(message));
             }
-            std::thread::sleep(REPORT_INTERVAL);
+            std::thread::sleep(LOOK_INTERVAL);
         }
     }
 }
