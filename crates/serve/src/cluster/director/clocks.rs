@@ -67,24 +67,40 @@ impl Director {
         let drift_wait = Duration::from_nanos(2 * segment_ns(&self.test)).min(DRIFT_WAIT);
         let began = Instant::now();
         let until = began + COMPARE_TIMEOUT;
+        let all: BTreeSet<usize> = pairs.iter().flat_map(|(near, far)| [*near, *far]).collect();
+        let mut asked = all.clone();
         loop {
-            self.order_all("compare clocks", ORDER_TIMEOUT, |_| Some(Command::Report))?;
+            self.order_all("compare clocks", ORDER_TIMEOUT, |link| {
+                asked.contains(&link.node).then_some(Command::Report)
+            })?;
             let of_node = |node: usize| self.links.iter().find(|link| link.node == node);
-            let inexact = pairs.iter().find_map(|(near, far)| {
-                let (near, far) = (of_node(*near)?, of_node(*far)?);
-                let reason = inexact(near, far, source, error_max, began.elapsed())?;
-                Some(format!("clocks of agents {} and {}: {reason}", near.agent, far.agent))
+            let inexact = pairs.iter().filter_map(|(near, far)| {
+                let links = (of_node(*near)?, of_node(*far)?);
+                let reason = inexact(links.0, links.1, source, error_max, began.elapsed())?;
+                let agents = format!("clocks of agents {} and {}", links.0.agent, links.1.agent);
+                Some(([*near, *far], format!("{agents}: {reason}")))
             });
-            if inexact.is_none() && began.elapsed() >= drift_wait {
+            let inexact: Vec<([usize; 2], String)> = inexact.collect();
+            let left = drift_wait.saturating_sub(began.elapsed());
+            if inexact.is_empty() && left.is_zero() {
                 return Ok(());
             }
             if stop.load(Ordering::Acquire) {
                 return Err(TestError::Stopped);
             }
-            if let Some(message) = inexact.filter(|_| Instant::now() >= until) {
-                return Err(TestError::Clocks(message));
+            match inexact.first() {
+                Some((_, message)) if Instant::now() >= until => {
+                    return Err(TestError::Clocks(message.clone()));
+                }
+                Some(_) => {
+                    asked = inexact.iter().flat_map(|(nodes, _)| *nodes).collect();
+                    std::thread::sleep(LOOK_INTERVAL);
+                }
+                None => {
+                    asked.clone_from(&all);
+                    self.wait(left, stop);
+                }
             }
-            std::thread::sleep(LOOK_INTERVAL);
         }
     }
 }

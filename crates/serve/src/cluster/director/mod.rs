@@ -468,7 +468,10 @@ impl Director {
                 return Err(error);
             }
             std::thread::sleep(REPORT_INTERVAL);
-            self.order_all("prepare", ORDER_TIMEOUT, |_| Some(Command::Report))?;
+            self.order_all("prepare", ORDER_TIMEOUT, |link| {
+                let mut runs = link.report.runs.values();
+                runs.any(|run| run.state != RunState::Prepared).then_some(Command::Report)
+            })?;
         }
     }
 
