@@ -81,9 +81,10 @@ impl PeerSessions {
     /// Reports the exchanges, and the offset on request: it takes some time to compute.
     fn report(&self, with_offset: bool) -> Option<PeerReport> {
         let PeerSession { address, session, .. } = self.best()?;
-        let timeline = with_offset
-            .then(|| Timeline::new(&session.latest(RECENT_EXCHANGES)))
-            .unwrap_or_default();
+        let timeline = match with_offset {
+            true => Timeline::new(&session.latest(RECENT_EXCHANGES)),
+            false => Timeline::default(),
+        };
         let offset = timeline.at(now()).map(|estimate| OffsetReport {
             offset_ns: estimate.offset_ns,
             half_width_ns: estimate.half_width_ns,
