@@ -136,6 +136,7 @@ fn ping(flags: &OwpingFlags, signals: &Signals) -> Result<ExitCode, Failure> {
         source: SocketAddr::new(flags.source.unwrap_or(any), 0),
         target,
         interval,
+        quick: 0,
         count: Some(flags.count),
         session: std::process::id() as u16 | 1,
     };

@@ -22,6 +22,9 @@ use super::{DATAGRAM_BYTES, PATIENCE, node_time, now, unknown_error};
 /// second that happens after three hours.
 const EXCHANGES_MAX: usize = 1 << 20;
 
+/// Time between the first requests of a session.
+const QUICK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// A session with one reflector.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -33,6 +36,9 @@ pub struct SessionOptions {
     pub target: SocketAddr,
     /// Time between requests; at least 1 ms counts.
     pub interval: Duration,
+    /// Number of first requests that follow each other after 5 ms, or `interval` if that is shorter,
+    /// so that the offset is known soon.
+    pub quick: u64,
     /// Number of requests; `None` until the session is stopped.
     pub count: Option<u64>,
     /// Session identifier, not 0.
@@ -191,6 +197,7 @@ fn exchange(
     let mut buffer = [0; DATAGRAM_BYTES];
     let mut due = clock::now();
     let mut left = options.count.unwrap_or(u64::MAX);
+    let mut quick_left = options.quick;
     let mut end = None;
     while !shared.stop.load(Ordering::Acquire) {
         let time = clock::now();
@@ -205,6 +212,9 @@ fn exchange(
             let number = socket.send_to(&packet, options.target)?;
             unreported.push(Unreported { number, sequence, built });
             left -= 1;
+            let is_quick = quick_left > 0;
+            quick_left = quick_left.saturating_sub(1);
+            let interval = if is_quick { interval.min(QUICK_INTERVAL) } else { interval };
             // A late thread does not send a burst.
             due = due.saturating_add(interval).max(time);
             if left == 0 {

@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use wirestorm_api::port::{LinkState, Port};
 use wirestorm_api::run::{PlanSource, RunOptions, RunState};
-use wirestorm_bus::BusError;
 use wirestorm_bus::nats::Key;
+use wirestorm_bus::subject::Site;
+use wirestorm_bus::{BusError, Message};
 use wirestorm_control::result::RunResult;
 use wirestorm_control::sync::ReferenceReading;
 use wirestorm_control::sync::exchange::Exchange;
@@ -20,6 +21,9 @@ use super::content::Content;
 
 /// Shortest and longest lease.
 pub(super) const LEASES_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
+
+/// Exchanges with another clock that a comparison needs.
+pub(super) const EXCHANGES_MIN: usize = 50;
 
 /// A signed command of a director.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -166,6 +170,8 @@ pub(super) enum Answer {
 pub(super) struct Report {
     /// Clock of the agent, in ns since the Unix epoch as far as it knows.
     pub(super) now_ns: i64,
+    /// Addresses by which other agents reach its reflector.
+    pub(super) reflector: Vec<SocketAddr>,
     /// Runs.
     pub(super) runs: BTreeMap<String, RunReport>,
     /// Compared clocks.
@@ -222,7 +228,7 @@ pub(super) struct PeerReport {
     pub(super) address: SocketAddr,
     /// Number of exchanges on it.
     pub(super) exchanges: usize,
-    /// Offset of the other clock now, in ns; `None` with too few exchanges.
+    /// Offset of the other clock now, in ns; `None` with too few exchanges, and during a run.
     pub(super) offset: Option<OffsetReport>,
 }
 
@@ -281,6 +287,16 @@ pub struct PortPresence {
     pub link: LinkState,
     /// Speed in bit/s, as the driver reports it.
     pub speed_bps: Option<u64>,
+}
+
+impl Presence {
+    /// Reads the presence in a message. An agent reports itself alone: its subject has its name, and
+    /// the bus lets no other agent publish there. Returns `None` for other messages.
+    pub(crate) fn read(message: &Message, site: &Site) -> Option<Self> {
+        let presence: Self = decode(&message.payload).ok()?;
+        let subject = site.agent_status(&presence.agent).ok()?;
+        (subject == message.subject).then_some(presence)
+    }
 }
 
 impl From<Port> for PortPresence {
@@ -441,6 +457,22 @@ mod tests {
         let signed = SignedOrder::new(&order(), &key).unwrap();
         let received: SignedOrder = decode(&encode(&signed)).unwrap();
         assert_eq!(received.open(&[key.public()]).unwrap(), (order(), key.public().as_str()));
+    }
+
+    #[test]
+    fn agents_report_themselves_alone() {
+        let site = Site::new("lab").unwrap();
+        let document = serde_json::json!({
+            "agent": "tx", "version": "1", "host": "h", "reflector": [], "interfaces": [],
+            "test": null,
+        });
+        let message = |agent: &str| Message {
+            subject: site.agent_status(agent).unwrap(),
+            payload: document.to_string().into(),
+            reply: None,
+        };
+        assert_eq!(Presence::read(&message("tx"), &site).unwrap().agent, "tx");
+        assert!(Presence::read(&message("rx"), &site).is_none());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use wirestorm_api::agent::{Agent, AgentInterface, AgentList, AgentState};
 use wirestorm_bus::cluster::{LEASES, MEMBERS_MAX};
 use wirestorm_bus::nats::Key;
 use wirestorm_bus::subject::Site;
-use wirestorm_bus::{Bus, BusError, ConnectionState, Message, RecvError, Subscription};
+use wirestorm_bus::{Bus, BusError, ConnectionState, RecvError, Subscription};
 
 use super::Server;
 use crate::cluster::{PortPresence, Presence};
@@ -122,7 +122,7 @@ fn note_all(statuses: &Subscription, site: &Site, known: &Known, stop: &AtomicBo
             Err(RecvError::Timeout) => None,
             Err(RecvError::Closed) => return,
         };
-        let presence = message.and_then(|message| presence(&message, site));
+        let presence = message.and_then(|message| Presence::read(&message, site));
         let mut known = lock(known);
         known.retain(|_, (_, at)| at.elapsed() < FORGOTTEN_AFTER);
         if let Some(presence) = presence
@@ -131,13 +131,6 @@ fn note_all(statuses: &Subscription, site: &Site, known: &Known, stop: &AtomicBo
             known.insert(presence.agent.clone(), (presence, Instant::now()));
         }
     }
-}
-
-/// Returns the presence in a message. An agent reports itself alone: its subject has its name.
-fn presence(message: &Message, site: &Site) -> Option<Presence> {
-    let presence: Presence = serde_json::from_slice(&message.payload).ok()?;
-    let subject = site.agent_status(&presence.agent).ok()?;
-    (subject == message.subject).then_some(presence)
 }
 
 fn lock(known: &Known) -> MutexGuard<'_, BTreeMap<String, (Presence, Instant)>> {
@@ -188,23 +181,6 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wirestorm_bus::Bytes;
-
-    #[test]
-    fn agents_report_themselves_alone() {
-        let site = Site::new("lab").unwrap();
-        let document = serde_json::json!({
-            "agent": "tx", "version": "1", "host": "h", "reflector": [], "interfaces": [],
-            "test": null,
-        });
-        let message = |agent: &str| Message {
-            subject: site.agent_status(agent).unwrap(),
-            payload: Bytes::from(document.to_string()),
-            reply: None,
-        };
-        assert_eq!(presence(&message("tx"), &site).unwrap().agent, "tx");
-        assert!(presence(&message("rx"), &site).is_none());
-    }
 
     #[test]
     fn agent_without_messages_is_lost_and_a_leased_one_is_busy() {

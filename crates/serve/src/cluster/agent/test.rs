@@ -19,8 +19,8 @@ use wirestorm_control::{Command as RunCommand, StartAt, clock};
 use wirestorm_store::Store;
 
 use super::super::protocol::{
-    Answer, Command, LEASES_NS, OffsetReport, Order, Part, PartPlan, Peer, PeerReport, Report,
-    RunReport, SignedOrder, decode,
+    Answer, Command, EXCHANGES_MIN, LEASES_NS, OffsetReport, Order, Part, PartPlan, Peer,
+    PeerReport, Report, RunReport, SignedOrder, decode,
 };
 use super::Shared;
 use super::contents::Contents;
@@ -82,9 +82,13 @@ impl PeerSessions {
         self.0.iter().min_by_key(round_trip)
     }
 
-    fn report(&self) -> Option<PeerReport> {
+    /// Reports the exchanges, and the offset on request: it takes some time to compute.
+    fn report(&self, with_offset: bool) -> Option<PeerReport> {
         let PeerSession { address, session, .. } = self.best()?;
-        let timeline = Timeline::new(&session.latest(RECENT_EXCHANGES));
+        let timeline = match with_offset {
+            true => Timeline::new(&session.latest(RECENT_EXCHANGES)),
+            false => Timeline::default(),
+        };
         let offset = timeline.at(now()).map(|estimate| OffsetReport {
             offset_ns: estimate.offset_ns,
             half_width_ns: estimate.half_width_ns,
@@ -135,7 +139,7 @@ impl Shared {
         let Some(test) = current.as_mut() else { return Err("there is no test".to_owned()) };
         let outcome = test.carry_out(self, &order.command);
         let answer = match outcome {
-            Ok(()) => Answer::Done(test.report()),
+            Ok(()) => Answer::Done(test.report(self)),
             Err(reason) => Answer::Refused { reason },
         };
         test.answers.add(order, answer.clone());
@@ -305,6 +309,7 @@ impl CurrentTest {
                     source: SocketAddr::new(any, 0),
                     target: *address,
                     interval: Duration::from_nanos(peer.interval_ns),
+                    quick: EXCHANGES_MIN as u64,
                     count: None,
                     session: number as u16 | 1,
                 };
@@ -350,13 +355,18 @@ impl CurrentTest {
         Ok(())
     }
 
-    fn report(&self) -> Report {
+    fn report(&self, shared: &Shared) -> Report {
         let runs = self.runs.iter().map(|(name, run)| (name.clone(), run.report()));
         let peers = self.peers.iter();
+        // The director needs offsets before a start alone.
+        let has_started = |run: &PartRun| run.hosted.handle.started().is_some();
+        let with_offsets = !(self.has_active_runs() && self.runs.values().any(has_started));
+        let peer = |peer: &PeerSessions| peer.report(with_offsets);
         Report {
             now_ns: now().as_nanos(),
+            reflector: shared.reflector_addresses.clone(),
             runs: runs.collect(),
-            peers: peers.filter_map(|(name, peer)| Some((name.clone(), peer.report()?))).collect(),
+            peers: peers.filter_map(|(name, it)| Some((name.clone(), peer(it)?))).collect(),
             reference: self.reference.as_ref().and_then(|it| Some(it.latest()?.0)),
             fetch: self.contents.as_ref().map(Contents::report).unwrap_or_default(),
         }

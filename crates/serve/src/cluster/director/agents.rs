@@ -39,13 +39,13 @@ impl Orders {
 
 /// Does the same with all agents at once, so that one that does not answer delays no other one.
 /// Returns the outcomes in the order of the agents.
-pub(super) fn each<'l, T: Send>(
-    links: impl Iterator<Item = &'l mut AgentLink>,
-    work: impl Fn(&mut AgentLink) -> T + Sync,
+pub(super) fn each<A: Send, T: Send>(
+    agents: impl Iterator<Item = A>,
+    work: impl Fn(A) -> T + Sync,
 ) -> Vec<T> {
     std::thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> = links.map(|link| scope.spawn(move || work(link))).collect();
+        let threads: Vec<_> = agents.map(|agent| scope.spawn(move || work(agent))).collect();
         // A panic has been reported by its thread.
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     })

@@ -1,19 +1,23 @@
 //! Compares the clocks of the agents of a test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use wirestorm_control::plan::test_plan::ClockSource;
 
-use super::super::protocol::{Command, Peer};
+use super::super::protocol::{Command, EXCHANGES_MIN, Peer};
 use super::agents::AgentLink;
-use super::plan::PlannedRun;
-use super::{Director, ORDER_TIMEOUT, REPORT_INTERVAL, TestError};
+use super::plan::{PlannedRun, segment_ns};
+use super::{Director, ORDER_TIMEOUT, TestError};
 
-/// Time to wait for a comparison of clocks, and exchanges that it needs.
+/// Time to wait for a comparison of clocks.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
-const EXCHANGES_MIN: usize = 50;
+/// Most time of a comparison that is exact enough. The longer it takes, the better is the drift.
+const DRIFT_WAIT: Duration = Duration::from_secs(5);
+/// Interval of the looks at a comparison.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time to wait for exchanges if references are exact enough: exchanges also show the drift.
 const SESSION_WAIT: Duration = Duration::from_secs(3);
 
@@ -34,7 +38,10 @@ impl Director {
         if pairs.is_empty() {
             return Ok(());
         }
-        let reflectors = self.reflectors(&pairs, stop)?;
+        self.order_all("compare clocks", ORDER_TIMEOUT, |_| Some(Command::Report))?;
+        let reflector = |link: &AgentLink| (link.agent.clone(), link.report.reflector.clone());
+        let reflectors: BTreeMap<String, Vec<SocketAddr>> =
+            self.links.iter().map(reflector).collect();
         let agents = self.agents();
         let source = self.test.clock.source;
         let interval_ns = self.test.clock.interval.as_nanos();
@@ -56,24 +63,44 @@ impl Director {
             is_compared.then(|| Command::Compare(peers(link.node)))
         })?;
         let error_max = self.test.clock.error_max.map(|error| error.as_nanos() as f64);
+        // An error of the drift smears the delays of a segment: long segments need a better one.
+        let drift_wait = Duration::from_nanos(2 * segment_ns(&self.test)).min(DRIFT_WAIT);
         let began = Instant::now();
         let until = began + COMPARE_TIMEOUT;
+        let all: BTreeSet<usize> = pairs.iter().flat_map(|(near, far)| [*near, *far]).collect();
+        let mut asked = all.clone();
         loop {
-            self.order_all("compare clocks", ORDER_TIMEOUT, |_| Some(Command::Report))?;
+            self.order_all("compare clocks", ORDER_TIMEOUT, |link| {
+                asked.contains(&link.node).then_some(Command::Report)
+            })?;
             let of_node = |node: usize| self.links.iter().find(|link| link.node == node);
-            let inexact = pairs.iter().find_map(|(near, far)| {
-                let (near, far) = (of_node(*near)?, of_node(*far)?);
-                let reason = inexact(near, far, source, error_max, began.elapsed())?;
-                Some(format!("clocks of agents {} and {}: {reason}", near.agent, far.agent))
+            let inexact = pairs.iter().filter_map(|(near, far)| {
+                let links = (of_node(*near)?, of_node(*far)?);
+                let reason = inexact(links.0, links.1, source, error_max, began.elapsed())?;
+                let agents = format!("clocks of agents {} and {}", links.0.agent, links.1.agent);
+                Some(([*near, *far], format!("{agents}: {reason}")))
             });
-            let Some(message) = inexact else { return Ok(()) };
+            let inexact: Vec<([usize; 2], String)> = inexact.collect();
+            let left = drift_wait.saturating_sub(began.elapsed());
+            if inexact.is_empty() && left.is_zero() {
+                return Ok(());
+            }
             if stop.load(Ordering::Acquire) {
                 return Err(TestError::Stopped);
             }
-            if Instant::now() >= until {
-                return Err(TestError::Clocks(message));
+            match inexact.first() {
+                Some((_, message)) if Instant::now() >= until => {
+                    return Err(TestError::Clocks(message.clone()));
+                }
+                Some(_) => {
+                    asked = inexact.iter().flat_map(|(nodes, _)| *nodes).collect();
+                    std::thread::sleep(LOOK_INTERVAL);
+                }
+                None => {
+                    asked.clone_from(&all);
+                    self.wait(left, stop);
+                }
             }
-            std::thread::sleep(REPORT_INTERVAL);
         }
     }
 }

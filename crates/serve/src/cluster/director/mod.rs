@@ -58,6 +58,8 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// Time for which the bus keeps results.
 const RESULTS_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 const RESULTS_BYTES_MAX: u64 = 1 << 30;
+/// Why an agent without runs is lost.
+const RESTARTED: &str = "it was started again, and has no runs";
 /// Time in which the log recognises a repeated record.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
@@ -355,16 +357,29 @@ impl Director {
 
     /// Takes the leases of all agents that have something to do.
     fn acquire(&mut self) -> Result<(), TestError> {
-        for (node, agent) in self.used() {
-            if self.links.iter().any(|link| link.agent == agent) {
+        let used = self.used();
+        let mut names = BTreeSet::new();
+        for (_, agent) in &used {
+            if !names.insert(agent) {
                 let reason = "two nodes of the test have this agent: make them one".to_owned();
-                return Err(TestError::Agent { agent, phase: "lease", reason });
+                return Err(TestError::Agent { agent: agent.clone(), phase: "lease", reason });
             }
-            let link = AgentLink::acquire(&self.orders, node, &agent)?;
-            self.answering.fences().insert(agent, link.fence);
-            self.links.push(link);
         }
-        Ok(())
+        let orders = &self.orders;
+        let links =
+            agents::each(used.iter(), |(node, agent)| AgentLink::acquire(orders, *node, agent));
+        let mut outcome = Ok(());
+        for link in links {
+            match link {
+                Ok(link) => {
+                    self.answering.fences().insert(link.agent.clone(), link.fence);
+                    self.links.push(link);
+                }
+                // The leases of the others are given back at the end.
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
     }
 
     /// Waits, and renews the leases meanwhile.
@@ -450,6 +465,7 @@ impl Director {
         self.order_all("prepare", PREPARE_TIMEOUT, |link| parts.get(&link.node).cloned())?;
         let until = Instant::now() + PREPARED_TIMEOUT;
         loop {
+            self.check_runs("prepare")?;
             let mut waiting = None;
             for link in &self.links {
                 for (name, run) in &link.report.runs {
@@ -476,7 +492,10 @@ impl Director {
                 return Err(error);
             }
             std::thread::sleep(REPORT_INTERVAL);
-            self.order_all("prepare", ORDER_TIMEOUT, |_| Some(Command::Report))?;
+            self.order_all("prepare", ORDER_TIMEOUT, |link| {
+                let mut runs = link.report.runs.values();
+                runs.any(|run| run.state != RunState::Prepared).then_some(Command::Report)
+            })?;
         }
     }
 
@@ -512,7 +531,20 @@ impl Director {
         self.order_all("arm", ORDER_TIMEOUT, |link| {
             let at_ns = *starts.get(&link.agent)?;
             Some(Command::Arm { at_ns })
-        })
+        })?;
+        self.check_runs("arm")
+    }
+
+    /// Checks that no agent was started again since it prepared its runs.
+    fn check_runs(&self, phase: &'static str) -> Result<(), TestError> {
+        for link in &self.links {
+            let runs = self.runs.iter().filter(|run| run.parts.contains_key(&link.node)).count();
+            if link.report.runs.len() < runs {
+                let (agent, reason) = (link.agent.clone(), RESTARTED.to_owned());
+                return Err(TestError::Agent { agent, phase, reason });
+            }
+        }
+        Ok(())
     }
 
     /// Watches the runs until all are over, and tells receivers when senders have ended.
@@ -556,7 +588,7 @@ impl Director {
             let runs = link.report.runs.len();
             match link.look(orders, timeout) {
                 Ok(()) if link.report.runs.len() < runs => {
-                    link.lost = Some("it was started again, and has no runs".to_owned());
+                    link.lost = Some(RESTARTED.to_owned());
                 }
                 Ok(()) => link.seen = Instant::now(),
                 Err(error) if link.seen.elapsed() > patience => link.lost = Some(error.to_string()),

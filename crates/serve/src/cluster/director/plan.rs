@@ -21,6 +21,11 @@ const STREAM_IDS: u32 = 1 << 24;
 const SEGMENTS: u64 = 1_000;
 const SEGMENT_NS_MIN: u64 = 100_000_000;
 
+/// Returns the length of a segment of delays in ns.
+pub(super) fn segment_ns(test: &TestPlan) -> u64 {
+    test.duration.map_or(0, |it| it.as_nanos() / SEGMENTS).max(SEGMENT_NS_MIN)
+}
+
 /// A run of the test, and its parts.
 #[derive(Debug)]
 pub(super) struct PlannedRun {
@@ -201,7 +206,7 @@ fn streams(
         plan.ports.iter().enumerate().map(node_of).collect::<Result<_, _>>()?;
     let used = nodes_of_ports.iter().enumerate().filter(|(index, _)| is_used(*index));
     let nodes: BTreeSet<usize> = used.filter_map(|(_, node)| *node).collect();
-    let segment_ns = test.duration.map_or(0, |it| it.as_nanos() / SEGMENTS).max(SEGMENT_NS_MIN);
+    let segment_ns = segment_ns(test);
     let part = |node: &usize| {
         let (mut ports, mut elsewhere) = (BTreeMap::new(), BTreeMap::new());
         for (port, of_port) in plan.ports.iter().zip(&nodes_of_ports) {

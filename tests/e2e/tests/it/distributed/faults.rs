@@ -3,18 +3,16 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use wirestorm_e2e::{Outcome, can_run};
+use wirestorm_e2e::{Outcome, Running, can_run};
 use wirestorm_testkit::net::{Lab, LabOptions};
 use wirestorm_testkit::require::skip;
 
-use super::{Cluster, FLOW, assert_complete, one_way};
+use super::{Cluster, FLOW, LEASE, TwoNodes, assert_complete, one_way};
 
-/// Lease of the agents: sending ends within this time.
-const LEASE: Duration = Duration::from_secs(2);
 /// Time that the check of counters takes.
 const CHECK: Duration = Duration::from_millis(250);
 /// Frames of a checkpoint interval, and of the time until the log has a checkpoint.
@@ -39,24 +37,58 @@ enum Fault {
     Stopped,
 }
 
-/// Phases of a test, as its messages name them.
-const PHASES: [&str; 4] = ["clocks", "prepare", "run", "results"];
+/// What the test does when a part fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The director takes the leases of the agents.
+    Agents,
+    Clocks,
+    Prepare,
+    /// All agents know the start, which is half a second away.
+    Armed,
+    Run,
+    /// All frames are sent.
+    Drain,
+    Results,
+}
+
+impl Phase {
+    /// Frames of a test that ends by itself.
+    const FRAMES: u64 = 1_000;
+
+    /// Whether the test goes on until the fault ends it.
+    fn is_endless(self) -> bool {
+        matches!(self, Self::Armed | Self::Run)
+    }
+
+    /// Waits until a test is in this phase.
+    fn wait(self, nodes: &TwoNodes, director: &Running) {
+        director.wait_for_message(match self {
+            Self::Agents => "agents",
+            Self::Clocks => "clocks",
+            Self::Prepare => "prepare",
+            Self::Armed | Self::Run | Self::Drain => "run",
+            Self::Results => "results",
+        });
+        match self {
+            Self::Run => nodes.wait_for_frames(2 * CHECKPOINT),
+            Self::Drain => nodes.wait_for_frames(Self::FRAMES),
+            _ => {}
+        }
+    }
+}
 
 /// Lets a part fail in a phase of a test, and checks that the others stop, and what is known then.
-fn check(part: Part, fault: Fault, phase: &str) {
+fn check(part: Part, fault: Fault, phase: Phase) {
     let Some(mut cluster) = Cluster::start(&[]) else { return };
-    let is_running = phase == "run";
-    // A test that ends by itself, for the last phase.
-    let test = cluster.nodes.test(if phase == "results" { 1 } else { 60 }, "");
+    let what = format!("{part:?} {fault:?} {phase:?}");
+    let test = cluster.nodes.test(if phase.is_endless() { 60 } else { 1 }, "");
     let director = cluster.test(&test, &[]);
     let id = director.wait_for_message("Test ");
     let id = id.split(';').next().unwrap().to_owned();
-    director.wait_for_message(phase);
-    if is_running {
-        cluster.nodes.wait_for_frames(2 * CHECKPOINT);
-    }
-    let arrived = || cluster.nodes.lab.b.counters().unwrap().rx_packets;
-    let before = arrived();
+    phase.wait(&cluster.nodes, &director);
+    let arrived = |cluster: &Cluster| cluster.nodes.lab.b.counters().unwrap().rx_packets;
+    let before = arrived(&cluster);
     let pid = match part {
         Part::Sender => cluster.agents[0].pid(),
         Part::Receiver => cluster.agents[1].pid(),
@@ -65,18 +97,20 @@ fn check(part: Part, fault: Fault, phase: &str) {
     };
     let signal = if fault == Fault::Killed { Signal::KILL } else { Signal::STOP };
     kill_process(pid, signal).unwrap();
-    let silence = cluster.nodes.wait_for_silence(Instant::now());
-    // Before the start and after the end, no frame may follow.
-    assert!(silence <= LEASE + CHECK, "{part:?} {fault:?} {phase}: {silence:?}");
-    let at_silence = arrived();
+    // Whatever the test has sent until then: within the lease, sending ends.
+    let silence = cluster.nodes.last_frame(2 * LEASE);
+    eprintln!("{what}: the last frame arrived after {silence:?}");
+    assert!(silence <= LEASE + CHECK, "{what}: {silence:?}");
+    let at_silence = arrived(&cluster);
     if fault == Fault::Stopped {
         // By its own clock, the part knows that its lease is over.
-        std::thread::sleep(LEASE);
         kill_process(pid, Signal::CONT).unwrap();
-        std::thread::sleep(Duration::from_millis(500));
-        let more = arrived() - at_silence;
-        let allowed = if part == Part::Sender { AFTER_STOP } else { 0 };
-        assert!(more <= allowed, "{part:?} {fault:?} {phase}: {more} frames after the lease");
+        if phase.is_endless() {
+            std::thread::sleep(Duration::from_millis(500));
+            let more = arrived(&cluster) - at_silence;
+            let allowed = if part == Part::Sender { AFTER_STOP } else { 0 };
+            assert!(more <= allowed, "{what}: {more} frames after the lease");
+        }
     } else {
         match part {
             Part::Sender => cluster.start_agent("tx", &[]),
@@ -91,10 +125,43 @@ fn check(part: Part, fault: Fault, phase: &str) {
         _ => outcome,
     };
     outcome.assert_no_panic();
-    if is_running {
+    if phase == Phase::Run {
         assert_measured(&outcome, part, fault, before, at_silence);
+    } else {
+        assert_nothing_lost(&outcome, (part, fault), arrived(&cluster), &what);
     }
     cluster.assert_works();
+}
+
+/// Checks that all that arrived is in the result, but for what a killed agent had not yet written.
+fn assert_nothing_lost(outcome: &Outcome, failed: (Part, Fault), arrived: u64, what: &str) {
+    if arrived == 0 {
+        // The test ended before its start, or has a result without frames.
+        return;
+    }
+    let number = |place: &str| {
+        let place = format!("{FLOW}/{place}");
+        outcome.result().pointer(&place).and_then(|it| it.as_u64()).unwrap_or(0)
+    };
+    let (packets, received) = (number("packets"), number("measured/0/received"));
+    let errors = outcome.lines("/iterations/0/runs/0/result/errors");
+    let is_late = errors.contains("rx: the run was stopped before it started");
+    if failed == (Part::Receiver, Fault::Stopped) && is_late {
+        // Its lease was over when it continued, before it had begun to measure.
+        return assert_eq!((packets, received), (arrived, 0), "{what}\n{outcome}");
+    }
+    let more = if failed == (Part::Sender, Fault::Stopped) { AFTER_STOP } else { 0 };
+    if failed == (Part::Sender, Fault::Killed) {
+        assert!(packets + CHECKPOINT >= arrived, "{what}: {packets} of {arrived}\n{outcome}");
+    } else {
+        let range = arrived..=arrived + more;
+        assert!(range.contains(&packets), "{what}: {packets} of {arrived}\n{outcome}");
+    }
+    if failed == (Part::Receiver, Fault::Killed) {
+        assert!(received + CHECKPOINT >= arrived, "{what}: {received} of {arrived}\n{outcome}");
+    } else {
+        assert_eq!(received, arrived, "{what}\n{outcome}");
+    }
 }
 
 /// Checks what the result of an interrupted run has.
@@ -138,7 +205,7 @@ macro_rules! faults_of_runs {
             #[test]
             fn $name() {
                 if can_run(&[]) {
-                    check(Part::$part, Fault::$fault, "run");
+                    check(Part::$part, Fault::$fault, Phase::Run);
                 }
             }
         )*
@@ -156,22 +223,39 @@ faults_of_runs! {
     bus_is_stopped: Bus Stopped;
 }
 
-#[test]
-fn every_part_may_fail_in_every_phase() {
+/// Lets each part fail in a phase, in a long test.
+fn check_all(phase: Phase) {
     if !can_run(&[]) {
         return;
     }
     if std::env::var_os("WIRESTORM_LONG").is_none() {
-        return skip("faults in all phases take 8 minutes; ./test --long has them");
+        return skip("faults in all phases take 10 minutes; ./test --long has them");
     }
-    for phase in PHASES.into_iter().filter(|phase| *phase != "run") {
-        for part in [Part::Sender, Part::Receiver, Part::Director, Part::Bus] {
-            for fault in [Fault::Killed, Fault::Stopped] {
-                eprintln!("{part:?} {fault:?} {phase}");
-                check(part, fault, phase);
-            }
+    for part in [Part::Sender, Part::Receiver, Part::Director, Part::Bus] {
+        for fault in [Fault::Killed, Fault::Stopped] {
+            check(part, fault, phase);
         }
     }
+}
+
+macro_rules! faults_of_phases {
+    ($($name:ident: $phase:ident;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check_all(Phase::$phase);
+            }
+        )*
+    };
+}
+
+faults_of_phases! {
+    every_part_may_fail_while_agents_are_taken: Agents;
+    every_part_may_fail_while_clocks_are_compared: Clocks;
+    every_part_may_fail_while_agents_prepare: Prepare;
+    every_part_may_fail_before_the_start: Armed;
+    every_part_may_fail_after_the_last_frame: Drain;
+    every_part_may_fail_while_results_are_read: Results;
 }
 
 #[test]
@@ -190,7 +274,7 @@ fn link_to_the_bus_goes_down() {
     let director = cluster.test(&test, &[]);
     cluster.nodes.wait_for_frames(1_000);
     bus.a.set_up(false).unwrap();
-    let silence = cluster.nodes.wait_for_silence(Instant::now());
+    let silence = cluster.nodes.last_frame(2 * LEASE);
     assert!(silence <= LEASE + CHECK, "{silence:?}");
     bus.a.set_up(true).unwrap();
     let outcome = director.wait();
