@@ -1,5 +1,7 @@
 //! `wirestorm test`: runs a test on several machines, or on parts of this one.
 
+mod bench;
+
 use std::fmt::{self, Display, Formatter};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,7 @@ use crate::signals::Signals;
 use crate::status;
 use crate::traffic::table::Table;
 use crate::traffic::usage;
+use bench::BenchView;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,14 +93,21 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
     };
     let is_terminal = std::io::stderr().is_terminal();
     let mut progress = Progress { is_quiet: flags.quiet, is_terminal };
+    let mut bench = BenchView::new(flags, &stop);
     let outcome = match flags.recover {
         Some(_) => director.recover(),
-        None => director.run(&stop, &mut |it| progress.show(&it)),
+        None => director.run(&stop, &mut |it| match bench.show(&it) {
+            true => {}
+            false => progress.show(&it),
+        }),
     };
     progress.clear();
     drop(local);
     match outcome {
-        Ok(outcome) => report(flags, &name, &outcome),
+        Ok(outcome) => ExitCode::from(match &outcome.bench {
+            Some(of_bench) => bench.report(&name, &outcome, of_bench),
+            None => report(flags, &name, &outcome),
+        }),
         Err(error) => {
             eprintln!("wirestorm: {error}");
             ExitCode::from(status::FAILED)
@@ -171,6 +181,10 @@ impl Progress {
             TestProgress::Phase(phase) if !self.is_terminal => eprintln!("{phase} ..."),
             TestProgress::Running { .. } if !self.is_terminal => {}
             TestProgress::Iteration(..) => {}
+            // Those of methods have a view of their own.
+            TestProgress::Method { .. }
+            | TestProgress::TrialStarted { .. }
+            | TestProgress::Trial(_) => {}
             TestProgress::Phase(phase) => eprint!("\r\x1b[K{phase} ..."),
             TestProgress::Running { elapsed, sent, received } => eprint!(
                 "\r\x1b[K{:.1} s: {} sent, {} received",
@@ -189,7 +203,7 @@ impl Progress {
     }
 }
 
-fn report(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> ExitCode {
+fn report(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> u8 {
     let mut exit = 0;
     for (number, iteration) in outcome.iterations.iter().enumerate() {
         let heading = match outcome.iterations.len() {
@@ -202,7 +216,7 @@ fn report(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> ExitCode {
         eprintln!("wirestorm: {message}");
         exit = exit.max(status::FAILED);
     }
-    ExitCode::from(exit)
+    exit
 }
 
 /// Prints and saves an iteration; returns the exit status.

@@ -7,6 +7,7 @@ use wirestorm_base::time::Duration;
 
 use crate::document;
 use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
+use crate::document::port::{PORT as PORT_OF_PLAN, Port, read_port};
 use crate::document::time::read_time;
 use crate::document::value_at::{Fields, ValueAt};
 
@@ -26,7 +27,7 @@ const TEST: [&str; 11] = [
 const NODE: [&str; 2] = ["name", "agent"];
 /// Fields of a port; those behind the first three are those of a port in plans.
 const PORT: [&str; 6] = ["name", "node", "interface", "speed", "addresses", "gateway"];
-const RUN: [&str; 5] = ["name", "streams", "emulate", "replay", "options"];
+const RUN: [&str; 6] = ["name", "streams", "emulate", "replay", "bench", "options"];
 const CLOCK: [&str; 6] = ["path", "source", "interval", "error_max", "asymmetry", "lead"];
 
 /// Largest numbers of nodes, ports and runs.
@@ -103,6 +104,8 @@ pub enum TestRunKind {
     Emulate(PlanText),
     /// Replay of captures, as the HTTP API takes it, on the ports of one node.
     Replay(Value),
+    /// A benchmark method, with its parameters; its ports may be on several nodes.
+    Bench(Value),
 }
 
 /// Where a plan is.
@@ -177,6 +180,16 @@ pub enum WhenAgentLost {
     Continue,
 }
 
+impl TestPort {
+    /// Returns the port as a plan has it.
+    ///
+    /// # Errors
+    /// Its speed, an address or a gateway is wrong.
+    pub fn port(&self) -> Result<Port, PlanErrors> {
+        Ok(read_port(&ValueAt::root(&self.in_plans), &PORT_OF_PLAN)?)
+    }
+}
+
 impl TestPlan {
     /// Sets the interface of a port.
     ///
@@ -228,6 +241,9 @@ impl TestPlan {
             }
         });
         let when_agent_lost = problems.take(lost).unwrap_or_default();
+        if runs.iter().any(|run| matches!(run.kind, TestRunKind::Bench(_))) {
+            problems.take(check_bench(&fields));
+        }
         problems.finish(Self {
             name,
             nodes,
@@ -325,15 +341,39 @@ fn read_runs(fields: &Fields<'_>, problems: &mut ErrorCollector) -> Vec<TestRun>
     runs
 }
 
+/// Checks that a test with a method has nothing else: the method decides how many trials run, and how
+/// long.
+fn check_bench(fields: &Fields<'_>) -> Result<(), PlanError> {
+    if let Some(place) = fields.get("runs") {
+        let count = place.items("runs")?.len();
+        if count > 1 {
+            let expected = "no other run beside a benchmark method";
+            return Err(place.error(format!("{count} runs"), expected));
+        }
+    }
+    for (key, instead) in [
+        ("duration", "none: a method has the duration of its trials"),
+        ("iterations", "none: a method repeats trials as it needs them"),
+        ("pause", "none: a method has a wait after each trial (settle)"),
+    ] {
+        if let Some(place) = fields.get(key) {
+            return Err(place.unexpected(instead));
+        }
+    }
+    Ok(())
+}
+
 fn read_run(place: &ValueAt<'_>, number: usize) -> Result<TestRun, PlanError> {
-    const KINDS: [&str; 3] = ["streams", "emulate", "replay"];
+    const KINDS: [&str; 4] = ["streams", "emulate", "replay", "bench"];
     let fields = place.fields(&RUN)?;
     let name = fields.get("name").map(|place| place.non_empty_string("a name")).transpose()?;
     let name = name.map_or_else(|| format!("run-{}", number + 1), str::to_owned);
     let mut kinds = KINDS.into_iter().filter_map(|kind| Some((kind, fields.get(kind)?)));
     let (kind, plan) = match (kinds.next(), kinds.next()) {
         (Some(one), None) => one,
-        (None, _) => return Err(place.error("no kind of run", "streams, emulate or replay")),
+        (None, _) => {
+            return Err(place.error("no kind of run", "streams, emulate, replay or bench"));
+        }
         (Some((one, _)), Some((other, _))) => {
             let expected = "one kind of run for each item";
             return Err(place.error(format!("both {one} and {other}"), expected));
@@ -347,6 +387,8 @@ fn read_run(place: &ValueAt<'_>, number: usize) -> Result<TestRun, PlanError> {
     let kind = match kind {
         "streams" => TestRunKind::Streams(text(&plan)?),
         "emulate" => TestRunKind::Emulate(text(&plan)?),
+        "bench" if plan.value().is_object() => TestRunKind::Bench(plan.value().clone()),
+        "bench" => return Err(plan.unexpected("a method with its parameters")),
         _ if plan.value().is_object() => TestRunKind::Replay(plan.value().clone()),
         _ => return Err(plan.unexpected("captures and ports")),
     };
@@ -464,6 +506,29 @@ when_agent_lost: continue
         test.bind("b", "eth9").unwrap();
         assert_eq!((&*test.ports[0].interface, &*test.ports[1].interface), ("eth1", "eth9"));
         assert_eq!(test.bind("c", "eth9").unwrap_err(), "found \"c\", expected one of a, b");
+    }
+
+    #[test]
+    fn benchmark_method_is_the_only_run() {
+        let bench = "nodes: [left, right]
+ports: [{name: a, node: left, interface: eth1}, {name: b, node: right, interface: eth2}]
+runs:
+  - bench: {method: rfc2544, tx: a, rx: b}
+";
+        let test = TestPlan::parse(bench).unwrap();
+        let expected = serde_json::json!({"method": "rfc2544", "tx": "a", "rx": "b"});
+        assert_eq!(test.runs[0].kind, TestRunKind::Bench(expected));
+        for (more, expected) in [
+            ("  - streams: x.yaml\n", "runs: found 2 runs, expected no other run"),
+            ("duration: 5s\n", "duration: found \"5s\", expected none: a method has"),
+            ("iterations: 2\n", "iterations: found 2, expected none"),
+            ("pause: 1s\n", "pause: found \"1s\", expected none"),
+        ] {
+            let error = TestPlan::parse(&format!("{bench}{more}")).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let error = TestPlan::parse(&bench.replace("{method: rfc2544, tx: a, rx: b}", "rfc2544"));
+        assert!(error.unwrap_err().to_string().contains("runs[0].bench"));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(crate) use identity::{Identity, checked_name};
 pub(crate) use library::PLAN_BYTES_MAX;
 pub(crate) use load::LoadSource;
 pub use ports::PortOption;
-pub(crate) use request::{ElsewherePorts, Resolved};
+pub(crate) use request::{ElsewherePorts, PartOptions, Resolved};
 pub(crate) use runs::{HostedRun, ProgressDetail};
 pub use users::{Owner, Users, UsersError};
 
@@ -486,7 +486,7 @@ impl Server {
         user: &Identity,
         request: RunRequest,
     ) -> Answer<RunSummary> {
-        self.create_part(user, request, None).map(|run| run.summary())
+        self.create_part(user, request, &PartOptions::default()).map(|run| run.summary())
     }
 
     /// Creates a run and starts it as requested. `elsewhere`: ports of its plan on other machines.
@@ -494,7 +494,7 @@ impl Server {
         self: &Arc<Self>,
         user: &Identity,
         request: RunRequest,
-        elsewhere: Option<&ElsewherePorts>,
+        part: &PartOptions,
     ) -> Answer<Arc<HostedRun>> {
         let renamed = request.files.clone();
         let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), renamed));
@@ -503,7 +503,7 @@ impl Server {
             files: &*files,
             stored: &|name| self.plan(name),
             interface: &|name| self.usable_interface(user, name),
-            elsewhere,
+            part,
         };
         let resolved = resolver.resolve(request.plan, &request.ports, &request.options);
         let resolved = resolved.map_err(|error| with_missing(error, &files))?;

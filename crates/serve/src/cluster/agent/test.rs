@@ -9,22 +9,26 @@ use std::time::Duration as StdDuration;
 use wirestorm_api::run::{RunRequest, StartRequest, WhenLeaseEnds};
 use wirestorm_bus::cluster::LEASES;
 use wirestorm_control::base::time::{Duration, Instant};
-use wirestorm_control::namespace::Namespace;
+use wirestorm_control::link::Link;
+use wirestorm_control::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_control::sync::estimate::Timeline;
 use wirestorm_control::sync::timestamp::Timestamp;
 use wirestorm_control::sync::{ReferenceMonitor, SessionOptions, StampSession};
-use wirestorm_control::traffic::SegmentOptions;
+use wirestorm_control::traffic::{SegmentOptions, SeriesOptions};
 use wirestorm_control::{Command as RunCommand, StartAt, clock};
 use wirestorm_store::Store;
 
 use super::super::protocol::{
-    Answer, Command, LEASES_NS, OffsetReport, Order, Part, Peer, PeerReport, Report, RunReport,
-    SignedOrder, decode,
+    Answer, Command, InterfaceReport, LEASES_NS, OffsetReport, Order, Part, Peer, PeerReport,
+    Report, RunReport, SeriesPart, SignedOrder, decode,
 };
 use super::Shared;
 use super::orders::Answers;
 use super::records::{Checkpoints, ExchangesLog};
-use crate::server::{ElsewherePorts, HostedRun};
+use crate::server::{ElsewherePorts, HostedRun, PartOptions};
+
+/// Most intervals of a time series: twelve days of seconds.
+const INTERVALS_MAX: usize = 1 << 20;
 
 /// Latest exchanges from which the present offset is computed.
 const RECENT_EXCHANGES: usize = 1_000;
@@ -42,6 +46,7 @@ pub(super) struct CurrentTest {
     /// Readings of the reference, from the first comparison of clocks to the end of the test.
     pub(super) reference: Option<ReferenceMonitor>,
     pub(super) exchanges_log: ExchangesLog,
+    interfaces: BTreeMap<String, InterfaceReport>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -174,6 +179,7 @@ impl CurrentTest {
             peers: BTreeMap::new(),
             reference: None,
             exchanges_log: ExchangesLog::default(),
+            interfaces: BTreeMap::new(),
         }
     }
 
@@ -240,6 +246,12 @@ impl CurrentTest {
 
     fn carry_out(&mut self, shared: &Shared, command: &Command) -> Result<(), String> {
         match command {
+            Command::Describe(names) => {
+                let described =
+                    names.iter().map(|name| Ok((name.clone(), describe(shared, name)?)));
+                self.interfaces = described.collect::<Result<_, String>>()?;
+                Ok(())
+            }
             Command::Compare(peers) => {
                 if let Some(options) = &shared.references {
                     let monitor = ReferenceMonitor::start(options.clone());
@@ -345,8 +357,19 @@ impl CurrentTest {
             runs: runs.collect(),
             peers: peers.filter_map(|(name, peer)| Some((name.clone(), peer.report()?))).collect(),
             reference: self.reference.as_ref().and_then(|it| Some(it.latest()?.0)),
+            interfaces: self.interfaces.clone(),
         }
     }
+}
+
+/// Returns facts about an interface that the director may use.
+fn describe(shared: &Shared, name: &str) -> Result<InterfaceReport, String> {
+    let port = shared.server.port(&shared.identity, name).map_err(|error| error.to_string())?;
+    let interface: InterfaceName =
+        port.interface.parse().map_err(|error: InterfaceNameError| error.to_string())?;
+    let link = Link::open(&interface).map_err(|error| error.to_string())?;
+    let speed_bps = link.speed.map(|speed| speed.per_second() as u64);
+    Ok(InterfaceReport { mac: link.mac, speed_bps })
 }
 
 /// Begins to prepare a run. `name`: for the run history.
@@ -372,8 +395,22 @@ fn host(shared: &Shared, name: String, part: &Part) -> Result<Arc<HostedRun>, St
         shared: false,
         command: Vec::new(),
     };
-    let hosted = shared.server.create_part(&shared.identity, request, elsewhere.as_ref());
+    let series = part.series.map(series).transpose()?;
+    let options = PartOptions { elsewhere, series };
+    let hosted = shared.server.create_part(&shared.identity, request, &options);
     hosted.map_err(|error| error.to_string())
+}
+
+/// Returns the intervals of time series.
+fn series(part: SeriesPart) -> Result<SeriesOptions, String> {
+    let SeriesPart { interval_ns, intervals_max } = part;
+    if interval_ns == 0 || intervals_max > INTERVALS_MAX {
+        return Err(format!(
+            "found {intervals_max} intervals of {interval_ns} ns, expected at most {INTERVALS_MAX} \
+             longer than 0 ns"
+        ));
+    }
+    Ok(SeriesOptions { interval: Duration::from_nanos(interval_ns), intervals_max })
 }
 
 impl PartRun {

@@ -8,6 +8,7 @@
 //! Until all agents are armed, any failure ends the test, and nothing is sent.
 
 mod agents;
+mod bench;
 mod clocks;
 mod collected;
 mod comparison;
@@ -28,14 +29,19 @@ use wirestorm_bus::cluster::{LEASES, RESULTS};
 use wirestorm_bus::nats::Key;
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::{BucketConfig, Bus, BusError, LogConfig};
+use wirestorm_control::bench::CompletedTrial;
 use wirestorm_control::files::Files;
+use wirestorm_control::method::method::Method;
+use wirestorm_control::method::trial::TrialInput;
 use wirestorm_control::plan::test_plan::{ClockPath, TestPlan, WhenAgentLost};
 use wirestorm_control::plan::traffic::parse_time;
 use wirestorm_control::result::RunResult;
+use wirestorm_store::record::BenchResult;
 
 use super::log::LogReader;
 use super::protocol::{Command, LEASES_NS};
 use agents::{AgentLink, Orders};
+use bench::PlannedBench;
 use collected::Collected;
 use leases::Answering;
 use plan::PlannedRun;
@@ -102,8 +108,19 @@ impl DirectorOptions {
 /// Outcome of a test.
 #[derive(Debug, Default)]
 pub struct TestOutcome {
-    /// Outcome of each iteration.
+    /// Outcome of each iteration; empty for a benchmark method.
     pub iterations: Vec<IterationOutcome>,
+    /// Outcome of a benchmark method; `None` for other runs.
+    pub bench: Option<BenchOutcome>,
+}
+
+/// Outcome of a benchmark method.
+#[derive(Debug)]
+pub struct BenchOutcome {
+    /// Name of the run in the test.
+    pub name: String,
+    /// Findings of the completed trials, and the error that ended the method, if one did.
+    pub result: BenchResult,
 }
 
 /// Outcome of an iteration.
@@ -145,6 +162,24 @@ pub enum TestProgress<'a> {
     Phase(&'static str),
     /// An iteration is over; the number is from 1.
     Iteration(u32, &'a IterationOutcome),
+    /// A benchmark method begins.
+    Method {
+        /// Name of the run in the test.
+        name: &'a str,
+        /// Method.
+        method: &'a Method,
+    },
+    /// A trial of the method starts.
+    TrialStarted {
+        /// Number from 1.
+        number: u32,
+        /// What the method asks for.
+        input: &'a TrialInput,
+        /// Estimated time to the end of the method, with this trial, in seconds.
+        remaining_s: f64,
+    },
+    /// A trial of the method is complete.
+    Trial(&'a CompletedTrial<'a>),
     /// Counters of the running iteration.
     Running {
         /// Time since the start.
@@ -195,7 +230,9 @@ pub enum TestError {
 pub struct Director {
     orders: Orders,
     test: TestPlan,
+    /// Runs of an iteration; for a method, the run of the trial.
     runs: Vec<PlannedRun>,
+    bench: Option<PlannedBench>,
     lease: Duration,
     wait: Duration,
     one_clock: bool,
@@ -228,7 +265,12 @@ impl Director {
         // The identifier is as good a seed as any: tests at the same time have different ones.
         let seed =
             id.bytes().fold(17_u64, |seed, byte| seed.wrapping_mul(1_000_003) ^ u64::from(byte));
-        let runs = plan::plan_runs(&test, (&folder, &*files), seed).map_err(TestError::Plan)?;
+        let place = (&*folder, &*files);
+        let bench = PlannedBench::of(&test, place).map_err(TestError::Plan)?;
+        let runs = match bench {
+            None => plan::plan_runs(&test, place, seed).map_err(TestError::Plan)?,
+            Some(_) => Vec::new(),
+        };
         bus.create_bucket(&BucketConfig {
             name: LEASES.to_owned(),
             time_to_live: Some(lease.max(Duration::from_secs(1)) * 3),
@@ -248,6 +290,7 @@ impl Director {
             orders,
             test,
             runs,
+            bench,
             lease,
             wait,
             one_clock,
@@ -290,6 +333,11 @@ impl Director {
             progress(TestProgress::Phase("clocks"));
             self.compare(stop)?;
         }
+        if let Some(bench) = self.bench.take() {
+            let outcome = self.run_bench(&bench, stop, progress);
+            self.bench = Some(bench);
+            return outcome;
+        }
         let mut outcome = TestOutcome::default();
         for iteration in 1..=self.test.iterations {
             if iteration > 1 {
@@ -324,8 +372,9 @@ impl Director {
 
     /// Nodes that have something to do, and their agents.
     fn used(&self) -> Vec<(usize, String)> {
-        let nodes: BTreeSet<usize> =
+        let mut nodes: BTreeSet<usize> =
             self.runs.iter().flat_map(|run| run.parts.keys().copied()).collect();
+        nodes.extend(self.bench.iter().flat_map(|bench| bench.nodes(&self.test)));
         let agents = self.agents();
         nodes.into_iter().filter_map(|node| Some((node, agents.get(node)?.clone()))).collect()
     }

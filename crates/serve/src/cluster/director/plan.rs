@@ -10,11 +10,12 @@ use wirestorm_control::files::Files;
 use wirestorm_control::plan::load;
 use wirestorm_control::plan::test_plan::{PlanText, TestPlan, TestRun, TestRunKind};
 use wirestorm_control::plan::traffic::{Port, TrafficPlan};
+use wirestorm_control::traffic::SeriesOptions;
 
-use super::super::protocol::{ElsewherePart, Part};
+use super::super::protocol::{ElsewherePart, Part, SeriesPart};
 
 /// Streams of all runs of a test together have IDs below this one; see `Signature::STREAM_BITS`.
-const STREAM_IDS: u32 = 1 << 24;
+pub(super) const STREAM_IDS: u32 = 1 << 24;
 
 /// Number of segments of delays that a run should have; each lasts at least 100 ms.
 const SEGMENTS: u64 = 1_000;
@@ -43,6 +44,13 @@ impl PlannedRun {
             flow.rx_ports.iter().filter_map(move |rx| Some((node(*rx)?, node(flow.tx_port)?)))
         });
         pairs.filter(|(receiver, sender)| receiver != sender).collect()
+    }
+
+    /// Sets the intervals of the time series.
+    pub(super) fn set_series(&mut self, series: SeriesOptions) {
+        let SeriesOptions { interval, intervals_max } = series;
+        let series = SeriesPart { interval_ns: interval.as_nanos(), intervals_max };
+        self.parts.values_mut().for_each(|part| part.series = Some(series));
     }
 
     /// Sets the drift of the clocks of senders against that of a receiver.
@@ -113,8 +121,9 @@ fn plan_run(
         TestRunKind::Streams(source) => {
             let (text, folder) = read(test, source, place)?;
             let plan = load::streams(&text, &folder, files).map_err(|it| it.to_string())?;
-            streams(test, run, plan, text, &options, first_stream)
+            streams(test, &run.name, plan, text, &options, first_stream)
         }
+        TestRunKind::Bench(_) => Err("a benchmark method is planned trial by trial".to_owned()),
         TestRunKind::Emulate(source) => {
             let (text, folder) = read(test, source, place)?;
             let plan = load::emulation(&text, &folder, files).map_err(|it| it.to_string())?;
@@ -149,8 +158,15 @@ fn one_part(
     node: usize,
     (plan, ports, options): (PlanSource, BTreeMap<String, String>, RunOptions),
 ) -> PlannedRun {
-    let part =
-        Part { run: run.name.clone(), plan, ports, options, elsewhere: None, only_receives: false };
+    let part = Part {
+        run: run.name.clone(),
+        plan,
+        ports,
+        options,
+        elsewhere: None,
+        series: None,
+        only_receives: false,
+    };
     PlannedRun {
         name: run.name.clone(),
         text,
@@ -160,9 +176,13 @@ fn one_part(
     }
 }
 
-fn streams(
+/// Plans a run of streams, whose ports may be on several nodes.
+///
+/// # Errors
+/// The plan uses a port that the test does not have.
+pub(super) fn streams(
     test: &TestPlan,
-    run: &TestRun,
+    name: &str,
     plan: TrafficPlan,
     text: String,
     options: &RunOptions,
@@ -191,11 +211,12 @@ fn streams(
         }
         let elsewhere = ElsewherePart { ports: elsewhere, first_stream, segment_ns };
         let part = Part {
-            run: run.name.clone(),
+            run: name.to_owned(),
             plan: PlanSource::Text(text.clone()),
             ports,
             options: options.clone(),
             elsewhere: (nodes.len() > 1).then_some(elsewhere),
+            series: None,
             only_receives: !plan
                 .flows
                 .iter()
@@ -205,7 +226,7 @@ fn streams(
     };
     let parts = nodes.iter().map(part).collect();
     let streams = Some(Arc::new(plan));
-    Ok(PlannedRun { name: run.name.clone(), text: Some(text), streams, nodes_of_ports, parts })
+    Ok(PlannedRun { name: name.to_owned(), text: Some(text), streams, nodes_of_ports, parts })
 }
 
 /// Returns the text of a plan, and the folder of its files.
@@ -233,14 +254,14 @@ fn read(
     }
 }
 
-fn find<'a>(
+pub(super) fn find<'a>(
     test: &'a TestPlan,
     name: &str,
 ) -> Option<&'a wirestorm_control::plan::test_plan::TestPort> {
     test.ports.iter().find(|port| port.name == name)
 }
 
-fn unknown_port(test: &TestPlan, name: &str) -> String {
+pub(super) fn unknown_port(test: &TestPlan, name: &str) -> String {
     let names: Vec<&str> = test.ports.iter().map(|port| port.name.as_str()).collect();
     format!("found port {name:?}, expected one of the test's ports {}", names.join(", "))
 }
