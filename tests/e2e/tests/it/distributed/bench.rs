@@ -94,32 +94,41 @@ fn services_of_one_machine_meet_their_profile() {
 }
 
 #[test]
-fn rate_of_a_shaped_path_is_found_between_agents() {
-    if !can_run(&["tc"]) {
+fn rate_of_a_policer_is_found_between_agents() {
+    const RATE: f64 = 500.0;
+    const BURST: f64 = 50.0;
+    const TRIAL_S: f64 = 2.0;
+    if !can_run(&["nft"]) {
         return;
     }
     let Some(cluster) = Cluster::start(&[]) else { return };
     let options = LabOptions { gro: [true; 2], ..LabOptions::default() };
     let lab = RouterLab::with(&options).unwrap();
-    let out = lab.router_b.interface().to_owned();
-    // A queue for 30 ms absorbs the pauses of a busy machine.
-    let shape = format!("qdisc add dev {out} root tbf rate 20mbit burst 15140 limit 75700");
-    let mut tc = lab.router_b.command("tc");
-    assert!(tc.args(shape.split(' ')).status().unwrap().success());
+    // The burst absorbs pauses of a busy machine of 100 ms.
+    for rule in [
+        "add table ip policer".to_owned(),
+        "add chain ip policer rules { type filter hook forward priority 0 ; }".to_owned(),
+        format!(
+            "add rule ip policer rules udp dport 7 limit rate over {RATE}/second burst {BURST} \
+             packets drop"
+        ),
+    ] {
+        assert!(lab.router_a.command("nft").arg(&rule).status().unwrap().success(), "{rule}");
+    }
     let fields = |end: &End, router: &End| {
         let [x, y, z, _] = end.ipv4().octets();
         format!(", addresses: [{x}.{y}.{z}.77/24], gateway: {}", router.ipv4())
     };
     let [left, right] = [fields(&lab.a, &lab.router_a), fields(&lab.b, &lab.router_b)];
     let [a, b] = [lab.a.port(), lab.b.port()];
-    let method = "method: rfc2544, tests: throughput, frame_sizes: 1518, trial: 2s, \
-                  resolution: 1, max_load: 3kpps, no_learning: true";
-    let test = cluster.nodes.bench([&a, &b], [&left, &right], method);
+    let method = format!(
+        "method: rfc2544, tests: throughput, frame_sizes: 128, trial: {TRIAL_S}s, resolution: 2, \
+         max_load: 1kpps"
+    );
+    let test = cluster.nodes.bench([&a, &b], [&left, &right], &method);
     let outcome = cluster.test(&test, &[]).wait().expect(0);
-    // tbf counts the frame without FCS; its bucket and its queue pass 60 frames more in 2 s.
-    let rate = 20e6 / 8.0 / 1_514.0;
     let found = value(&outcome, "findings/throughput/0/load").as_f64().unwrap();
-    let expected = rate * 0.98..=rate + 60.0;
+    let expected = RATE * 0.97..=RATE + BURST / TRIAL_S + 1.0;
     assert!(expected.contains(&found), "found {found}, expected {expected:?}: {outcome}");
     assert_eq!(value(&outcome, "findings/throughput/0/is_tester_limited"), false, "{outcome}");
 }
