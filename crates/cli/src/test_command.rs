@@ -85,6 +85,10 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
     let signals = Signals::catch();
     let stop = signals.stop_flag();
     let name = test.name.clone().unwrap_or_else(|| "test".to_owned());
+    let mut interfaces: Vec<String> = Vec::new();
+    if !flags.bus.is_given() {
+        interfaces.extend(test.ports.iter().map(|port| port.interface.clone()));
+    }
     let mut local = None;
     let director = directed(flags, test, lease, &stop, &mut local);
     let director = match director {
@@ -93,7 +97,7 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
     };
     let is_terminal = std::io::stderr().is_terminal();
     let mut progress = Progress { is_quiet: flags.quiet, is_terminal };
-    let mut bench = BenchView::new(flags, &stop);
+    let mut bench = BenchView::new(flags, interfaces, &stop);
     let outcome = match flags.recover {
         Some(_) => director.recover(),
         None => director.run(&stop, &mut |it| match bench.show(&it) {

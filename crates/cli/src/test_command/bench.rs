@@ -17,6 +17,8 @@ use crate::status;
 /// Shows and saves the trials of a method.
 pub(super) struct BenchView<'a> {
     flags: &'a TestFlags,
+    /// Interfaces of this machine; empty if others have them.
+    interfaces: Vec<String>,
     /// Ends the test if a trial cannot be saved.
     stop: &'a AtomicBool,
     /// The method once it has begun.
@@ -31,8 +33,12 @@ struct Begun {
 }
 
 impl<'a> BenchView<'a> {
-    pub(super) const fn new(flags: &'a TestFlags, stop: &'a AtomicBool) -> Self {
-        Self { flags, stop, begun: None }
+    pub(super) const fn new(
+        flags: &'a TestFlags,
+        interfaces: Vec<String>,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        Self { flags, interfaces, stop, begun: None }
     }
 
     /// Shows the progress of a method; returns whether it was one.
@@ -64,7 +70,7 @@ impl<'a> BenchView<'a> {
 
     fn begin(&mut self, method: &Method) {
         let draft = || {
-            let mut draft = Draft::new(RecordKind::Bench, Vec::<String>::new());
+            let mut draft = Draft::new(RecordKind::Bench, &self.interfaces);
             draft.method = Some(method.clone());
             draft.file(&self.flags.test)
         };
