@@ -9,9 +9,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use wirestorm_control::RunErrorKind;
+use wirestorm_control::bench::CompletedTrial;
 use wirestorm_control::inventory;
+use wirestorm_control::method::method::Method;
 use wirestorm_control::result::RunResult;
-use wirestorm_store::record::{InterfaceRecord, RecordKind, RunRecord, State};
+use wirestorm_store::record::{
+    BenchResult, InterfaceRecord, RecordKind, RunRecord, State, TrialRecord,
+};
 use wirestorm_store::{RunWriter, Store};
 
 use crate::foreground::Failure;
@@ -99,6 +103,8 @@ pub(crate) struct Draft {
     pub(crate) files: BTreeMap<String, String>,
     /// Start of a run that is over, in nanoseconds since the Unix epoch; `None` for now.
     pub(crate) started_unix_ns: Option<u64>,
+    /// Method and parameters; `None` unless the run is a method.
+    pub(crate) method: Option<Method>,
 }
 
 impl Draft {
@@ -108,7 +114,8 @@ impl Draft {
         interfaces: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
         let interfaces = interfaces.into_iter().map(Into::into).collect();
-        Self { kind, interfaces, files: BTreeMap::new(), started_unix_ns: None }
+        let files = BTreeMap::new();
+        Self { kind, interfaces, files, started_unix_ns: None, method: None }
     }
 
     /// Adds a file. Standard input and files that are no text or too long have no copy.
@@ -163,12 +170,13 @@ impl SaveFlags {
         };
         let failed = |error: String| format!("--save: {error}");
         let store = self.directory.open().map_err(failed)?;
-        let Draft { kind, interfaces, files, started_unix_ns } = draft();
+        let Draft { kind, interfaces, files, started_unix_ns, method } = draft();
         let command = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
         let mut record = RunRecord::new(kind, command.collect());
         record.name.clone_from(name);
         record.interfaces = interfaces.iter().flat_map(|it| interface_record(it)).collect();
         record.files = files;
+        record.method = method;
         record.started_unix_ns = started_unix_ns.unwrap_or(record.started_unix_ns);
         let writer = store.create(record).map_err(|error| failed(error.to_string()))?;
         Ok(Recording(Some(writer)))
@@ -222,6 +230,26 @@ impl Recording {
             .update(|record| record.interfaces.extend(more))
             .and_then(|()| writer.end_with(result, None));
         written.map_err(|error| not_saved(&error))?;
+        saved(writer.id());
+        Ok(())
+    }
+
+    /// Writes a completed trial of a method.
+    ///
+    /// # Errors
+    /// A message if the file cannot be written.
+    pub(crate) fn trial(&mut self, trial: &CompletedTrial<'_>) -> Result<(), String> {
+        let Some(writer) = &mut self.0 else { return Ok(()) };
+        writer.trial(&TrialRecord::from(trial)).map_err(|error| not_saved(&error))
+    }
+
+    /// Writes the result of a method and prints the ID.
+    ///
+    /// # Errors
+    /// A message if a file cannot be written. The method itself is over.
+    pub(crate) fn finish_bench(self, result: &BenchResult) -> Result<(), String> {
+        let Some(mut writer) = self.0 else { return Ok(()) };
+        writer.end_bench(result).map_err(|error| not_saved(&error))?;
         saved(writer.id());
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! `wirestorm test`: runs a test on several machines, or on parts of this one.
 
+mod bench;
+
 use std::fmt::{self, Display, Formatter};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -14,8 +16,8 @@ use wirestorm_control::files::HostFiles;
 use wirestorm_control::plan::test_plan::TestPlan;
 use wirestorm_control::result::{OneWayReport, RunResult};
 use wirestorm_serve::cluster::{
-    Director, DirectorOptions, IterationOutcome, LocalAgents, TestDocument, TestOutcome,
-    TestProgress,
+    Director, DirectorOptions, IterationOutcome, JudgedLimit, LocalAgents, TestDocument,
+    TestOutcome, TestProgress,
 };
 use wirestorm_store::record::RecordKind;
 
@@ -26,6 +28,7 @@ use crate::signals::Signals;
 use crate::status;
 use crate::traffic::table::Table;
 use crate::traffic::usage;
+use bench::BenchView;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,6 +85,10 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
     let signals = Signals::catch();
     let stop = signals.stop_flag();
     let name = test.name.clone().unwrap_or_else(|| "test".to_owned());
+    let mut interfaces: Vec<String> = Vec::new();
+    if !flags.bus.is_given() {
+        interfaces.extend(test.ports.iter().map(|port| port.interface.clone()));
+    }
     let mut local = None;
     let director = directed(flags, test, lease, &stop, &mut local);
     let director = match director {
@@ -90,14 +97,21 @@ pub(crate) fn run(flags: &TestFlags) -> ExitCode {
     };
     let is_terminal = std::io::stderr().is_terminal();
     let mut progress = Progress { is_quiet: flags.quiet, is_terminal };
+    let mut bench = BenchView::new(flags, interfaces, &stop);
     let outcome = match flags.recover {
         Some(_) => director.recover(),
-        None => director.run(&stop, &mut |it| progress.show(&it)),
+        None => director.run(&stop, &mut |it| match bench.show(&it) {
+            true => {}
+            false => progress.show(&it),
+        }),
     };
     progress.clear();
     drop(local);
     match outcome {
-        Ok(outcome) => report(flags, &name, &outcome),
+        Ok(outcome) => ExitCode::from(match &outcome.bench {
+            Some(of_bench) => bench.report(&name, &outcome, of_bench),
+            None => report(flags, &name, &outcome),
+        }),
         Err(error) => {
             eprintln!("wirestorm: {error}");
             ExitCode::from(status::FAILED)
@@ -178,6 +192,10 @@ impl Progress {
             TestProgress::Phase(phase) if !self.is_terminal => eprintln!("{phase} ..."),
             TestProgress::Running { .. } if !self.is_terminal => {}
             TestProgress::Iteration(..) => {}
+            // Those of methods have a view of their own.
+            TestProgress::Method { .. }
+            | TestProgress::TrialStarted { .. }
+            | TestProgress::Trial(_) => {}
             TestProgress::Phase(phase) => eprint!("\r\x1b[K{phase} ..."),
             TestProgress::Running { elapsed, sent, received } => eprint!(
                 "\r\x1b[K{:.1} s: {} sent, {} received",
@@ -196,7 +214,7 @@ impl Progress {
     }
 }
 
-fn report(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> ExitCode {
+fn report(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> u8 {
     let mut exit = 0;
     for (number, iteration) in outcome.iterations.iter().enumerate() {
         let heading = match outcome.iterations.len() {
@@ -209,7 +227,7 @@ fn report(flags: &TestFlags, name: &str, outcome: &TestOutcome) -> ExitCode {
         eprintln!("wirestorm: {message}");
         exit = exit.max(status::FAILED);
     }
-    ExitCode::from(exit)
+    exit
 }
 
 /// Prints and saves an iteration; returns the exit status.
@@ -253,14 +271,21 @@ fn report_iteration(
         let saved = flags.save.start(draft).and_then(|recording| recording.finish(result));
         exit = exit.max(crate::save::status(saved, result.verdict.outcome.exit_status()));
     }
-    for limit in &iteration.limits {
+    exit = exit.max(judge(&iteration.limits));
+    if let Some(skew) = iteration.start_skew_ns.filter(|_| !is_json) {
+        println!("Start skew between agents: {}", nanoseconds(skew.abs().round() as u64));
+    }
+    exit
+}
+
+/// Prints the limits that have not passed; returns the exit status.
+fn judge(limits: &[JudgedLimit]) -> u8 {
+    let mut exit = 0;
+    for limit in limits {
         if let Some(reason) = limit.reason() {
             eprintln!("wirestorm: fail_if {reason}");
             exit = exit.max(if limit.figures == 0 { status::FAILED } else { status::SHORT });
         }
-    }
-    if let Some(skew) = iteration.start_skew_ns.filter(|_| !is_json) {
-        println!("Start skew between agents: {}", nanoseconds(skew.abs().round() as u64));
     }
     exit
 }

@@ -7,6 +7,7 @@ use wirestorm_base::time::Duration;
 
 use crate::document;
 use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
+use crate::document::port::{PORT as PORT_OF_PLAN, Port, read_port};
 use crate::document::time::read_time;
 use crate::document::value_at::{Fields, ValueAt};
 
@@ -26,7 +27,7 @@ const TEST: [&str; 11] = [
 const NODE: [&str; 2] = ["name", "agent"];
 /// Fields of a port; those behind the first three are those of a port in plans.
 const PORT: [&str; 6] = ["name", "node", "interface", "speed", "addresses", "gateway"];
-const RUN: [&str; 5] = ["name", "streams", "emulate", "replay", "options"];
+const RUN: [&str; 6] = ["name", "streams", "emulate", "replay", "bench", "options"];
 const CLOCK: [&str; 7] = ["path", "source", "interval", "error_max", "asymmetry", "bias", "lead"];
 
 /// Largest numbers of nodes, ports and runs.
@@ -108,6 +109,8 @@ pub enum TestRunKind {
     Emulate(PlanText),
     /// Replay of captures, as the HTTP API takes it, on the ports of one node.
     Replay(Value),
+    /// A benchmark method, with its parameters; its ports may be on several nodes.
+    Bench(Value),
 }
 
 /// Where a plan is.
@@ -185,6 +188,16 @@ pub enum WhenAgentLost {
     Continue,
 }
 
+impl TestPort {
+    /// Returns the port as a plan has it.
+    ///
+    /// # Errors
+    /// Its speed, an address or a gateway is wrong.
+    pub fn port(&self) -> Result<Port, PlanErrors> {
+        Ok(read_port(&ValueAt::root(&self.in_plans), &PORT_OF_PLAN)?)
+    }
+}
+
 impl TestPlan {
     /// Sets the interface of a port.
     ///
@@ -241,6 +254,9 @@ impl TestPlan {
             }
         });
         let when_agent_lost = problems.take(lost).unwrap_or_default();
+        if runs.iter().any(|run| matches!(run.kind, TestRunKind::Bench(_))) {
+            problems.take(check_bench(&fields));
+        }
         problems.finish(Self {
             name,
             nodes,
@@ -338,15 +354,39 @@ fn read_runs(fields: &Fields<'_>, problems: &mut ErrorCollector) -> Vec<TestRun>
     runs
 }
 
+/// Checks that a test with a method has nothing else: the method decides how many trials run, and how
+/// long.
+fn check_bench(fields: &Fields<'_>) -> Result<(), PlanError> {
+    if let Some(place) = fields.get("runs") {
+        let count = place.items("runs")?.len();
+        if count > 1 {
+            let expected = "no other run beside a benchmark method";
+            return Err(place.error(format!("{count} runs"), expected));
+        }
+    }
+    for (key, instead) in [
+        ("duration", "none: a method has the duration of its trials"),
+        ("iterations", "none: a method repeats trials as it needs them"),
+        ("pause", "none: a method has a wait after each trial (settle)"),
+    ] {
+        if let Some(place) = fields.get(key) {
+            return Err(place.unexpected(instead));
+        }
+    }
+    Ok(())
+}
+
 fn read_run(place: &ValueAt<'_>, number: usize) -> Result<TestRun, PlanError> {
-    const KINDS: [&str; 3] = ["streams", "emulate", "replay"];
+    const KINDS: [&str; 4] = ["streams", "emulate", "replay", "bench"];
     let fields = place.fields(&RUN)?;
     let name = fields.get("name").map(|place| place.non_empty_string("a name")).transpose()?;
     let name = name.map_or_else(|| format!("run-{}", number + 1), str::to_owned);
     let mut kinds = KINDS.into_iter().filter_map(|kind| Some((kind, fields.get(kind)?)));
     let (kind, plan) = match (kinds.next(), kinds.next()) {
         (Some(one), None) => one,
-        (None, _) => return Err(place.error("no kind of run", "streams, emulate or replay")),
+        (None, _) => {
+            return Err(place.error("no kind of run", "streams, emulate, replay or bench"));
+        }
         (Some((one, _)), Some((other, _))) => {
             let expected = "one kind of run for each item";
             return Err(place.error(format!("both {one} and {other}"), expected));
@@ -360,6 +400,8 @@ fn read_run(place: &ValueAt<'_>, number: usize) -> Result<TestRun, PlanError> {
     let kind = match kind {
         "streams" => TestRunKind::Streams(text(&plan)?),
         "emulate" => TestRunKind::Emulate(text(&plan)?),
+        "bench" if plan.value().is_object() => TestRunKind::Bench(plan.value().clone()),
+        "bench" => return Err(plan.unexpected("a method with its parameters")),
         _ if plan.value().is_object() => TestRunKind::Replay(plan.value().clone()),
         _ => return Err(plan.unexpected("captures and ports")),
     };
@@ -431,86 +473,4 @@ fn items<'a>(place: &ValueAt<'a>, what: &str, most: usize) -> Result<Vec<ValueAt
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEST: &str = "
-name: two-hosts
-nodes: [left, {name: right, agent: tokyo-3}]
-ports:
-  - {name: a, node: left, interface: eth1, addresses: [10.0.0.1/24]}
-  - {name: b, node: right, interface: 'netns/x:veth0'}
-runs:
-  - streams: plan.yaml
-  - {name: back, streams: {flows: []}, options: {workers: 1}}
-  - replay: {captures: [x.pcap], port: a}
-duration: 10s
-iterations: 3
-fail_if: [loss>0.1%]
-clock: {interval: 10ms, asymmetry: -4ms, error_max: 1ms, bias: 2900ns}
-when_agent_lost: continue
-";
-
-    #[test]
-    fn test_is_read_with_its_defaults() {
-        let test = TestPlan::parse(TEST).unwrap();
-        assert_eq!(test.nodes[0], Node { name: "left".into(), agent: "left".into() });
-        assert_eq!(test.nodes[1], Node { name: "right".into(), agent: "tokyo-3".into() });
-        assert_eq!((test.ports[1].node, test.ports[1].interface.as_str()), (1, "netns/x:veth0"));
-        let in_plans = serde_json::json!({"name": "a", "addresses": ["10.0.0.1/24"]});
-        assert_eq!(test.ports[0].in_plans, in_plans);
-        let names: Vec<&str> = test.runs.iter().map(|run| run.name.as_str()).collect();
-        assert_eq!(names, ["run-1", "back", "run-3"]);
-        assert_eq!(test.runs[0].kind, TestRunKind::Streams(PlanText::File("plan.yaml".into())));
-        assert!(matches!(test.runs[2].kind, TestRunKind::Replay(_)));
-        assert_eq!((test.duration, test.iterations), (Some(Duration::from_secs(10)), 3));
-        assert_eq!(test.drain, Duration::from_secs(2));
-        assert_eq!(test.fail_if, ["loss>0.1%"]);
-        assert_eq!(
-            (test.clock.asymmetry_ns, test.clock.lead),
-            (-4_000_000, Duration::from_millis(500))
-        );
-        assert_eq!(test.clock.bias, Duration::from_nanos(2_900));
-        assert_eq!(test.when_agent_lost, WhenAgentLost::Continue);
-    }
-
-    #[test]
-    fn ports_get_other_interfaces_by_their_names() {
-        let mut test = TestPlan::parse(TEST).unwrap();
-        test.bind("b", "eth9").unwrap();
-        assert_eq!((&*test.ports[0].interface, &*test.ports[1].interface), ("eth1", "eth9"));
-        assert_eq!(test.bind("c", "eth9").unwrap_err(), "found \"c\", expected one of a, b");
-    }
-
-    #[test]
-    fn errors_name_the_path() {
-        let change = |from: &str, to: &str| {
-            assert!(TEST.contains(from), "{from}");
-            TestPlan::parse(&TEST.replace(from, to)).unwrap_err().to_string()
-        };
-        for (from, to, expected) in [
-            (
-                "node: left",
-                "node: centre",
-                "ports[0].node: found \"centre\", expected one of the nodes left, right",
-            ),
-            ("name: b,", "name: a,", "ports[1]: found a second port \"a\""),
-            ("replay: {captures: [x.pcap], port: a}", "name: x", "runs[2]: found no kind of run"),
-            ("streams: plan.yaml", "{streams: x, emulate: y}", "both streams and emulate"),
-            ("interval: 10ms", "interval: 10us", "clock.interval"),
-            ("asymmetry: -4ms", "asymmetry: 4", "clock.asymmetry"),
-            ("iterations: 3", "iterations: 0", "iterations"),
-            ("when_agent_lost: continue", "when_agent_lost: wait", "abort or continue"),
-            ("iterations: 3", "drain: 61s", "drain: found \"61s\", expected 0ms to 60s"),
-            ("name: right,", "name: left,", "a second node \"left\""),
-            ("duration: 10s", "during: 10s", "an unknown field"),
-        ] {
-            let error = change(from, to);
-            assert!(error.contains(expected), "{error}");
-        }
-        let error = TestPlan::parse("nodes: []\nports: []\nruns: []\n").unwrap_err().to_string();
-        for path in ["nodes", "ports", "runs"] {
-            assert!(error.contains(&format!("{path}: found an empty list")), "{error}");
-        }
-    }
-}
+mod tests;

@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wirestorm_control::bench::CompletedTrial;
+use wirestorm_control::bench::{CompletedTrial, SessionOutcome};
 use wirestorm_control::inventory::InterfaceFacts;
 pub use wirestorm_control::machine::MachineRecord;
 use wirestorm_control::result::{HostFacts, Kind, Outcome, RunResult, Verdict};
 use wirestorm_method::method::{Findings, Method};
-use wirestorm_method::trial::{TrialInput, TrialOutput};
+use wirestorm_method::trial::{TrialError, TrialInput, TrialOutput};
 
 pub use crate::input::InputRecord;
 use crate::process::ProcessRecord;
@@ -325,4 +325,44 @@ pub struct BenchResult {
     pub elapsed_s: f64,
     /// Whether a simulated device took the place of interfaces.
     pub is_simulated: bool,
+}
+
+impl BenchResult {
+    /// Returns the result of a method that has ended.
+    pub fn new(method: &Method, outcome: SessionOutcome, is_simulated: bool) -> Self {
+        let verdict = verdict(outcome.error.as_ref(), outcome.findings.shortfalls());
+        Self {
+            schema: BENCH_SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            parameters: method.clone(),
+            warnings: outcome.findings.warnings(),
+            findings: outcome.findings,
+            deviations: method.deviations(),
+            verdict,
+            trials: outcome.trials,
+            trials_s: outcome.trials_s,
+            elapsed_s: outcome.elapsed_s,
+            is_simulated,
+        }
+    }
+
+    /// Returns the state of a run that ended with this result.
+    pub const fn state(&self) -> State {
+        match self.verdict.outcome {
+            Outcome::Met | Outcome::FellShort => State::Finished,
+            Outcome::Interrupted => State::Interrupted,
+            Outcome::Failed => State::Failed,
+        }
+    }
+}
+
+/// Returns the verdict. `shortfalls` are the criteria that the device failed.
+fn verdict(error: Option<&TrialError>, shortfalls: Vec<String>) -> Verdict {
+    let outcome = match error {
+        None if shortfalls.is_empty() => Outcome::Met,
+        None => return Verdict { outcome: Outcome::FellShort, reasons: shortfalls },
+        Some(TrialError::Stopped) => Outcome::Interrupted,
+        Some(TrialError::Failed(_)) => Outcome::Failed,
+    };
+    Verdict { outcome, reasons: error.iter().map(ToString::to_string).collect() }
 }

@@ -11,7 +11,7 @@ use wirestorm_control::result::RunResult;
 use crate::error::StoreError;
 use crate::file::{remove_alternative, write_compact, write_document};
 use crate::index::Index;
-use crate::record::{RunRecord, State, TrialRecord, now_unix_ns};
+use crate::record::{BenchResult, RunRecord, State, TrialRecord, now_unix_ns};
 use crate::row::rows_of;
 use crate::saved;
 
@@ -99,6 +99,17 @@ impl RunWriter {
     ) -> Result<(), StoreError> {
         self.result(result)?;
         self.end(State::of(result), reason.or_else(|| result.errors.first().cloned()))
+    }
+
+    /// Writes the result of a method, and ends the run in the state that follows from it.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn end_bench(&mut self, result: &BenchResult) -> Result<(), StoreError> {
+        self.result(result)?;
+        let state = result.state();
+        let error = result.verdict.reasons.first().filter(|_| state == State::Failed);
+        self.end(state, error.cloned())
     }
 
     /// Ends the run in a state, with the error that ended it, if one did.

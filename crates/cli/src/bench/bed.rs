@@ -6,11 +6,11 @@ use std::process::Command;
 use clap::Args;
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::bench::{InterfaceAddress, PortPair, Reset, TestBed, Waits};
+use wirestorm_control::bench::{
+    InterfaceAddress, Links, ParameterError, PathParameters, Reset, TestBed, parse_wait,
+};
 use wirestorm_control::method::device::DeviceModel;
 use wirestorm_control::plan::replay::parse_catch_up;
-
-use crate::traffic::read_time;
 
 /// Flags for the test bed, which all methods share.
 #[derive(Args, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct BedFlags {
 
     /// Speed of the links, such as 10G, if the drivers do not report it
     #[arg(long, value_name = "SPEED")]
-    pub(super) link_speed: Option<String>,
+    link_speed: Option<String>,
 
     /// Largest load of each interface, such as 1Mpps; default: the line rate
     #[arg(long, value_name = "RATE")]
@@ -112,7 +112,8 @@ impl BedFlags {
         if self.is_simulated() {
             return Ok(0.0);
         }
-        Ok(self.waits()?.total().as_secs_f64())
+        let waits = self.parameters().waits();
+        waits.map(|waits| waits.total().as_secs_f64()).map_err(|error| error.of_flag())
     }
 
     /// Returns the time between two trials in seconds that send no learning frames.
@@ -120,41 +121,40 @@ impl BedFlags {
         if self.is_simulated() {
             return Ok(0.0);
         }
-        Ok(self.waits()?.settle.as_secs_f64())
+        let waits = self.parameters().waits();
+        waits.map(|waits| waits.settle.as_secs_f64()).map_err(|error| error.of_flag())
     }
 
-    fn waits(&self) -> Result<Waits, String> {
-        Ok(Waits {
-            sends_learning_frames: !self.no_learning,
-            learning: read_wait("--learning-wait", &self.learning_wait)?,
-            settle: read_wait("--settle", &self.settle)?,
-        })
+    /// Returns the parameters of the paths of frames.
+    pub(super) fn parameters(&self) -> PathParameters {
+        PathParameters {
+            tx: self.tx.clone(),
+            rx: self.rx.clone(),
+            bidirectional: self.bidirectional,
+            flows: self.flows,
+            link_speed: self.link_speed.clone(),
+            max_load: self.max_load.clone(),
+            settle: self.settle.clone(),
+            learning_wait: self.learning_wait.clone(),
+            no_learning: self.no_learning,
+        }
     }
 
     /// Returns the test bed.
     pub(super) fn test_bed(&self) -> Result<TestBed, String> {
-        if self.tx.len() != self.rx.len() {
-            return Err(format!(
-                "found {} --tx and {} --rx, expected one --rx for each --tx",
-                self.tx.len(),
-                self.rx.len()
-            ));
-        }
-        let pair = |(tx, rx): (&String, &String)| PortPair { tx: tx.clone(), rx: rx.clone() };
+        let of_flag = |error: ParameterError| error.of_flag();
+        let parameters = self.parameters();
         let bed = TestBed {
-            pairs: self.tx.iter().zip(&self.rx).map(pair).collect(),
-            is_bidirectional: self.bidirectional,
-            addresses: self.addresses()?,
-            flows: self.flows,
+            paths: parameters.paths(self.addresses()?).map_err(of_flag)?,
             backend: self.backend,
             workers: self.workers,
             policy: parse_catch_up(&self.catch_up)
                 .map_err(|error| format!("--catch-up {error}"))?,
-            waits: self.waits()?,
+            waits: parameters.waits().map_err(of_flag)?,
             force_interface: self.force_interface,
         };
         let names = bed.interfaces();
-        match bed.addresses.iter().find(|address| !names.contains(&&*address.interface)) {
+        match bed.paths.addresses.iter().find(|address| !names.contains(&&*address.interface)) {
             Some(address) => Err(format!(
                 "--address {}: the interfaces are {}",
                 address.interface,
@@ -181,29 +181,18 @@ impl BedFlags {
         self.address.iter().map(|text| read_address("--address", text)).collect()
     }
 
-    /// Returns the speed of the links in bit/s of layer 1.
-    pub(super) fn link_bps(&self) -> Result<u64, String> {
-        if let Some(text) = &self.link_speed {
-            let speed = wirestorm_control::base::rate::Rate::parse_per_second(text, 1);
-            let speed = speed.map_err(|error| {
-                format!("--link-speed {text:?}: {error}; expected bits a second, such as 10G")
-            })?;
-            return Ok(speed.per_second() as u64);
-        }
-        if self.is_simulated() {
-            return Ok(10_000_000_000);
-        }
-        let speed = self.test_bed()?.link_bps();
-        speed.ok_or_else(|| {
-            "the drivers do not report the speed of the links; give it, as in --link-speed 10G"
-                .into()
-        })
-    }
-
-    /// Returns the largest load in frames per second; `None` for the line rate.
-    pub(super) fn load_max(&self) -> Result<Option<u64>, String> {
-        let read = |text: &String| read_load("--max-load", text);
-        self.max_load.as_ref().map(read).transpose()
+    /// Returns the speed of the links, and the largest load on them.
+    pub(super) fn links(&self) -> Result<Links, String> {
+        let parameters = self.parameters();
+        let load_max = parameters.load_max().map_err(|error| error.of_flag())?;
+        let bps = match parameters.link_bps().map_err(|error| error.of_flag())? {
+            Some(bps) => bps,
+            None if self.is_simulated() => 10_000_000_000,
+            None => self.test_bed()?.link_bps().ok_or(
+                "the drivers do not report the speed of the links; give it, as in --link-speed 10G",
+            )?,
+        };
+        Ok(Links { bps, load_max })
     }
 }
 
@@ -224,21 +213,9 @@ pub(super) fn read_model(text: &str) -> Result<DeviceModel, String> {
     model.map_err(|error| format!("--simulate {text:?}: {error}"))
 }
 
-/// Parses a load in frames per second.
-pub(super) fn read_load(option: &str, text: &str) -> Result<u64, String> {
-    let rate = text
-        .strip_suffix("pps")
-        .and_then(|number| wirestorm_control::base::rate::Rate::parse_per_second(number, 1).ok());
-    let load = rate.map(|rate| rate.per_second() as u64).filter(|load| *load > 0);
-    load.ok_or_else(|| format!("{option} {text:?}: expected frames a second, such as 1Mpps"))
-}
-
 /// Parses a time that may be zero.
 pub(super) fn read_wait(option: &str, text: &str) -> Result<Duration, String> {
-    match text {
-        "0" | "0s" | "0ms" => Ok(Duration::ZERO),
-        _ => read_time(option, text),
-    }
+    parse_wait(text).map_err(|error| format!("{option} {error}"))
 }
 
 /// Converts a whole float, such as 1e6, to an integer, which integer fields need. Other fields
@@ -291,14 +268,6 @@ mod tests {
                 read_address("--address", wrong).unwrap_err().contains("INTERFACE=ADDRESS"),
                 "{wrong}"
             );
-        }
-    }
-
-    #[test]
-    fn loads_are_frames_a_second() {
-        assert_eq!(read_load("--max-load", "1.5Mpps"), Ok(1_500_000));
-        for wrong in ["1M", "0pps", "10G-l1", ""] {
-            assert!(read_load("--max-load", wrong).unwrap_err().contains("1Mpps"), "{wrong}");
         }
     }
 }

@@ -19,16 +19,16 @@ use clap::{Args, Parser, Subcommand};
 use wirestorm_control::Host;
 use wirestorm_control::bench::{
     CollectorTrial, CompletedTrial, EmulationTrial, FlowExporterTrial, FullTrial, LocalTrial,
-    NamedTraffic, StopSignal, TrialLog, run_method,
+    MethodParameters, NamedTraffic, StopSignal, TrialLog, run_method,
 };
 use wirestorm_control::method::device::{DeviceModel, SimulatedDevice};
 use wirestorm_control::method::method::Method;
-use wirestorm_control::method::trial::{TrialError, TrialInput, TrialOutput};
-use wirestorm_control::result::{Outcome, Verdict};
+use wirestorm_control::method::trial::{TrialInput, TrialOutput};
+use wirestorm_control::result::Outcome;
+use wirestorm_store::RunWriter;
 use wirestorm_store::record::{
-    BENCH_SCHEMA, BenchResult, InputRecord, RecordKind, RunRecord, State, TrialRecord,
+    BenchResult, InputRecord, RecordKind, RunRecord, State, TrialRecord,
 };
-use wirestorm_store::{RunWriter, StoreError};
 
 use crate::foreground::Foreground;
 use crate::metrics::MetricsFlags;
@@ -41,7 +41,8 @@ use collector::CollectorFlags;
 use flow_exporter::FlowExporterFlags;
 use ndr::NdrFlags;
 use parameters::{MlrsearchFlags, Rfc2544Flags};
-use progress::{BarObserver, Progress};
+use progress::BarObserver;
+pub(crate) use progress::Progress;
 use rfc9411::Rfc9411Flags;
 pub(crate) use table::Table;
 use y1564::Y1564Flags;
@@ -174,8 +175,17 @@ fn resume(flags: &ResumeFlags) -> Result<ExitCode, String> {
         return Err(format!("{} is no run of `wirestorm bench`", entry.id));
     };
     let cli = crate::Cli::try_parse_from(&saved.record.command);
-    let Ok(crate::Cli { command: crate::Command::Bench(command) }) = cli else {
-        return Err(format!("the command of {} is no longer valid; start a new run", entry.id));
+    let command = match cli {
+        Ok(crate::Cli { command: crate::Command::Bench(command) }) => command,
+        Ok(crate::Cli { command: crate::Command::Test(_) }) => {
+            let id = &entry.id;
+            return Err(format!(
+                "{id} is a method of a test across machines; start the test again"
+            ));
+        }
+        _ => {
+            return Err(format!("the command of {} is no longer valid; start a new run", entry.id));
+        }
     };
     // A changed file may also mean other parameters, so this is checked first.
     for input in &saved.record.inputs {
@@ -220,7 +230,7 @@ fn bench(flags: &MethodFlags) -> Result<Bench<'_>, String> {
         }
         MethodFlags::Y1564(flags) => {
             let method = flags.method()?;
-            let traffic = y1564::named_traffic(&method);
+            let traffic = MethodParameters::traffic(&method);
             let bench = Bench::new(method, Source::Named(&flags.bed, traffic), &flags.output);
             bench.with_inputs([("--services", flags.services_file())])
         }
@@ -374,22 +384,9 @@ impl<'a> Bench<'a> {
         };
         let outcome = run_method(method, records, waits_s, &mut *trial, &mut log);
         log.progress.finish();
-        let verdict = verdict(outcome.error.as_ref(), outcome.findings.shortfalls());
-        let result = BenchResult {
-            schema: BENCH_SCHEMA.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            parameters: method.clone(),
-            warnings: outcome.findings.warnings(),
-            findings: outcome.findings,
-            deviations: method.deviations(),
-            verdict,
-            trials: outcome.trials,
-            trials_s: outcome.trials_s,
-            elapsed_s: outcome.elapsed_s,
-            is_simulated: source.simulated()?.is_some(),
-        };
+        let result = BenchResult::new(method, outcome, source.simulated()?.is_some());
         let printed = output.print(&result, Table(&result));
-        let saved = save(log.writer, &result).map_err(|error| not_saved(&error));
+        let saved = log.writer.end_bench(&result).map_err(|error| not_saved(&error));
         let is_json_only = flags.json.as_deref() == Some(Path::new("-"));
         if result.verdict.outcome == Outcome::Failed && is_json_only {
             result.verdict.reasons.iter().for_each(|reason| eprintln!("error: {reason}"));
@@ -424,18 +421,6 @@ impl<'a> Bench<'a> {
 /// Output, time between two trials in seconds, and source of trials.
 type Opened = (Output, f64, Box<dyn FullTrial>);
 
-fn save(mut writer: RunWriter, result: &BenchResult) -> Result<(), StoreError> {
-    writer.result(result)?;
-    let state = match result.verdict.outcome {
-        Outcome::Met | Outcome::FellShort => State::Finished,
-        Outcome::Interrupted => State::Interrupted,
-        Outcome::Failed => State::Failed,
-    };
-    let error = result.verdict.reasons.first().cloned();
-    let is_error = state == State::Failed;
-    writer.finish(state, error.filter(|_| is_error)).map(drop)
-}
-
 /// Shows the trials and saves them.
 struct SavingProgress {
     progress: Progress,
@@ -451,15 +436,4 @@ impl TrialLog for SavingProgress {
         self.writer.trial(&TrialRecord::from(trial)).map_err(|error| error.to_string())?;
         self.progress.completed(trial)
     }
-}
-
-/// Returns the verdict. `shortfalls` are the criteria that the device failed.
-fn verdict(error: Option<&TrialError>, shortfalls: Vec<String>) -> Verdict {
-    let outcome = match error {
-        None if shortfalls.is_empty() => Outcome::Met,
-        None => return Verdict { outcome: Outcome::FellShort, reasons: shortfalls },
-        Some(TrialError::Stopped) => Outcome::Interrupted,
-        Some(TrialError::Failed(_)) => Outcome::Failed,
-    };
-    Verdict { outcome, reasons: error.iter().map(ToString::to_string).collect() }
 }

@@ -4,19 +4,20 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirestorm_control::base::rate::Rate;
-use wirestorm_control::bench::{ClientsTraffic, NamedTraffic, PlanTraffic, TrafficDefinition};
+use wirestorm_control::bench::{
+    ClientsTraffic, Links, NamedTraffic, NdrParameters, PlanTraffic, TrafficDefinition,
+};
 use wirestorm_control::files::Files;
 use wirestorm_control::method::method::Method;
-use wirestorm_control::method::ndr::{CONNECTIONS, LatencyLimit, Ndr};
+use wirestorm_control::method::ndr::{CONNECTIONS, Ndr};
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::load;
 use wirestorm_control::plan::traffic::read_document;
 
 use super::OutputFlags;
 use super::bed::BedFlags;
-use super::parameters::{Protocol, protocol_names, read_percent};
+use super::parameters::{Protocol, protocol_names};
 use crate::files::CommandLineFiles;
-use crate::traffic::read_time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -126,39 +127,38 @@ impl NdrFlags {
     ///
     /// `named` is the traffic of the user's files.
     pub(super) fn method(&self, named: &NamedTraffic) -> Result<Method, String> {
-        let NdrTrafficFlags { frame_sizes, traffic, .. } = &self.traffic;
         let own = named.keys().next();
         let clients = match named.get(CONNECTIONS) {
             Some(TrafficDefinition::Clients(clients)) => Some(clients),
             _ => None,
         };
-        let (link_bps, load_max) = match clients {
-            Some(clients) => (0, Some(self.connections_max(clients)?)),
-            None => (self.bed.link_bps()?, self.bed.load_max()?),
+        let links = match clients {
+            Some(clients) => Links { bps: 0, load_max: Some(self.connections_max(clients)?) },
+            None => self.bed.links()?,
         };
-        let latency = match &self.max_latency {
-            None => None,
-            Some(text) => Some(LatencyLimit {
-                max: read_time("--max-latency", text)?,
-                tolerance: read_percent("--latency-tolerance", self.latency_tolerance, 0.0, 100.0)?,
-            }),
-        };
-        let range = |percent| read_percent("--expected-range", percent, 0.1, 50.0);
-        Ok(Method::Ndr(Ndr {
-            traffic: own.map_or_else(|| protocol_names(traffic), |name| vec![name.clone()]),
-            frame_sizes: if own.is_some() { Vec::new() } else { frame_sizes.clone() },
-            link_bps,
-            load_max,
-            first_run: read_time("--first-run", &self.first_run)?,
-            iteration: read_time("--iteration", &self.iteration)?,
-            iterations_max: self.max_iterations,
-            pdr: read_percent("--pdr", self.pdr, 0.0, 100.0)?,
-            pdr_error: read_percent("--pdr-error", self.pdr_error, 0.000_1, 50.0)?,
-            tester_limit: read_percent("--tester-limit", self.tester_limit, 0.0, 100.0)?,
-            latency,
-            expected_range: self.expected_range.map(range).transpose()?,
-            results: self.results,
+        let method = self.parameters().method(links).map_err(|error| error.of_flag())?;
+        Ok(Method::Ndr(match own {
+            Some(name) => Ndr { traffic: vec![name.clone()], frame_sizes: Vec::new(), ..method },
+            None => method,
         }))
+    }
+
+    fn parameters(&self) -> NdrParameters {
+        let NdrTrafficFlags { frame_sizes, traffic, .. } = &self.traffic;
+        NdrParameters {
+            pdr: self.pdr,
+            pdr_error: self.pdr_error,
+            tester_limit: self.tester_limit,
+            iteration: self.iteration.clone(),
+            first_run: self.first_run.clone(),
+            max_iterations: self.max_iterations,
+            results: self.results,
+            max_latency: self.max_latency.clone(),
+            latency_tolerance: self.latency_tolerance,
+            expected_range: self.expected_range,
+            frame_sizes: frame_sizes.clone(),
+            traffic: protocol_names(traffic),
+        }
     }
 
     /// Returns the flags of the user's files with their paths.
@@ -223,4 +223,23 @@ fn read_plan(path: &Path) -> Result<(&'static str, TrafficDefinition), String> {
     }
     let traffic = PlanTraffic::read(&text, folder, &CommandLineFiles).map_err(with_name)?;
     Ok((PLAN, TrafficDefinition::Plan(traffic)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        flags: NdrFlags,
+    }
+
+    #[test]
+    fn defaults_of_flags_are_those_of_the_keys_of_a_test() {
+        let Flags { flags } = Flags::parse_from(["ndr", "--tx", "a", "--rx", "b"]);
+        assert_eq!(flags.parameters(), NdrParameters::default());
+    }
 }

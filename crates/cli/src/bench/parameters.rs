@@ -1,17 +1,12 @@
 //! Flags of the methods, and the parameters that they mean.
 
 use clap::{Args, ValueEnum};
-use wirestorm_control::base::time::Duration;
+use wirestorm_control::bench::{MlrsearchParameters, Rfc2544Parameters, parse_percent};
 use wirestorm_control::method::method::Method;
-use wirestorm_control::method::mlrsearch::Mlrsearch;
-use wirestorm_control::method::rfc2544::{
-    BackToBackOptions, FRAME_SIZES, LatencyOptions, RecoveryOptions, ResetOptions, Rfc2544, Test,
-};
-use wirestorm_control::method::search::classification::Goal;
+use wirestorm_control::method::rfc2544::{FRAME_SIZES, Test};
 
 use super::OutputFlags;
-use super::bed::{BedFlags, read_load};
-use crate::traffic::read_time;
+use super::bed::BedFlags;
 
 const RFC2544_EXAMPLES: &str = "\
 Examples:
@@ -167,54 +162,39 @@ struct TestFlags {
 impl Rfc2544Flags {
     /// Returns the method that the flags describe.
     pub(super) fn method(&self) -> Result<Method, String> {
-        let trial = read_time("--trial", &self.trial)?;
-        let intermediate = self.intermediate.as_deref();
-        let intermediate =
-            intermediate.map(|text| read_time("--intermediate", text)).transpose()?;
-        let tests = read_tests(&self.tests)?;
-        if tests.contains(&Test::Reset) && self.bed.reset_command.is_none() {
-            let is_simulated = self.bed.is_simulated();
-            (is_simulated)
-                .then_some(())
-                .ok_or("the reset test needs --reset-command, a command that resets the device")?;
+        let method = self.parameters().method(self.bed.links()?);
+        let method = method.map_err(|error| error.of_flag())?;
+        let needs_reset = method.tests.contains(&Test::Reset) && !self.bed.is_simulated();
+        if needs_reset && self.bed.reset_command.is_none() {
+            let message = "the reset test needs --reset-command, a command that resets the device";
+            return Err(message.to_owned());
         }
+        Ok(Method::Rfc2544(method))
+    }
+
+    fn parameters(&self) -> Rfc2544Parameters {
         let of = &self.tests_of;
-        let stream = read_time("--latency-stream", &of.latency_stream)?;
-        let half = Duration::from_nanos(stream.as_nanos() / 2);
-        let overload = read_time("--recovery-overload", &of.recovery_overload)?;
-        Ok(Method::Rfc2544(Rfc2544 {
-            tests,
-            traffic: self.traffic.names(),
+        Rfc2544Parameters {
+            tests: self.tests.clone(),
+            trial: self.trial.clone(),
+            intermediate: self.intermediate.clone(),
+            resolution: self.resolution,
+            confirm: self.confirm,
+            verify_upper: self.verify_upper,
             frame_sizes: self.traffic.frame_sizes.clone(),
-            link_bps: self.bed.link_bps()?,
-            load_max: self.bed.load_max()?,
-            trial,
-            intermediate: intermediate.unwrap_or(trial),
-            resolution: read_percent("--resolution", self.resolution, 0.000_1, 50.0)?,
-            verifies_upper: self.verify_upper,
-            confirmations: self.confirm,
-            frame_loss_step: read_percent("--loss-step", of.loss_step, 0.1, 10.0)?,
-            latency: LatencyOptions {
-                warm_up: half,
-                measured: stream.saturating_sub(half),
-                repetitions: of.latency_repetitions,
-                load: read_percent("--latency-load", of.latency_load, 0.1, 100.0)?,
-            },
-            back_to_back: BackToBackOptions {
-                repetitions: of.burst_repetitions,
-                burst_max: read_time("--burst-max", &of.burst_max)?,
-                step: of.burst_step,
-            },
-            recovery: RecoveryOptions {
-                overload,
-                reduced: overload,
-                repetitions: of.recovery_repetitions,
-            },
-            reset: ResetOptions {
-                before: read_time("--reset-before", &of.reset_before)?,
-                after: read_time("--reset-after", &of.reset_after)?,
-            },
-        }))
+            traffic: self.traffic.names(),
+            latency_repetitions: of.latency_repetitions,
+            latency_stream: of.latency_stream.clone(),
+            latency_load: of.latency_load,
+            loss_step: of.loss_step,
+            burst_repetitions: of.burst_repetitions,
+            burst_max: of.burst_max.clone(),
+            burst_step: of.burst_step,
+            recovery_repetitions: of.recovery_repetitions,
+            recovery_overload: of.recovery_overload.clone(),
+            reset_before: of.reset_before.clone(),
+            reset_after: of.reset_after.clone(),
+        }
     }
 }
 
@@ -254,33 +234,19 @@ pub(super) struct MlrsearchFlags {
 impl MlrsearchFlags {
     /// Returns the method that the flags describe.
     pub(super) fn method(&self) -> Result<Method, String> {
-        let min_load = self.min_load.as_deref();
-        Ok(Method::Mlrsearch(Mlrsearch {
-            goals: self.goal.iter().map(|text| read_goal(text)).collect::<Result<_, _>>()?,
-            traffic: self.traffic.names(),
-            frame_sizes: self.traffic.frame_sizes.clone(),
-            link_bps: self.bed.link_bps()?,
-            load_max: self.bed.load_max()?,
-            load_min: min_load.map(|text| read_load("--min-load", text)).transpose()?,
-            search_max: read_time("--search-max", &self.search_max)?,
-        }))
+        let method = self.parameters().method(self.bed.links()?);
+        method.map(Method::Mlrsearch).map_err(|error| error.of_flag())
     }
-}
 
-/// Parses names of tests.
-fn read_tests(names: &[String]) -> Result<Vec<Test>, String> {
-    let mut tests = Vec::new();
-    for name in names {
-        if name == "all" {
-            return Ok(Test::ALL.to_vec());
+    fn parameters(&self) -> MlrsearchParameters {
+        MlrsearchParameters {
+            goal: self.goal.clone(),
+            min_load: self.min_load.clone(),
+            search_max: self.search_max.clone(),
+            frame_sizes: self.traffic.frame_sizes.clone(),
+            traffic: self.traffic.names(),
         }
-        let test = Test::ALL.into_iter().find(|test| test.name() == name);
-        tests.push(test.ok_or_else(|| {
-            let all = Test::ALL.map(Test::name).join(", ");
-            format!("--tests {name:?}: expected all, or some of {all}")
-        })?);
     }
-    Ok(tests)
 }
 
 /// Checks a percentage and returns it as a fraction.
@@ -290,81 +256,31 @@ pub(super) fn read_percent(
     least: f64,
     most: f64,
 ) -> Result<f64, String> {
-    if (least..=most).contains(&percent) {
-        return Ok(percent / 100.0);
-    }
-    Err(format!("{option} {percent}: expected percent from {least} to {most}"))
-}
-
-/// Parses a search goal.
-fn read_goal(text: &str) -> Result<Goal, String> {
-    if let Some(goal) = Goal::preset(text) {
-        return Ok(goal);
-    }
-    let wrong = |message: &str| {
-        format!(
-            "--goal {text:?}: {message}; expected rfc2544, tst009, ndr, pdr, or attributes such as \
-             final=60s,sum=60s,loss=0%,exceed=0"
-        )
-    };
-    let fraction = |value: &str| {
-        let (number, scale) = match value.strip_suffix('%') {
-            Some(percent) => (percent, 100.0),
-            None => (value, 1.0),
-        };
-        number.parse::<f64>().ok().map(|number| number / scale)
-    };
-    let mut goal = Goal { name: text.to_owned(), ..Goal::rfc2544() };
-    let mut sum = None;
-    for attribute in text.split(',') {
-        let Some((key, value)) = attribute.split_once('=') else {
-            return Err(wrong(&format!("found {attribute:?}")));
-        };
-        let time = || read_time(&format!("--goal {key}"), value);
-        let ratio = |most: f64| {
-            let ratio = fraction(value).filter(|ratio| (0.0..most).contains(ratio));
-            ratio.ok_or_else(|| wrong(&format!("{key} is {value:?}, not a ratio below {most}")))
-        };
-        match key {
-            "final" => goal.final_trial = time()?,
-            "sum" => sum = Some(time()?),
-            "initial" => goal.initial_trial = time()?,
-            "loss" => goal.loss_ratio = ratio(1.0)?,
-            "exceed" => goal.exceed_ratio = ratio(1.0)?,
-            "width" => {
-                goal.width = ratio(1.0)?;
-                if goal.width <= 0.0 {
-                    return Err(wrong("the width is 0"));
-                }
-            }
-            "name" => value.clone_into(&mut goal.name),
-            _ => return Err(wrong(&format!("{key:?} is no attribute"))),
-        }
-    }
-    goal.duration_sum = sum.unwrap_or(goal.final_trial);
-    goal.initial_trial = goal.initial_trial.min(goal.final_trial);
-    Ok(goal)
+    parse_percent(percent, least, most).map_err(|error| format!("{option} {error}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use wirestorm_control::bench::PathParameters;
+
     use super::*;
 
-    #[test]
-    fn goals_are_presets_or_attributes() {
-        assert!(read_goal("rfc2544").unwrap().is_rfc2544());
-        let goal = read_goal("final=10s,sum=30s,loss=0.1%,exceed=0.5,name=mine").unwrap();
-        assert_eq!((&*goal.name, goal.loss_ratio, goal.exceed_ratio), ("mine", 0.001, 0.5));
-        assert_eq!(goal.duration_sum, Duration::from_secs(30));
-        for wrong in ["ndrr", "final=x", "loss=1", "loss=2%,width=0", "exceed=-1", "depth=3"] {
-            assert!(read_goal(wrong).unwrap_err().contains("--goal"), "{wrong}");
-        }
+    #[derive(Parser)]
+    enum Flags {
+        Rfc2544(Box<Rfc2544Flags>),
+        Mlrsearch(Box<MlrsearchFlags>),
     }
 
     #[test]
-    fn tests_are_named_or_all() {
-        assert_eq!(read_tests(&["all".into()]).unwrap(), Test::ALL);
-        let error = read_tests(&["jitter".into()]).unwrap_err();
-        assert!(error.contains("back-to-back"), "{error}");
+    fn defaults_of_flags_are_those_of_the_keys_of_a_test() {
+        let parse = |method| Flags::parse_from(["bench", method, "--tx", "a", "--rx", "b"]);
+        let Flags::Rfc2544(flags) = parse("rfc2544") else { panic!() };
+        assert_eq!(flags.parameters(), Rfc2544Parameters::default());
+        let Flags::Mlrsearch(flags) = parse("mlrsearch") else { panic!() };
+        assert_eq!(flags.parameters(), MlrsearchParameters::default());
+        let [tx, rx] = ["a", "b"].map(|name| vec![name.to_owned()]);
+        let expected = PathParameters { tx, rx, ..PathParameters::default() };
+        assert_eq!(flags.bed.parameters(), expected);
     }
 }

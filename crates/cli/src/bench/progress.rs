@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration as StdDuration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::base::time::Duration;
@@ -21,7 +21,7 @@ use crate::signals::Signals;
 use crate::traffic::shortened;
 
 /// Progress of a method.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     quiet: bool,
     current: Arc<Mutex<Current>>,
@@ -61,7 +61,7 @@ impl Current {
 }
 
 impl Progress {
-    pub(super) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool) -> Self {
         let bar = ProgressBar::new(1_000);
         if quiet || !std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -88,8 +88,22 @@ impl Progress {
         }
     }
 
+    /// Shows how far the current trial is, which has run for a time.
+    pub(crate) fn running(&self, elapsed: StdDuration) {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bar.set_message(current.message());
+        let fraction = elapsed.as_secs_f64() / current.duration.as_secs_f64().max(1e-9);
+        self.bar.set_position((fraction.min(1.0) * 1e3) as u64);
+        self.bar.tick();
+    }
+
+    /// Prints a line above the bar.
+    pub(crate) fn line(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+
     /// Removes the bar.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
@@ -111,8 +125,7 @@ impl TrialLog for Progress {
 
     fn completed(&mut self, trial: &CompletedTrial) -> Result<(), String> {
         if !self.quiet {
-            let line = line(trial);
-            self.bar.suspend(|| eprintln!("{line}"));
+            self.line(&line(trial));
         }
         Ok(())
     }

@@ -242,7 +242,7 @@ impl Rfc9411Flags {
         needed(targets.concurrent, "concurrent", &[Test::Concurrent])?;
         let transferring = [Test::Throughput, Test::Latency, Test::Mix];
         if targets.throughput_bps.is_none() && has(&transferring).is_some() {
-            targets.throughput_bps = Some(self.bed.link_bps()?);
+            targets.throughput_bps = Some(self.bed.links()?.bps);
         }
         Ok(targets)
     }

@@ -4,19 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use wirestorm_control::base::time::Duration;
-use wirestorm_control::bench::{Headers, NamedTraffic, TrafficDefinition};
+use wirestorm_control::bench::Y1564Parameters;
 use wirestorm_control::files::Files;
 use wirestorm_control::method::method::Method;
-use wirestorm_control::method::y1564::{Criteria, Service, Test, Y1564};
 use wirestorm_control::plan::files;
 use wirestorm_control::plan::services::{self, ServicePlan};
 
 use super::OutputFlags;
 use super::bed::BedFlags;
-use super::parameters::read_percent;
 use crate::files::CommandLineFiles;
-use crate::traffic::read_time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -132,20 +128,18 @@ struct ServiceFlags {
 impl Y1564Flags {
     /// Returns the method that the flags describe.
     pub(super) fn method(&self) -> Result<Method, String> {
-        let services = self.services()?.into_iter().map(service).collect();
-        let step = |percent: &f64| read_percent("--cir-steps", *percent, 1.0, 100.0);
-        let cir_steps: Vec<f64> = self.cir_steps.iter().map(step).collect::<Result<_, _>>()?;
-        if !cir_steps.windows(2).all(|pair| pair[0] < pair[1]) {
-            return Err("--cir-steps: expected ascending percent, such as 25,50,75,100".into());
+        let method = self.parameters().method(self.services()?);
+        method.map(Method::Y1564).map_err(|error| error.of_flag())
+    }
+
+    fn parameters(&self) -> Y1564Parameters {
+        Y1564Parameters {
+            tests: self.tests.clone(),
+            cir_steps: self.cir_steps.clone(),
+            step: self.step.clone(),
+            performance: self.performance.clone(),
+            rate_tolerance: self.rate_tolerance,
         }
-        Ok(Method::Y1564(Y1564 {
-            services,
-            tests: read_tests(&self.tests)?,
-            cir_steps,
-            step: read_duration("--step", &self.step)?,
-            performance: read_duration("--performance", &self.performance)?,
-            rate_tolerance: read_percent("--rate-tolerance", self.rate_tolerance, 0.0, 50.0)?,
-        }))
     }
 
     /// Returns the path of the file of services.
@@ -195,68 +189,18 @@ impl ServiceFlags {
     }
 }
 
-/// Returns the traffic of the services of a method, by name.
-pub(super) fn named_traffic(method: &Method) -> NamedTraffic {
-    let Method::Y1564(method) = method else { return NamedTraffic::new() };
-    let headers = |service: &Service| Headers {
-        is_ipv6: service.protocol == "ipv6",
-        vlan: service.vlan,
-        pcp: service.pcp,
-        dscp: service.dscp,
-    };
-    let named = |it: &Service| (it.name.clone(), TrafficDefinition::Headers(headers(it)));
-    method.services.iter().map(named).collect()
-}
-
-fn service(plan: ServicePlan) -> Service {
-    let seconds = |time: Option<Duration>| time.map(Duration::as_secs_f64);
-    Service {
-        name: plan.name,
-        protocol: if plan.is_ipv6 { "ipv6" } else { "ipv4" }.to_owned(),
-        frame_sizes: plan.frame_sizes,
-        vlan: plan.vlan,
-        pcp: plan.pcp,
-        dscp: plan.dscp,
-        cir_bps: plan.cir_bps,
-        eir_bps: plan.eir_bps,
-        cbs_bytes: plan.cbs_bytes,
-        ebs_bytes: plan.ebs_bytes,
-        criteria: Criteria {
-            flr: plan.flr,
-            ftd_s: seconds(plan.ftd),
-            fdv_s: seconds(plan.fdv),
-            availability: plan.availability,
-        },
-    }
-}
-
-/// Parses a time above zero.
-fn read_duration(option: &str, text: &str) -> Result<Duration, String> {
-    match read_time(option, text)? {
-        Duration::ZERO => Err(format!("{option} {text:?}: expected more than 0")),
-        time => Ok(time),
-    }
-}
-
-/// Parses names of tests.
-fn read_tests(names: &[String]) -> Result<Vec<Test>, String> {
-    let mut tests = Vec::new();
-    for name in names {
-        if name == "all" {
-            return Ok(Test::ALL.to_vec());
-        }
-        let test = Test::ALL.into_iter().find(|test| test.name() == name);
-        tests.push(test.ok_or_else(|| {
-            let all = Test::ALL.map(Test::name).join(", ");
-            format!("--tests {name:?}: expected all, or some of {all}")
-        })?);
-    }
-    Ok(tests)
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use wirestorm_control::base::time::Duration;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        flags: Y1564Flags,
+    }
 
     fn flags() -> ServiceFlags {
         ServiceFlags {
@@ -299,6 +243,11 @@ mod tests {
         assert!(error.contains("--frame-size"), "{error}");
         let error = ServiceFlags { cir: None, ..flags() }.read().unwrap_err();
         assert!(error.contains("--services"), "{error}");
-        assert!(read_tests(&["burst".into()]).unwrap_err().contains("policing"));
+    }
+
+    #[test]
+    fn defaults_of_flags_are_those_of_the_keys_of_a_test() {
+        let Flags { flags } = Flags::parse_from(["y1564", "--tx", "a", "--rx", "b", "--cir", "1M"]);
+        assert_eq!(flags.parameters(), Y1564Parameters::default());
     }
 }

@@ -165,6 +165,7 @@ fn exchanges(duration: Duration, signals: &Signals) -> Result<Exchanges, Failure
         interval: INTERVAL,
         count: Some((duration.as_nanos() / INTERVAL.as_nanos()).max(8)),
         session: 1,
+        quick: 0,
     });
     let session = session.map_err(|error| failed(error.to_string()))?;
     let stop = signals.stop_flag();

@@ -101,7 +101,7 @@ impl ClientsTraffic {
         let Length::Time(duration) = step.length else {
             return Err("a trial of connections has a duration, not a number of them".into());
         };
-        if bed.is_bidirectional {
+        if bed.paths.is_bidirectional {
             return Err("the plan defines where clients are: remove --bidirectional".into());
         }
         let (interfaces, ports) = (bed.interfaces(), self.plan.ports.len());

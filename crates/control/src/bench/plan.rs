@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use wirestorm_method::trial::{Length, Offer, TrialInput};
 use wirestorm_plan::traffic::TrafficPlan;
 
-use super::test_bed::{PortPair, TestBed};
+use super::output::Steps;
+use super::test_bed::{Paths, PortPair};
 use super::traffic::{Headers, NamedTraffic, TrafficDefinition};
 
 /// First UDP source port of the test frames: the one of RFC 2544 appendix C.2.6.4 and more.
@@ -19,20 +20,25 @@ const LEARNING_FRAMES: u64 = 3;
 const LEARNING_RATE: u64 = 100;
 
 /// Plan of a trial, and the steps that its flows belong to.
-#[derive(Debug)]
-pub(super) struct PlanOfTrial {
-    pub(super) plan: TrafficPlan,
-    /// Offer and step of each flow, by index in the plan.
-    pub(super) steps: Vec<(usize, usize)>,
+#[derive(Clone, Debug)]
+pub struct PlanOfTrial {
+    /// Text of the plan, in JSON.
+    pub text: String,
+    /// The plan.
+    pub plan: TrafficPlan,
+    /// Offer and step of each flow.
+    pub steps: Steps,
 }
 
 /// What fills the frames of a trial.
-pub(super) struct Frames<'a> {
-    pub(super) bed: &'a TestBed,
-    /// MAC address of each interface.
-    pub(super) macs: &'a [(String, [u8; 6])],
+#[derive(Clone, Copy, Debug)]
+pub struct Frames<'a> {
+    /// Ports that send and receive.
+    pub paths: &'a Paths,
+    /// MAC address of each port.
+    pub macs: &'a [(String, [u8; 6])],
     /// Traffic by name, besides the built-in.
-    pub(super) traffic: &'a NamedTraffic,
+    pub traffic: &'a NamedTraffic,
 }
 
 /// One direction: an interface that sends to another.
@@ -51,7 +57,7 @@ impl Frames<'_> {
     ///
     /// # Errors
     /// Fails if the frames do not fit, or a name of traffic is unknown or has no headers.
-    pub(super) fn trial(&self, input: &TrialInput) -> Result<PlanOfTrial, String> {
+    pub fn trial(&self, input: &TrialInput) -> Result<PlanOfTrial, String> {
         let mut flows = Vec::new();
         let mut steps = Vec::new();
         for (number, offer) in input.offers.iter().enumerate() {
@@ -69,7 +75,7 @@ impl Frames<'_> {
     ///
     /// # Errors
     /// As [`Self::trial`].
-    pub(super) fn learning(&self, input: &TrialInput) -> Result<PlanOfTrial, String> {
+    pub fn learning(&self, input: &TrialInput) -> Result<PlanOfTrial, String> {
         let mut flows = Vec::new();
         for (number, offer) in input.offers.iter().enumerate() {
             for direction in self.directions(true) {
@@ -97,16 +103,17 @@ impl Frames<'_> {
         let is_ipv6 = |offer: &Offer| self.headers(offer).is_ok_and(|headers| headers.is_ipv6);
         let is_ipv6 = input.offers.iter().any(is_ipv6);
         let ports: Vec<_> =
-            self.bed.interfaces().into_iter().map(|name| self.port(name, is_ipv6)).collect();
+            self.paths.interfaces().into_iter().map(|name| self.port(name, is_ipv6)).collect();
         let document = json!({"ports": ports, "flows": flows});
         // JSON is valid YAML.
-        let plan = TrafficPlan::parse(&document.to_string()).map_err(|error| error.to_string())?;
-        Ok(PlanOfTrial { plan, steps })
+        let text = document.to_string();
+        let plan = TrafficPlan::parse(&text).map_err(|error| error.to_string())?;
+        Ok(PlanOfTrial { text, plan, steps: Steps::new(steps) })
     }
 
     fn port(&self, interface: &str, is_ipv6: bool) -> Value {
         let mut port = json!({"name": interface, "location": interface});
-        if let Some(address) = self.bed.address(interface, is_ipv6) {
+        if let Some(address) = self.paths.address(interface, is_ipv6) {
             port["addresses"] = json!(format!("{}/{}", address.address, address.prefix));
             if let Some(gateway) = address.gateway {
                 port["gateway"] = json!(gateway.to_string());
@@ -118,11 +125,11 @@ impl Frames<'_> {
     /// Returns the directions of test frames, or those of learning frames: their reverse.
     fn directions(&self, is_learning: bool) -> Vec<Direction<'_>> {
         let mut directions = Vec::new();
-        for (pair, PortPair { tx, rx }) in self.bed.pairs.iter().enumerate() {
-            if !is_learning || self.bed.is_bidirectional {
+        for (pair, PortPair { tx, rx }) in self.paths.pairs.iter().enumerate() {
+            if !is_learning || self.paths.is_bidirectional {
                 directions.push(Direction { pair, from: tx, to: rx, is_reverse: false });
             }
-            if is_learning || self.bed.is_bidirectional {
+            if is_learning || self.paths.is_bidirectional {
                 directions.push(Direction { pair, from: rx, to: tx, is_reverse: true });
             }
         }
@@ -166,16 +173,16 @@ impl Frames<'_> {
     fn packet(&self, offer: &Offer, direction: Direction) -> Result<Value, String> {
         let Headers { is_ipv6, vlan, pcp, dscp } = self.headers(offer)?;
         let address = |interface: &str, is_second: bool| {
-            let own = self.bed.address(interface, is_ipv6).map(|address| address.address);
+            let own = self.paths.address(interface, is_ipv6).map(|address| address.address);
             own.unwrap_or_else(|| benchmark_address(is_ipv6, is_second, direction.pair))
         };
         let source = address(direction.from, direction.is_reverse);
         let destination = address(direction.to, !direction.is_reverse);
-        let ethernet = match self.bed.address(direction.from, is_ipv6) {
+        let ethernet = match self.paths.address(direction.from, is_ipv6) {
             Some(_) => json!({"src": "auto", "dst": "auto"}),
             None => json!({"src": self.mac(direction.from), "dst": self.mac(direction.to)}),
         };
-        let source_port = match self.bed.flows {
+        let source_port = match self.paths.flows {
             0 | 1 => json!(SOURCE_PORT),
             flows => json!({"increment": {"start": SOURCE_PORT, "count": flows}}),
         };
@@ -227,33 +234,25 @@ fn benchmark_address(is_ipv6: bool, is_second: bool, pair: usize) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use wirestorm_base::departure::DeparturePolicy;
     use wirestorm_base::time::Duration;
     use wirestorm_method::trial::Traffic;
     use wirestorm_plan::Multiplier;
 
-    use super::super::test_bed::Waits;
     use super::*;
-    use crate::backend::Backend;
 
-    fn bed() -> TestBed {
-        TestBed {
+    fn paths() -> Paths {
+        Paths {
             pairs: vec![PortPair { tx: "eth1".into(), rx: "eth2".into() }],
             is_bidirectional: false,
             addresses: Vec::new(),
             flows: 1,
-            backend: Backend::Auto,
-            workers: 1,
-            policy: DeparturePolicy::default(),
-            waits: Waits::default(),
-            force_interface: false,
         }
     }
 
     fn frame(traffic: &NamedTraffic, name: &str) -> Result<Vec<u8>, String> {
         let macs =
             ["eth1", "eth2"].map(|name| (name.to_owned(), [2, 0, 0, 0, 0, name.as_bytes()[3]]));
-        let frames = Frames { bed: &bed(), macs: &macs, traffic };
+        let frames = Frames { paths: &paths(), macs: &macs, traffic };
         let subject = Traffic { name: name.into(), frame_size: Some(128) };
         let length = Length::Time(Duration::from_secs(1));
         let plan = frames.trial(&TrialInput::constant("test", &subject, 10, length))?.plan;

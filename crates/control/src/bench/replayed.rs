@@ -31,12 +31,12 @@ pub(super) fn only_step(input: &TrialInput) -> Result<Step, String> {
 /// Fails if the trial or the test bed has more than one of these.
 pub(super) fn plan(bed: &TestBed, input: &TrialInput, capture: &Path) -> Result<Plan, String> {
     let step = only_step(input)?;
-    let [PortPair { tx, rx }] = &*bed.pairs else {
+    let [PortPair { tx, rx }] = &*bed.paths.pairs else {
         return Err(
             "a capture is replayed on one pair of interfaces: give one --tx and --rx".into()
         );
     };
-    if bed.is_bidirectional {
+    if bed.paths.is_bidirectional {
         return Err("a capture is replayed in one direction: remove --bidirectional".into());
     }
     let rate = Rate::parse_per_second(&step.load.to_string(), 1).map_err(|it| it.to_string())?;

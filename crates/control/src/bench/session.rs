@@ -12,6 +12,7 @@ use wirestorm_method::trial::{Trial, TrialError, TrialInput, TrialOutput};
 use crate::result::RunResult;
 
 /// A completed trial, as [`TrialLog`] receives it.
+#[derive(Clone, Copy, Debug)]
 pub struct CompletedTrial<'a> {
     /// Number from 1, recorded trials included.
     pub number: u32,

@@ -12,15 +12,8 @@ use crate::backend::Backend;
 /// Test bed of a method.
 #[derive(Clone, Debug)]
 pub struct TestBed {
-    /// Pairs of interfaces with the device between them.
-    pub pairs: Vec<PortPair>,
-    /// Whether frames also leave the second interface of each pair.
-    pub is_bidirectional: bool,
-    /// Addresses of interfaces, for a device that routes. Without addresses of a protocol, frames
-    /// go to the MAC address of the other interface, for a device that bridges.
-    pub addresses: Vec<InterfaceAddress>,
-    /// Number of UDP flows in each direction; 1 to 16,384.
-    pub flows: u32,
+    /// Paths of the frames.
+    pub paths: Paths,
     /// Backend that sends and receives frames.
     pub backend: Backend,
     /// Number of worker threads; at least 1.
@@ -31,6 +24,20 @@ pub struct TestBed {
     pub waits: Waits,
     /// Whether to send on an interface that carries the default route.
     pub force_interface: bool,
+}
+
+/// Paths of the frames of trials: interfaces, or ports of a plan by their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// Pairs of interfaces with the device between them.
+    pub pairs: Vec<PortPair>,
+    /// Whether frames also leave the second interface of each pair.
+    pub is_bidirectional: bool,
+    /// Addresses of interfaces, for a device that routes. Without addresses of a protocol, frames
+    /// go to the MAC address of the other interface, for a device that bridges.
+    pub addresses: Vec<InterfaceAddress>,
+    /// Number of UDP flows in each direction; 1 to 16,384.
+    pub flows: u32,
 }
 
 /// Two interfaces with the device between them.
@@ -99,7 +106,7 @@ impl Waits {
     }
 }
 
-impl TestBed {
+impl Paths {
     /// Returns all interfaces, each once, in the order of the pairs.
     pub fn interfaces(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -116,6 +123,13 @@ impl TestBed {
         let is_of =
             |it: &&InterfaceAddress| it.interface == interface && it.address.is_ipv6() == is_ipv6;
         self.addresses.iter().find(is_of)
+    }
+}
+
+impl TestBed {
+    /// Returns all interfaces, each once, in the order of the pairs.
+    pub fn interfaces(&self) -> Vec<&str> {
+        self.paths.interfaces()
     }
 
     /// Reads the MAC address of each interface, in the order of [`Self::interfaces`].

@@ -88,7 +88,7 @@ pub(crate) fn read_ports(
     ports
 }
 
-fn read_port(place: &ValueAt<'_>, known: &[&str]) -> Result<Port, PlanError> {
+pub(crate) fn read_port(place: &ValueAt<'_>, known: &[&str]) -> Result<Port, PlanError> {
     let fields = place.fields(known)?;
     let name = fields.required("name", "a name")?.non_empty_string("a name")?.to_owned();
     let location = match fields.get("location") {

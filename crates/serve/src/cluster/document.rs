@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use wirestorm_control::result::RunResult;
+use wirestorm_store::record::BenchResult;
 
-use super::{IterationOutcome, JudgedLimit, TestOutcome};
+use super::{BenchOutcome, IterationOutcome, JudgedLimit, TestOutcome};
 
 /// Format of [`TestDocument`].
 pub const TEST_SCHEMA: &str = "wirestorm.test/1";
@@ -15,8 +16,22 @@ pub struct TestDocument<'a> {
     pub schema: &'static str,
     /// Name of the test.
     pub test: &'a str,
-    /// Iterations, in order.
+    /// Iterations, in order; empty for a benchmark method.
     pub iterations: Vec<IterationDocument<'a>>,
+    /// Result of a benchmark method; missing for other runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bench: Option<BenchDocument<'a>>,
+}
+
+/// Result of a benchmark method.
+#[derive(Debug, Serialize)]
+pub struct BenchDocument<'a> {
+    /// Name of the run in the test.
+    pub name: &'a str,
+    /// Limits of the test, in order.
+    pub limits: &'a [JudgedLimit],
+    /// Result, as `wirestorm bench --json` writes it: `wirestorm.bench/1`.
+    pub result: &'a BenchResult,
 }
 
 /// Results of an iteration.
@@ -49,7 +64,12 @@ impl<'a> TestDocument<'a> {
     /// Returns the results of a test with this name.
     pub fn new(test: &'a str, outcome: &'a TestOutcome) -> Self {
         let iterations = outcome.iterations.iter().map(IterationDocument::from);
-        Self { schema: TEST_SCHEMA, test, iterations: iterations.collect() }
+        let bench = outcome.bench.as_ref();
+        let bench = bench.map(|bench| {
+            let BenchOutcome { name, result, limits } = bench;
+            BenchDocument { name, limits, result }
+        });
+        Self { schema: TEST_SCHEMA, test, iterations: iterations.collect(), bench }
     }
 }
 

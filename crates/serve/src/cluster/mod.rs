@@ -19,9 +19,9 @@ mod protocol;
 
 pub use agent::{Agent, AgentError, AgentOptions};
 pub use director::{
-    Director, DirectorOptions, IterationOutcome, JudgedLimit, RunOutcome, TestError, TestOutcome,
-    TestProgress,
+    BenchOutcome, Director, DirectorOptions, IterationOutcome, JudgedLimit, RunOutcome, TestError,
+    TestOutcome, TestProgress,
 };
-pub use document::{IterationDocument, RunDocument, TEST_SCHEMA, TestDocument};
+pub use document::{BenchDocument, IterationDocument, RunDocument, TEST_SCHEMA, TestDocument};
 pub use local::{LocalAgents, LocalError};
 pub use protocol::{Event, PortPresence, Presence};

@@ -61,6 +61,8 @@ pub(super) struct Order {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Command {
+    /// Report facts about these interfaces.
+    Describe(Vec<String>),
     /// Compare the clock with those of other agents, from now to the end of the test.
     Compare(Vec<Peer>),
     /// Fetch contents from the object store, and keep them until the end of the test. The answer comes
@@ -121,6 +123,9 @@ pub(super) struct Part {
     pub(super) options: RunOptions,
     /// Ports of the plan on other nodes; `None` if all are here.
     pub(super) elsewhere: Option<ElsewherePart>,
+    /// Intervals of time series, if the run needs others than the default ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) series: Option<SeriesPart>,
     /// Whether the part only receives. It sends nothing, so it may last longer than the lease, until
     /// the senders on other nodes have stopped.
     pub(super) only_receives: bool,
@@ -134,6 +139,16 @@ pub(super) enum PartPlan {
     Source(PlanSource),
     /// SHA-256 of the plan's text, a content.
     Text(String),
+}
+
+/// Intervals of time series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SeriesPart {
+    /// Length of an interval in ns.
+    pub(super) interval_ns: u64,
+    /// Maximum number of intervals.
+    pub(super) intervals_max: usize,
 }
 
 /// Ports of a plan on other nodes.
@@ -180,6 +195,9 @@ pub(super) struct Report {
     pub(super) reference: Option<ReferenceReading>,
     /// Contents.
     pub(super) fetch: FetchReport,
+    /// Facts about interfaces that the director asked for last, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) interfaces: BTreeMap<String, InterfaceReport>,
 }
 
 /// Contents that an agent fetches.
@@ -200,6 +218,16 @@ pub(super) struct FetchError {
     pub(super) sha256: String,
     /// Reason.
     pub(super) reason: String,
+}
+
+/// Facts about an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InterfaceReport {
+    /// MAC address; `None` if it is no Ethernet interface.
+    pub(super) mac: Option<[u8; 6]>,
+    /// Speed in bit/s, as the driver reports it.
+    pub(super) speed_bps: Option<u64>,
 }
 
 /// State of a run on an agent.

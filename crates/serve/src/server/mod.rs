@@ -61,7 +61,7 @@ pub(crate) use identity::{Identity, checked_name};
 pub(crate) use library::PLAN_BYTES_MAX;
 pub(crate) use load::LoadSource;
 pub use ports::PortOption;
-pub(crate) use request::{ElsewherePorts, Resolved};
+pub(crate) use request::{ElsewherePorts, PartOptions, Resolved};
 pub(crate) use runs::{HostedRun, ProgressDetail};
 pub use users::{Owner, Users, UsersError};
 
@@ -489,7 +489,8 @@ impl Server {
     ) -> Answer<RunSummary> {
         let renamed = request.files.clone();
         let files = Arc::new(UploadedFiles::new(Arc::clone(&self.captures), renamed));
-        let run = self.create_with(user, request, Arc::clone(&files) as _, || files.used(), None);
+        let part = PartOptions::default();
+        let run = self.create_with(user, request, Arc::clone(&files) as _, || files.used(), &part);
         run.map(|run| run.summary()).map_err(|error| with_missing(error, &files))
     }
 
@@ -500,9 +501,9 @@ impl Server {
         user: &Identity,
         request: RunRequest,
         files: Arc<dyn Files>,
-        elsewhere: Option<&ElsewherePorts>,
+        part: &PartOptions,
     ) -> Answer<Arc<HostedRun>> {
-        self.create_with(user, request, files, BTreeMap::new, elsewhere)
+        self.create_with(user, request, files, BTreeMap::new, part)
     }
 
     /// Creates a run with files. `used`: the uploaded captures among them that were asked for so far, by
@@ -513,14 +514,14 @@ impl Server {
         request: RunRequest,
         files: Arc<dyn Files>,
         used: impl Fn() -> BTreeMap<String, String>,
-        elsewhere: Option<&ElsewherePorts>,
+        part: &PartOptions,
     ) -> Answer<Arc<HostedRun>> {
         let origin = origin::of_request(&request);
         let resolver = Resolver {
             files: &*files,
             stored: &|name| self.plan(name),
             interface: &|name| self.usable_interface(user, name),
-            elsewhere,
+            part,
         };
         let resolved = resolver.resolve(request.plan, &request.ports, &request.options)?;
         let hosted = HostRequest {

@@ -86,8 +86,17 @@ pub(super) struct Resolver<'a> {
     pub(super) stored: &'a dyn Fn(&str) -> Result<String, ErrorDocument>,
     /// Returns the interface of a port of the server.
     pub(super) interface: &'a dyn Fn(&str) -> Result<String, ErrorDocument>,
-    /// Ports of a plan of streams on other machines.
-    pub(super) elsewhere: Option<&'a ElsewherePorts>,
+    /// What a run on several machines has beyond the request.
+    pub(super) part: &'a PartOptions,
+}
+
+/// What a run on several machines has beyond the request of a user.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PartOptions {
+    /// Ports of a plan of streams on other machines; `None` if all are here.
+    pub(crate) elsewhere: Option<ElsewherePorts>,
+    /// Intervals of the time series of a plan of streams; `None` for the default ones.
+    pub(crate) series: Option<SeriesOptions>,
 }
 
 /// Ports of a plan of streams on other machines.
@@ -157,10 +166,17 @@ impl Resolver<'_> {
         match read(&text, self.files)? {
             LoadedPlan::Streams(plan) => {
                 let interfaces = self.bind(&plan.ports, ports)?;
-                let elsewhere = self.elsewhere.map(|it| it.of(&plan)).transpose()?;
-                streams(plan, interfaces, options, name, Some(text), true, elsewhere)
+                let elsewhere = self.part.elsewhere.as_ref().map(|it| it.of(&plan)).transpose()?;
+                let mut resolved =
+                    streams(plan, interfaces, options, name, Some(text), true, elsewhere)?;
+                if let (Plan::Streams { options, .. }, Some(series)) =
+                    (&mut resolved.plan, self.part.series)
+                {
+                    options.series = series;
+                }
+                Ok(resolved)
             }
-            LoadedPlan::Emulation(_) if self.elsewhere.is_some() => {
+            LoadedPlan::Emulation(_) if self.part.elsewhere.is_some() => {
                 let message = "the ports of clients and servers must be on one node: use a plan of \
                                clients for one node, and a plan of servers for the other";
                 Err(ErrorDocument::new(ErrorCode::Plan, message))
@@ -233,7 +249,8 @@ impl Resolver<'_> {
             return Err(invalid(&format!("ports.{unknown}"), message));
         }
         let interface = |port: &Port| {
-            if self.elsewhere.is_some_and(|it| it.ports.contains_key(&port.name)) {
+            let elsewhere = self.part.elsewhere.as_ref();
+            if elsewhere.is_some_and(|it| it.ports.contains_key(&port.name)) {
                 return Ok(String::new());
             }
             let named = bindings.get(&port.name).or(port.location.as_ref()).ok_or_else(|| {

@@ -134,6 +134,55 @@ fn test_on_the_ports_of_the_server_has_results_and_is_in_the_history() {
     assert_eq!(code(client.test("other")), Some(ErrorCode::NotFound));
 }
 
+/// A test with a method from node `tx` to node `rx`.
+fn bench(interfaces: [&str; 2], method: &str) -> TestRequest {
+    let [tx, rx] = interfaces;
+    test(format!(
+        "name: two\nnodes: [tx, rx]\nports:\n  - {{name: a, node: tx, interface: '{tx}'}}\n  \
+         - {{name: b, node: rx, interface: '{rx}'}}\nruns:\n  - name: link\n    \
+         options: {{backend: af_packet}}\n    bench: {{tx: a, rx: b, settle: 0s, \
+         learning_wait: 0s, frame_sizes: 128, max_load: 1kpps, {method}}}\n"
+    ))
+}
+
+#[test]
+fn benchmark_method_has_its_trials_and_findings() {
+    if !require_root() {
+        return;
+    }
+    let server = TestServer::start();
+    let client = server.client("ada", "");
+    let wanted = bench(["left", "right"], "method: rfc2544, tests: throughput, trial: 200ms");
+    let id = client.create_test(&wanted).unwrap().id;
+    let status = wait_over(&client, &id);
+    assert_eq!(status.test.state, TestState::Finished, "{status:?}");
+    let lines: Vec<&str> = status.lines.iter().map(|line| line.text.as_str()).collect();
+    let trial = "trial 1: throughput ipv4, 128 bytes, 1000 frames/s, 0.2 s: sent 200, lost 0";
+    assert_eq!(lines, ["agents", "prepare", "run", trial]);
+    let [iteration] = &status.results[..] else { panic!("{status:?}") };
+    let [run] = &iteration.runs[..] else { panic!("{iteration:?}") };
+    assert_eq!((run.name.as_str(), run.outcome.as_deref()), ("link", Some("met")));
+    let saved = client.run(run.run.as_deref().unwrap()).unwrap();
+    assert_eq!((saved.name.as_deref(), saved.user.as_deref()), (Some("two/link"), Some("ada")));
+    assert!(client.report(&saved.id, "markdown").unwrap().contains("Throughput"));
+    let document = client.test_result(&id).unwrap();
+    let findings = &document["bench"]["result"]["findings"];
+    assert_eq!(findings["throughput"][0]["load"], 1_000, "{document}");
+
+    // A wrong method is refused, and a stopped one has a result.
+    let wrong = bench(["left", "right"], "method: rfc9411");
+    let ClientError::Refused(refused) = client.create_test(&wrong).unwrap_err() else { panic!() };
+    assert!(refused.message.contains("bench.method: found rfc9411"), "{refused:?}");
+    let long = bench(["left", "right"], "method: ndr, first_run: 60s");
+    let id = client.create_test(&long).unwrap().id;
+    wait_sending(&client, &id);
+    client.stop_test(&id).unwrap();
+    let status = wait_over(&client, &id);
+    assert_eq!(status.test.state, TestState::Interrupted, "{status:?}");
+    let run = &status.results[0].runs[0];
+    assert_eq!(run.outcome.as_deref(), Some("interrupted"), "{status:?}");
+}
+
 #[test]
 fn errors_of_a_test_are_in_the_answer_with_their_places() {
     if !require_root() {

@@ -71,7 +71,7 @@ impl<O: Observer> EmulationTrial<O> {
         stop: StopSignal,
         observer: O,
     ) -> Result<Self, String> {
-        let pairs = bed.pairs.len();
+        let pairs = bed.paths.pairs.len();
         for (name, found) in [("clients", &addresses.clients), ("servers", &addresses.servers)] {
             if found.len() != pairs {
                 return Err(format!(

@@ -32,7 +32,7 @@ impl PlanOfConnections<'_> {
     /// Fails if an address or a TLS setting is not valid.
     pub(super) fn build(&self) -> Result<EmulationPlan, String> {
         let (mut ports, mut templates) = (Vec::new(), Vec::new());
-        for (pair, PortPair { tx, rx }) in self.bed.pairs.iter().enumerate() {
+        for (pair, PortPair { tx, rx }) in self.bed.paths.pairs.iter().enumerate() {
             let is_ipv6 = self.is_ipv6(pair);
             ports.push(self.port(&format!("clients{pair}"), tx, is_ipv6));
             ports.push(self.port(&format!("servers{pair}"), rx, is_ipv6));
@@ -52,7 +52,7 @@ impl PlanOfConnections<'_> {
     /// Without an address, frames go to the MAC address of the other interface of the pair.
     fn port(&self, name: &str, interface: &str, is_ipv6: bool) -> Value {
         let mut port = json!({"name": name, "location": interface});
-        if let Some(address) = self.bed.address(interface, is_ipv6) {
+        if let Some(address) = self.bed.paths.address(interface, is_ipv6) {
             port["addresses"] = json!(format!("{}/{}", address.address, address.prefix));
             if let Some(gateway) = address.gateway {
                 port["gateway"] = json!(gateway.to_string());
@@ -108,7 +108,7 @@ impl PlanOfConnections<'_> {
 
     /// Returns the load of a class on a pair; `None` if it is zero. The pairs share it equally.
     fn class_load(&self, pair: usize, class: &TrafficClass) -> Option<Value> {
-        let pairs = self.bed.pairs.len();
+        let pairs = self.bed.paths.pairs.len();
         let of_class = self.input.class_load(class, self.load);
         if self.input.unit == LoadUnit::ConcurrentConnections {
             let all = of_class.round() as u64;

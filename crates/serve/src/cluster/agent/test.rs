@@ -10,23 +10,27 @@ use wirestorm_api::run::{PlanSource, RunRequest, StartRequest, WhenLeaseEnds};
 use wirestorm_bus::cluster::LEASES;
 use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::files::AttachedFiles;
-use wirestorm_control::namespace::Namespace;
+use wirestorm_control::link::Link;
+use wirestorm_control::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_control::sync::estimate::Timeline;
 use wirestorm_control::sync::timestamp::Timestamp;
 use wirestorm_control::sync::{ReferenceMonitor, SessionOptions, StampSession};
-use wirestorm_control::traffic::SegmentOptions;
+use wirestorm_control::traffic::{SegmentOptions, SeriesOptions};
 use wirestorm_control::{Command as RunCommand, StartAt, clock};
 use wirestorm_store::Store;
 
 use super::super::protocol::{
-    Answer, Command, EXCHANGES_MIN, LEASES_NS, OffsetReport, Order, Part, PartPlan, Peer,
-    PeerReport, Report, RunReport, SignedOrder, decode,
+    Answer, Command, EXCHANGES_MIN, InterfaceReport, LEASES_NS, OffsetReport, Order, Part,
+    PartPlan, Peer, PeerReport, Report, RunReport, SeriesPart, SignedOrder, decode,
 };
 use super::Shared;
 use super::contents::Contents;
 use super::orders::Answers;
 use super::records::{Checkpoints, ExchangesLog};
-use crate::server::{ElsewherePorts, HostedRun};
+use crate::server::{ElsewherePorts, HostedRun, PartOptions};
+
+/// Most intervals of a time series: twelve days of seconds.
+const INTERVALS_MAX: usize = 1 << 20;
 
 /// Latest exchanges from which the present offset is computed.
 const RECENT_EXCHANGES: usize = 1_000;
@@ -46,6 +50,7 @@ pub(super) struct CurrentTest {
     pub(super) exchanges_log: ExchangesLog,
     /// Files and plans; `None` if the test has none.
     contents: Option<Contents>,
+    interfaces: BTreeMap<String, InterfaceReport>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +188,7 @@ impl CurrentTest {
             reference: None,
             exchanges_log: ExchangesLog::default(),
             contents: None,
+            interfaces: BTreeMap::new(),
         }
     }
 
@@ -249,6 +255,12 @@ impl CurrentTest {
 
     fn carry_out(&mut self, shared: &Shared, command: &Command) -> Result<(), String> {
         match command {
+            Command::Describe(names) => {
+                let described =
+                    names.iter().map(|name| Ok((name.clone(), describe(shared, name)?)));
+                self.interfaces = described.collect::<Result<_, String>>()?;
+                Ok(())
+            }
             Command::Compare(peers) => {
                 if let Some(options) = &shared.references {
                     let monitor = ReferenceMonitor::start(options.clone());
@@ -369,6 +381,7 @@ impl CurrentTest {
             peers: peers.filter_map(|(name, it)| Some((name.clone(), peer(it)?))).collect(),
             reference: self.reference.as_ref().and_then(|it| Some(it.latest()?.0)),
             fetch: self.contents.as_ref().map(Contents::report).unwrap_or_default(),
+            interfaces: self.interfaces.clone(),
         }
     }
 
@@ -376,6 +389,16 @@ impl CurrentTest {
     pub(super) fn take_fetch_error(&self) -> Option<String> {
         self.contents.as_ref()?.take_error()
     }
+}
+
+/// Returns facts about an interface that the director may use.
+fn describe(shared: &Shared, name: &str) -> Result<InterfaceReport, String> {
+    let port = shared.server.port(&shared.identity, name).map_err(|error| error.to_string())?;
+    let interface: InterfaceName =
+        port.interface.parse().map_err(|error: InterfaceNameError| error.to_string())?;
+    let link = Link::open(&interface).map_err(|error| error.to_string())?;
+    let speed_bps = link.speed.map(|speed| speed.per_second() as u64);
+    Ok(InterfaceReport { mac: link.mac, speed_bps })
 }
 
 /// Begins to prepare a run. `name`: for the run history.
@@ -420,9 +443,23 @@ fn host(
         shared: false,
         command: Vec::new(),
     };
+    let series = part.series.map(series).transpose()?;
+    let options = PartOptions { elsewhere, series };
     let (files, user) = (Arc::new(files), &shared.identity);
-    let hosted = shared.server.create_part(user, request, files, elsewhere.as_ref());
+    let hosted = shared.server.create_part(user, request, files, &options);
     hosted.map_err(|error| error.to_string())
+}
+
+/// Returns the intervals of time series.
+fn series(part: SeriesPart) -> Result<SeriesOptions, String> {
+    let SeriesPart { interval_ns, intervals_max } = part;
+    if interval_ns == 0 || intervals_max > INTERVALS_MAX {
+        return Err(format!(
+            "found {intervals_max} intervals of {interval_ns} ns, expected at most {INTERVALS_MAX} \
+             longer than 0 ns"
+        ));
+    }
+    Ok(SeriesOptions { interval: Duration::from_nanos(interval_ns), intervals_max })
 }
 
 impl PartRun {

@@ -27,6 +27,7 @@ impl Director {
     pub(super) fn compare(&mut self, stop: &AtomicBool) -> Result<(), TestError> {
         let mut pairs: BTreeSet<(usize, usize)> =
             self.runs.iter().flat_map(PlannedRun::pairs).collect();
+        pairs.extend(self.bench.iter().flat_map(|bench| bench.pairs(&self.test)));
         let nodes: Vec<usize> = self.links.iter().map(|link| link.node).collect();
         if let Some((reference, others)) = nodes.split_first() {
             for other in others {

@@ -160,6 +160,13 @@ impl Collected {
         !known.any(|(of, _, _)| *of == iteration)
     }
 
+    /// Forgets the results of an iteration.
+    pub(super) fn forget(&mut self, iteration: u32) {
+        self.results.retain(|(of, _, _), _| *of != iteration);
+        self.failed.retain(|(of, _, _), _| *of != iteration);
+        self.compared.retain(|(of, _)| *of != iteration);
+    }
+
     /// Returns node time minus monotonic clock of an agent in ns.
     pub(super) fn node_offset(&self, agent: &str) -> Option<i64> {
         self.node_offsets.get(agent).copied()
@@ -265,6 +272,10 @@ mod tests {
         let expected = [(30, 9, vec![(0, 4), (1, 3), (2, 2)]), (30, 6, vec![(0, 6)])];
         assert_eq!(measured(&collected), expected);
         assert!(!collected.has(1, "a", "r") && !collected.is_empty(1) && collected.is_empty(2));
+        collected.forget(2);
+        assert!(!collected.is_empty(1));
+        collected.forget(1);
+        assert!(collected.is_empty(1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use wirestorm_report::figure::{self, Figure};
 use wirestorm_report::limit::Limit;
+use wirestorm_store::record::BenchResult;
 
 use super::RunOutcome;
 
@@ -54,13 +55,27 @@ pub(super) fn judge(limits: &[Limit], runs: &[RunOutcome]) -> Vec<JudgedLimit> {
         return Vec::new();
     }
     let figures: Vec<Figure> = runs.iter().enumerate().flat_map(figures).collect();
+    judge_figures(limits, &figures, |figure| {
+        let run = runs.get(figure.run).filter(|_| runs.len() > 1);
+        run.map_or(String::new(), |run| format!("{}: ", run.name))
+    })
+}
+
+/// Judges the limits by the findings of a method with this name.
+pub(super) fn judge_method(limits: &[Limit], name: &str, result: &BenchResult) -> Vec<JudgedLimit> {
+    judge_figures(limits, &figure::of_bench(0, name, result), |_| String::new())
+}
+
+/// `prefix`: what is written before the place of a figure.
+fn judge_figures(
+    limits: &[Limit],
+    figures: &[Figure],
+    prefix: impl Fn(&Figure) -> String,
+) -> Vec<JudgedLimit> {
     let judge = |limit: &Limit| {
-        let judged = limit.judge(&figures);
-        let shown = |figure: &Figure| {
-            let run = runs.get(figure.run).filter(|_| runs.len() > 1);
-            let run = run.map_or(String::new(), |run| format!("{}: ", run.name));
-            format!("{run}{} is {}", figure.place, figure.shown())
-        };
+        let judged = limit.judge(figures);
+        let shown =
+            |figure: &Figure| format!("{}{} is {}", prefix(figure), figure.place, figure.shown());
         let mut failing: Vec<String> = judged.failing.iter().take(FIGURES_MAX).map(shown).collect();
         let more = judged.failing.len().saturating_sub(FIGURES_MAX);
         failing.extend((more > 0).then(|| format!("and {more} more")));

@@ -9,6 +9,7 @@
 //! Until all agents are armed, any failure ends the test, and nothing is sent.
 
 mod agents;
+mod bench;
 mod clocks;
 mod collected;
 mod comparison;
@@ -16,6 +17,7 @@ mod contents;
 mod leases;
 mod limits;
 mod merge;
+mod outcome;
 mod plan;
 mod presence;
 mod results;
@@ -30,20 +32,23 @@ use wirestorm_api::run::RunState;
 use wirestorm_bus::cluster::{LEASES, RESULTS};
 use wirestorm_bus::nats::Key;
 use wirestorm_bus::subject::Site;
-use wirestorm_bus::{BucketConfig, Bus, BusError, LogConfig};
+use wirestorm_bus::{BucketConfig, Bus, LogConfig};
 use wirestorm_control::files::Files;
 use wirestorm_control::plan::test_plan::{ClockPath, TestPlan, WhenAgentLost};
 use wirestorm_control::plan::traffic::parse_time;
-use wirestorm_control::result::RunResult;
 use wirestorm_report::limit::Limit;
 
 use super::log::LogReader;
 use super::protocol::{Command, LEASES_NS};
 use agents::{AgentLink, Orders};
+use bench::PlannedBench;
 use collected::Collected;
 use contents::Contents;
 use leases::Answering;
 pub use limits::JudgedLimit;
+pub use outcome::{
+    BenchOutcome, IterationOutcome, RunOutcome, TestError, TestOutcome, TestProgress,
+};
 use plan::PlannedRun;
 
 /// Time to wait for the answer to an order, and to the order to prepare.
@@ -107,104 +112,12 @@ impl DirectorOptions {
     }
 }
 
-/// Outcome of a test.
-#[derive(Debug, Default)]
-pub struct TestOutcome {
-    /// Outcome of each iteration.
-    pub iterations: Vec<IterationOutcome>,
-}
-
-/// Outcome of an iteration.
-#[derive(Debug, Default)]
-pub struct IterationOutcome {
-    /// Runs in the order of the test.
-    pub runs: Vec<RunOutcome>,
-    /// Greatest difference between the starts of two agents in ns; `None` if it is unknown.
-    pub start_skew_ns: Option<f64>,
-    /// Agents that were lost, with the reason.
-    pub lost: Vec<(String, String)>,
-    /// Limits of the test, in order.
-    pub limits: Vec<JudgedLimit>,
-    /// Errors of records in the log that cannot be read, so what they have is missing.
-    pub unreadable: Vec<String>,
-}
-
-/// Outcome of a run of the test.
-#[derive(Debug)]
-pub struct RunOutcome {
-    /// Name in the test.
-    pub name: String,
-    /// Text of its plan, if it has one.
-    pub plan: Option<String>,
-    /// Merged result, or the error of each agent.
-    pub result: Result<RunResult, String>,
-}
-
-impl RunOutcome {
-    /// Returns the plan as a file of the run history, with its name; `None` without a plan. `test`:
-    /// name of the test.
-    pub fn plan_file(&self, test: &str) -> Option<(String, String)> {
-        Some((format!("{test}/{}", self.name), self.plan.clone()?))
-    }
-}
-
-/// Progress of a test.
-#[derive(Clone, Debug)]
-pub enum TestProgress<'a> {
-    /// The next phase has begun.
-    Phase(&'static str),
-    /// An iteration is over; the number is from 1.
-    Iteration(u32, &'a IterationOutcome),
-    /// Counters of the running iteration.
-    Running {
-        /// Time since the start.
-        elapsed: Duration,
-        /// Frames sent by all flows.
-        sent: u64,
-        /// Frames received of all flows.
-        received: u64,
-    },
-    /// An agent is lost.
-    Lost {
-        /// Agent.
-        agent: String,
-        /// Reason.
-        reason: String,
-    },
-}
-
-/// Reason why a test did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum TestError {
-    /// The test or a plan has errors.
-    #[error("{0}")]
-    Plan(String),
-    /// The bus failed.
-    #[error("bus: {0}")]
-    Bus(#[from] BusError),
-    /// An agent refused or did not answer.
-    #[error("agent {agent}, {phase}: {reason}")]
-    Agent {
-        /// Agent.
-        agent: String,
-        /// What it was to do.
-        phase: &'static str,
-        /// Reason.
-        reason: String,
-    },
-    /// The clocks could not be compared exactly enough.
-    #[error("{0}")]
-    Clocks(String),
-    /// The test was stopped before it started.
-    #[error("stopped before the start")]
-    Stopped,
-}
-
 /// Runs a test on agents.
 #[derive(Debug)]
 pub struct Director {
     orders: Orders,
     test: TestPlan,
+    /// Runs of an iteration; for a method, the run of the trial.
     runs: Vec<PlannedRun>,
     limits: Vec<Limit>,
     /// Files of the test.
@@ -213,6 +126,7 @@ pub struct Director {
     contents: Option<Arc<Contents>>,
     /// Whether the object store may have contents of the test.
     has_objects: bool,
+    bench: Option<PlannedBench>,
     lease: Duration,
     wait: Duration,
     one_clock: bool,
@@ -245,7 +159,12 @@ impl Director {
         // The identifier is as good a seed as any: tests at the same time have different ones.
         let seed =
             id.bytes().fold(17_u64, |seed, byte| seed.wrapping_mul(1_000_003) ^ u64::from(byte));
-        let runs = plan::plan_runs(&test, (&folder, &files), seed).map_err(TestError::Plan)?;
+        let place = (&*folder, &files);
+        let bench = PlannedBench::of(&test, (&folder, &*files)).map_err(TestError::Plan)?;
+        let runs = match bench {
+            None => plan::plan_runs(&test, place, seed).map_err(TestError::Plan)?,
+            Some(_) => Vec::new(),
+        };
         let limits = limits::read(&test.fail_if).map_err(TestError::Plan)?;
         bus.create_bucket(&BucketConfig {
             name: LEASES.to_owned(),
@@ -270,6 +189,7 @@ impl Director {
             files,
             contents: None,
             has_objects: false,
+            bench,
             lease,
             wait,
             one_clock,
@@ -315,6 +235,11 @@ impl Director {
             progress(TestProgress::Phase("clocks"));
             self.compare(stop)?;
         }
+        if let Some(bench) = self.bench.take() {
+            let outcome = self.run_bench(&bench, stop, progress);
+            self.bench = Some(bench);
+            return outcome;
+        }
         let mut outcome = TestOutcome::default();
         for iteration in 1..=self.test.iterations {
             if iteration > 1 {
@@ -349,8 +274,9 @@ impl Director {
 
     /// Nodes that have something to do, and their agents.
     fn used(&self) -> Vec<(usize, String)> {
-        let nodes: BTreeSet<usize> =
+        let mut nodes: BTreeSet<usize> =
             self.runs.iter().flat_map(|run| run.parts.keys().copied()).collect();
+        nodes.extend(self.bench.iter().flat_map(|bench| bench.nodes(&self.test)));
         let agents = self.agents();
         nodes.into_iter().filter_map(|node| Some((node, agents.get(node)?.clone()))).collect()
     }

@@ -10,12 +10,13 @@ use wirestorm_control::files::Files;
 use wirestorm_control::plan::load;
 use wirestorm_control::plan::test_plan::{PlanText, TestPlan, TestRun, TestRunKind};
 use wirestorm_control::plan::traffic::{Port, TrafficPlan};
+use wirestorm_control::traffic::SeriesOptions;
 
-use super::super::protocol::{ElsewherePart, Part, PartPlan};
+use super::super::protocol::{ElsewherePart, Part, PartPlan, SeriesPart};
 use super::contents::PlanFiles;
 
 /// Streams of all runs of a test together have IDs below this one; see `Signature::STREAM_BITS`.
-const STREAM_IDS: u32 = 1 << 24;
+pub(super) const STREAM_IDS: u32 = 1 << 24;
 
 /// Number of segments of delays that a run should have; each lasts at least 100 ms.
 const SEGMENTS: u64 = 1_000;
@@ -52,6 +53,13 @@ impl PlannedRun {
             flow.rx_ports.iter().filter_map(move |rx| Some((node(*rx)?, node(flow.tx_port)?)))
         });
         pairs.filter(|(receiver, sender)| receiver != sender).collect()
+    }
+
+    /// Sets the intervals of the time series.
+    pub(super) fn set_series(&mut self, series: SeriesOptions) {
+        let SeriesOptions { interval, intervals_max } = series;
+        let series = SeriesPart { interval_ns: interval.as_nanos(), intervals_max };
+        self.parts.values_mut().for_each(|part| part.series = Some(series));
     }
 
     /// Sets the drift of the clocks of senders against that of a receiver.
@@ -124,9 +132,10 @@ fn plan_run(
             let files = PlanFiles::new(&folder, files);
             // As an agent reads it, so that the names of files are the same.
             let plan = load::streams(&text, Path::new(""), &*files).map_err(|it| it.to_string())?;
-            let planned = streams(test, run, plan, text, &options, first_stream)?;
+            let planned = streams(test, &run.name, plan, text, &options, first_stream)?;
             Ok(PlannedRun { files: files.used(), ..planned })
         }
+        TestRunKind::Bench(_) => Err("a benchmark method is planned trial by trial".to_owned()),
         TestRunKind::Emulate(source) => {
             let (text, folder) = read(test, source, place)?;
             let files = PlanFiles::new(&folder, files);
@@ -174,6 +183,7 @@ fn one_part(
         ports,
         options,
         elsewhere: None,
+        series: None,
         only_receives: false,
     };
     PlannedRun {
@@ -186,9 +196,13 @@ fn one_part(
     }
 }
 
-fn streams(
+/// Plans a run of streams, whose ports may be on several nodes.
+///
+/// # Errors
+/// The plan uses a port that the test does not have.
+pub(super) fn streams(
     test: &TestPlan,
-    run: &TestRun,
+    name: &str,
     plan: TrafficPlan,
     text: String,
     options: &RunOptions,
@@ -218,12 +232,13 @@ fn streams(
         let drain_ns = test.drain.as_nanos();
         let elsewhere = ElsewherePart { ports: elsewhere, first_stream, segment_ns, drain_ns };
         let part = Part {
-            run: run.name.clone(),
+            run: name.to_owned(),
             plan: PartPlan::Source(PlanSource::Text(text.clone())),
             files: BTreeMap::new(),
             ports,
             options: options.clone(),
             elsewhere: (nodes.len() > 1).then_some(elsewhere),
+            series: None,
             only_receives: !plan
                 .flows
                 .iter()
@@ -233,7 +248,7 @@ fn streams(
     };
     let parts = nodes.iter().map(part).collect();
     let streams = Some(Arc::new(plan));
-    let (name, text, files) = (run.name.clone(), Some(text), Ok(BTreeMap::new()));
+    let (name, text, files) = (name.to_owned(), Some(text), Ok(BTreeMap::new()));
     Ok(PlannedRun { name, text, streams, nodes_of_ports, files, parts })
 }
 
@@ -262,14 +277,14 @@ fn read(
     }
 }
 
-fn find<'a>(
+pub(super) fn find<'a>(
     test: &'a TestPlan,
     name: &str,
 ) -> Option<&'a wirestorm_control::plan::test_plan::TestPort> {
     test.ports.iter().find(|port| port.name == name)
 }
 
-fn unknown_port(test: &TestPlan, name: &str) -> String {
+pub(super) fn unknown_port(test: &TestPlan, name: &str) -> String {
     let names: Vec<&str> = test.ports.iter().map(|port| port.name.as_str()).collect();
     format!("found port {name:?}, expected one of the test's ports {}", names.join(", "))
 }

@@ -22,8 +22,13 @@ impl Director {
     /// Returns what agents measured in a test whose director did not finish, from the log.
     ///
     /// # Errors
-    /// There is nothing of this test in the log.
+    /// There is nothing of this test in the log, or it runs a benchmark method.
     pub fn recover(mut self) -> Result<TestOutcome, TestError> {
+        if self.bench.is_some() {
+            let reason = "the trials of a benchmark method are in the run history of its director \
+                          (--save), not in the log of the bus";
+            return Err(TestError::Plan(reason.to_owned()));
+        }
         let mut outcome = TestOutcome::default();
         for iteration in 1..=self.test.iterations {
             self.collect(iteration);

@@ -296,6 +296,7 @@ impl Server {
             is_local: local.is_some(),
             is_repeated: test.summary().iterations > 1,
         };
+        let mut method = None;
         let outcome = director.run(test.stop_flag(), &mut |progress| match progress {
             TestProgress::Phase(phase) => test.begin_phase(phase),
             TestProgress::Running { elapsed, sent, received } => {
@@ -306,6 +307,17 @@ impl Server {
             }
             TestProgress::Iteration(number, outcome) => {
                 test.add(summary::iteration(number, outcome, saved.save(number, outcome)));
+            }
+            TestProgress::Method { name, method: begun } => {
+                let writer = saved.begin_method(name, begun, test.interfaces());
+                method = writer.map_err(|error| test.stop(&error)).ok();
+            }
+            TestProgress::TrialStarted { .. } => {}
+            TestProgress::Trial(trial) => {
+                test.line(summary::trial(trial));
+                let saved = method.as_mut().map_or(Ok(()), |it| saved::save_trial(it, trial));
+                // What is not saved would be lost with the server.
+                saved.unwrap_or_else(|error| test.stop(&error));
             }
         });
         // The ports are free before the test counts as over.
@@ -318,8 +330,20 @@ impl Server {
         let id = test.summary().id;
         let (state, message) = match outcome {
             Ok(outcome) => {
-                let planned = test.summary().iterations;
-                let (state, reason) = summary::end(&outcome.iterations, planned, was_stopped);
+                let (state, reason) = match &outcome.bench {
+                    Some(bench) => {
+                        let saved = match method {
+                            Some(writer) => saved.end_method(writer, &bench.result),
+                            None => Err("its record could not be written".to_owned()),
+                        };
+                        test.add(summary::method(bench, saved));
+                        summary::end_of_method(bench)
+                    }
+                    None => {
+                        let planned = test.summary().iterations;
+                        summary::end(&outcome.iterations, planned, was_stopped)
+                    }
+                };
                 let kept = self.tests.keep_document(&id, &TestDocument::new(&name, &outcome));
                 (state, reason.or(kept.err()))
             }

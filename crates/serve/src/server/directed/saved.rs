@@ -2,10 +2,14 @@
 
 use wirestorm_api::event::Event;
 use wirestorm_api::run::RunOrigin;
+use wirestorm_control::bench::CompletedTrial;
 use wirestorm_control::inventory;
+use wirestorm_control::method::method::Method;
 use wirestorm_control::result::RunResult;
-use wirestorm_store::record::{InterfaceRecord, OwnerRecord, RecordKind, RunRecord};
-use wirestorm_store::{Store, StoreError};
+use wirestorm_store::record::{
+    BenchResult, InterfaceRecord, OwnerRecord, RecordKind, RunRecord, TrialRecord,
+};
+use wirestorm_store::{RunWriter, Store, StoreError};
 
 use crate::cluster::{IterationOutcome, RunOutcome};
 use crate::server::{Identity, Server};
@@ -51,13 +55,7 @@ impl SavedTest<'_> {
         run: &RunOutcome,
         result: &RunResult,
     ) -> Result<String, String> {
-        let mut record = RunRecord::new(RecordKind::from(result.kind), Vec::new());
-        record.name = Some(name).filter(|name| Store::is_name(name));
-        record.owner = Some(OwnerRecord {
-            user: self.user.user.to_string(),
-            session: self.user.session.to_string(),
-        });
-        record.files.insert(FILE.to_owned(), self.text.to_owned());
+        let mut record = self.record(name, RecordKind::from(result.kind));
         let plan = run.plan_file(self.name);
         // What `GET /runs/{run}/plan` shows: the plan, or the test if the run has no plan.
         let shown = plan.as_ref().map_or(FILE, |(name, _)| name).to_owned();
@@ -67,19 +65,72 @@ impl SavedTest<'_> {
         record.started_unix_ns = result.times.started_unix_ns.unwrap_or(record.started_unix_ns);
         record.interfaces =
             result.ports.iter().map(|port| interface(&port.interface, self.is_local)).collect();
-        let failed = |error: StoreError| format!("the result is not saved: {error}");
-        let mut writer = self.server.store().create(record).map_err(failed)?;
+        let mut writer = self.server.store().create(record).map_err(not_saved)?;
         if let Err(error) = writer.end_with(result, None) {
             // Without its result, it would be listed as a run that goes on.
             let _ = writer.discard();
-            return Err(failed(error));
+            return Err(not_saved(error));
         }
+        Ok(self.publish(&writer))
+    }
+
+    /// Returns the record of a run of this name, with the text of the test.
+    fn record(&self, name: String, kind: RecordKind) -> RunRecord {
+        let mut record = RunRecord::new(kind, Vec::new());
+        record.name = Some(name).filter(|name| Store::is_name(name));
+        record.owner = Some(OwnerRecord {
+            user: self.user.user.to_string(),
+            session: self.user.session.to_string(),
+        });
+        record.files.insert(FILE.to_owned(), self.text.to_owned());
+        record
+    }
+
+    /// Tells the clients of the server about a run that is saved; returns its ID.
+    fn publish(&self, writer: &RunWriter) -> String {
         let id = writer.id().to_owned();
         if let Ok(run) = self.server.run(&id) {
             self.server.publish(Event::Run { run: Box::new(run) });
         }
-        Ok(id)
+        id
     }
+
+    /// Begins the record of a benchmark method. `run`: its name in the test. `interfaces`: those of this
+    /// machine.
+    pub(super) fn begin_method(
+        &self,
+        run: &str,
+        method: &Method,
+        interfaces: &[String],
+    ) -> Result<RunWriter, String> {
+        let mut record = self.record(format!("{}/{run}", self.name), RecordKind::Bench);
+        let origin = RunOrigin { plan_name: Some(FILE.to_owned()), ..RunOrigin::default() };
+        record.request = serde_json::to_value(origin).ok();
+        record.method = Some(method.clone());
+        record.interfaces = interfaces.iter().map(|name| interface(name, self.is_local)).collect();
+        let writer = self.server.store().create(record).map_err(not_saved)?;
+        self.publish(&writer);
+        Ok(writer)
+    }
+
+    /// Saves the result of a method. Returns the ID of its record.
+    pub(super) fn end_method(
+        &self,
+        mut writer: RunWriter,
+        result: &BenchResult,
+    ) -> Result<String, String> {
+        writer.end_bench(result).map_err(not_saved)?;
+        Ok(self.publish(&writer))
+    }
+}
+
+/// Saves a completed trial of a method.
+pub(super) fn save_trial(writer: &mut RunWriter, trial: &CompletedTrial<'_>) -> Result<(), String> {
+    writer.trial(&TrialRecord::from(trial)).map_err(not_saved)
+}
+
+fn not_saved(error: StoreError) -> String {
+    format!("the result is not saved: {error}")
 }
 
 /// Returns the record of an interface; of one on another machine, the name alone is known.

@@ -1,9 +1,11 @@
 //! Results of a test as the API shows them, without histograms and time series.
 
 use wirestorm_api::test::{LostAgent, TestDelay, TestFlow, TestIteration, TestRun, TestState};
-use wirestorm_control::result::{FlowReport, MeasuredReport, RunResult};
+use wirestorm_control::bench::CompletedTrial;
+use wirestorm_control::method::trial::Length;
+use wirestorm_control::result::{FlowReport, MeasuredReport, Outcome, RunResult};
 
-use crate::cluster::{IterationOutcome, JudgedLimit, RunOutcome};
+use crate::cluster::{BenchOutcome, IterationOutcome, JudgedLimit, RunOutcome};
 
 /// Messages and flows that a run shows.
 const MESSAGES_MAX: usize = 20;
@@ -23,6 +25,61 @@ pub(super) fn iteration(
         start_skew_ns: outcome.start_skew_ns,
         lost: lost.collect(),
         runs: outcome.runs.iter().zip(saved).map(|(it, saved)| run(it, saved)).collect(),
+    }
+}
+
+/// Returns a benchmark method as the only iteration of its test. `saved`: ID in the run history, or why
+/// it is not there.
+pub(super) fn method(outcome: &BenchOutcome, saved: Result<String, String>) -> TestIteration {
+    let BenchOutcome { name, result, limits } = outcome;
+    let (run, not_saved) = match saved {
+        Ok(id) => (Some(id), None),
+        Err(error) => (None, Some(error)),
+    };
+    let limits = limits.iter().filter_map(JudgedLimit::reason);
+    let messages = result.verdict.reasons.iter().chain(&result.warnings).cloned();
+    let messages = limits.chain(messages);
+    let run = TestRun {
+        name: name.clone(),
+        outcome: Some(result.verdict.outcome.name().to_owned()),
+        messages: not_saved.into_iter().chain(messages).take(MESSAGES_MAX).collect(),
+        run,
+        flows_total: 0,
+        flows: Vec::new(),
+    };
+    TestIteration { number: 1, start_skew_ns: None, lost: Vec::new(), runs: vec![run] }
+}
+
+/// Returns the line of a completed trial.
+pub(super) fn trial(trial: &CompletedTrial<'_>) -> String {
+    let CompletedTrial { number, input, output, .. } = trial;
+    let mut text = format!("trial {number}: {}", input.test);
+    if let Some(offer) = input.offers.first() {
+        text += &format!(" {}", offer.traffic);
+        if let Some(size) = offer.frame_size {
+            text += &format!(", {size} bytes");
+        }
+        if let Some(step) = offer.steps.first() {
+            text += &format!(", {} frames/s", step.load);
+            text += &match step.length {
+                Length::Time(_) => format!(", {} s", input.duration().as_secs_f64()),
+                Length::Units(frames) => format!(", {frames} frames"),
+            };
+        }
+    }
+    let total = output.first().total();
+    text + &format!(": sent {}, lost {}", total.offered, total.lost())
+}
+
+/// Returns the final state of a test with a benchmark method, and why it failed.
+pub(super) fn end_of_method(outcome: &BenchOutcome) -> (TestState, Option<String>) {
+    let BenchOutcome { result, limits, .. } = outcome;
+    let reason = result.verdict.reasons.first().cloned();
+    match (result.verdict.outcome, limits.iter().find_map(JudgedLimit::reason)) {
+        (Outcome::Interrupted, _) => (TestState::Interrupted, None),
+        (Outcome::Failed, _) => (TestState::Failed, reason),
+        (_, Some(limit)) => (TestState::Failed, Some(limit)),
+        (Outcome::Met | Outcome::FellShort, None) => (TestState::Finished, None),
     }
 }
 

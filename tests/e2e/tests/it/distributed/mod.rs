@@ -1,6 +1,7 @@
 //! `wirestorm test` and `wirestorm agent`: two agents, a director and a real NATS server.
 
 mod attacks;
+mod bench;
 mod clocks;
 mod demos;
 mod faults;
