@@ -1,6 +1,6 @@
 //! One-way delay between machines: its error, the clocks, half of the round trip, and the truth.
 
-use wirestorm_control::result::OneWayReport;
+use wirestorm_control::result::{OneWayReport, OneWaySegment};
 
 use super::Context;
 use super::plain::{self, Measured, ROWS_MAX, SERIES_MAX};
@@ -152,20 +152,18 @@ fn over_time(context: &Context<'_>, compared: &[(&Measured<'_>, &OneWayReport)])
     plot.summary = "Mean delay of each flow, with its error, and the maximum".into();
     // Each flow has four series.
     for (it, report) in compared.iter().take(SERIES_MAX / 4) {
-        let lines: [(&str, Style, fn(&wirestorm_control::result::OneWaySegment) -> f64); 4] = [
-            ("mean", Style::Plain, |segment| segment.mean_ns),
-            ("mean + error", Style::Reference, |segment| segment.mean_ns + segment.half_width_ns),
-            ("mean - error", Style::Reference, |segment| segment.mean_ns - segment.half_width_ns),
-            ("maximum", Style::Plain, |segment| segment.max_ns as f64),
-        ];
-        for (what, style, value) in lines {
+        let mut add = |what: &str, style: Style, value: fn(&OneWaySegment) -> f64| {
             let label = context.series(it.run, &format!("{}, {what}", it.name()));
             let mut series = Series::new(label, Some(it.run), style);
             for segment in &report.series {
                 series.point(segment.at_s, value(segment));
             }
             plot.series(series);
-        }
+        };
+        add("mean", Style::Plain, |it| it.mean_ns);
+        add("mean + error", Style::Reference, |it| it.mean_ns + it.half_width_ns);
+        add("mean - error", Style::Reference, |it| it.mean_ns - it.half_width_ns);
+        add("maximum", Style::Plain, |it| it.max_ns as f64);
     }
     plot
 }

@@ -118,7 +118,7 @@ mod tests {
         let judged = judge(&limits, &[run("one", 0.5), run("two", 2.0)]);
         assert_eq!((judged[0].has_passed, judged[0].figures), (false, 2));
         let reason = judged[0].reason().unwrap();
-        assert!(reason.starts_with("loss>1%: two: ") && reason.ends_with("2.00 %"), "{reason}");
+        assert!(reason.starts_with("loss>1%: two: ") && reason.ends_with("is 2 %"), "{reason}");
         assert_eq!((judged[1].has_passed, judged[1].reason()), (true, None));
         assert!(judged[2].reason().unwrap().contains("no figure of the test belongs"));
     }
