@@ -12,7 +12,9 @@ use wirestorm_api::session::Limits;
 use wirestorm_bus::Bus;
 use wirestorm_control::clock;
 use wirestorm_control::namespace::Namespace;
+use wirestorm_control::plan::edit::parse_prefix;
 use wirestorm_control::sync::{StampReflector, stamp};
+use wirestorm_control::wire::prefix::Prefix;
 use wirestorm_serve::cluster::{Agent, AgentOptions};
 use wirestorm_serve::{Server, ServerOptions};
 
@@ -75,6 +77,12 @@ pub(crate) struct AgentFlags {
     /// Maximum rate of a port in bits per second, with preamble, gap and FCS
     #[arg(long, value_name = "BPS", help_heading = "Limits")]
     max_bits: Option<u64>,
+
+    /// Destination that frames may have, such as 198.18.0.0/15; repeatable [default: all]
+    ///
+    /// With it, an agent sends only streams: their destinations are known before a run.
+    #[arg(long, value_name = "PREFIX", help_heading = "Limits")]
+    destination: Vec<String>,
 
     /// Address and UDP port that answers clock comparisons [default: 0.0.0.0:862]
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Clocks")]
@@ -180,6 +188,10 @@ fn start(flags: &AgentFlags, stop: &AtomicBool) -> Result<Agent, String> {
         pps_max: flags.max_rate,
         bps_max: flags.max_bits,
     };
+    let destinations = flags.destination.iter();
+    let destinations = destinations.map(|text| parse_prefix("destination", text));
+    let destinations: Vec<Prefix> =
+        destinations.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     let mut trusted = flags.trust_director.clone();
     trusted.extend(member.trusted);
     if trusted.is_empty() {
@@ -194,6 +206,7 @@ fn start(flags: &AgentFlags, stop: &AtomicBool) -> Result<Agent, String> {
         server,
         trusted,
         limits,
+        destinations,
         reflector,
         reflector_addresses: addresses.clone(),
         references: Some(flags.sources.options()?),

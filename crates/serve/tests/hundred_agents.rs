@@ -76,6 +76,7 @@ fn agent(credentials: &Credentials, folder: PathBuf) -> Agent {
         server: server.unwrap(),
         trusted: credentials.directors.clone(),
         limits: Limits::default(),
+        destinations: Vec::new(),
         reflector_addresses: vec![reflector.address()],
         reflector: Some(reflector),
         references: None,

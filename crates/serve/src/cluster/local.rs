@@ -102,6 +102,7 @@ impl LocalAgents {
                 server,
                 trusted: vec![key.public()],
                 limits: Limits::default(),
+                destinations: Vec::new(),
                 reflector: None,
                 reflector_addresses: Vec::new(),
                 references: None,

@@ -14,6 +14,7 @@
 
 mod agents;
 mod commands;
+mod destinations;
 mod directed;
 mod files;
 mod frames;
@@ -524,6 +525,7 @@ impl Server {
             part,
         };
         let resolved = resolver.resolve(request.plan, &request.ports, &request.options)?;
+        destinations::check(&resolved.plan, &part.destinations)?;
         let hosted = HostRequest {
             resolved,
             name: request.name.filter(|name| !name.is_empty()),

@@ -23,6 +23,7 @@ use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{
     Elsewhere, SegmentOptions, SeriesOptions, StreamOptions, TrexPort, plan_of_trex,
 };
+use wirestorm_control::wire::prefix::Prefix;
 use wirestorm_store::record::RecordKind;
 
 use super::load::LoadSource;
@@ -97,6 +98,8 @@ pub(crate) struct PartOptions {
     pub(crate) elsewhere: Option<ElsewherePorts>,
     /// Intervals of the time series of a plan of streams; `None` for the default ones.
     pub(crate) series: Option<SeriesOptions>,
+    /// Destinations that frames may have; empty for all.
+    pub(crate) destinations: Vec<Prefix>,
 }
 
 /// Ports of a plan of streams on other machines.

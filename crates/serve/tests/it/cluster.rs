@@ -67,6 +67,7 @@ impl Machines {
             server: server.unwrap(),
             trusted: vec![self.key.public()],
             limits: Limits::default(),
+            destinations: Vec::new(),
             reflector_addresses: vec![reflector.address()],
             reflector: Some(reflector),
             references: None,

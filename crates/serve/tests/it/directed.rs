@@ -411,6 +411,7 @@ impl Cluster {
                 server: server.unwrap(),
                 trusted: vec![key.public()],
                 limits: Limits { ports: Some(vec![interface]), ..Limits::default() },
+                destinations: Vec::new(),
                 reflector_addresses: vec![reflector.address()],
                 reflector: Some(reflector),
                 references: None,

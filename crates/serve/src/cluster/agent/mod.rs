@@ -29,6 +29,7 @@ use wirestorm_control::clock;
 use wirestorm_control::result::HostFacts;
 use wirestorm_control::sync::StampReflector;
 use wirestorm_control::sync::sources::SourceOptions;
+use wirestorm_control::wire::prefix::Prefix;
 
 use super::log::LogWriter;
 use super::protocol::{Event, LeaseAnswer, LeaseRequest, PortPresence, Presence, decode, encode};
@@ -60,6 +61,9 @@ pub struct AgentOptions {
     pub trusted: Vec<String>,
     /// Limits that no director can exceed.
     pub limits: Limits,
+    /// Destinations of frames, which no director can override; empty for all. Only streams are possible
+    /// with a limit.
+    pub destinations: Vec<Prefix>,
     /// Answers requests of other agents that compare their clocks; `None` if none can.
     pub reflector: Option<StampReflector>,
     /// Addresses by which other agents reach the reflector.
@@ -94,6 +98,7 @@ struct Shared {
     reflector_addresses: Vec<SocketAddr>,
     references: Option<SourceOptions>,
     contents_directory: Option<PathBuf>,
+    destinations: Vec<Prefix>,
     log: LogWriter,
     book: Mutex<OrderBook>,
     test: Mutex<Option<CurrentTest>>,
@@ -174,6 +179,7 @@ impl Agent {
             reflector_addresses: options.reflector_addresses,
             references: options.references,
             contents_directory: options.contents_directory,
+            destinations: options.destinations,
             test: Mutex::default(),
             ports: Mutex::default(),
             stop: AtomicBool::new(false),

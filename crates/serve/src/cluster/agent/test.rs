@@ -444,7 +444,8 @@ fn host(
         command: Vec::new(),
     };
     let series = part.series.map(series).transpose()?;
-    let options = PartOptions { elsewhere, series };
+    let destinations = shared.destinations.clone();
+    let options = PartOptions { elsewhere, series, destinations };
     let (files, user) = (Arc::new(files), &shared.identity);
     let hosted = shared.server.create_part(user, request, files, &options);
     hosted.map_err(|error| error.to_string())

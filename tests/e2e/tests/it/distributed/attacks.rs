@@ -39,7 +39,9 @@ fn plan_beyond_the_limits_of_an_agent_is_refused() {
         return;
     }
     let Some(mut cluster) = Cluster::start(&[]) else { return };
-    let limits: [(&[&str], &[&str]); 3] = [
+    let destination = ["found destination 198.18.0.2", "expected one within 192.0.2.0/24"];
+    let limits: [(&[&str], &[&str]); 4] = [
+        (&["--destination", "192.0.2.0/24"], &destination),
         (&["--max-rate", "500"], &["1000 frames/s", "the limit of director is 500"]),
         (&["--max-bits", "500000"], &["1000 frames/s", "the limit of director is 500000 bit/s"]),
         (&["--interface", "lent0"], &["the limits of director allow only lent0"]),
