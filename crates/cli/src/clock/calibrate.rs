@@ -18,7 +18,9 @@ use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::load;
 use wirestorm_control::result::DistributionReport;
 use wirestorm_control::run::Plan;
-use wirestorm_control::sync::{SessionOptions, StampReflector, StampSession, owping_report};
+use wirestorm_control::sync::{
+    STAMP_ERROR_NS, SessionOptions, StampReflector, StampSession, owping_report,
+};
 use wirestorm_control::traffic::{SeriesOptions, StreamOptions};
 
 use crate::files::CommandLineFiles;
@@ -182,7 +184,8 @@ fn exchanges(duration: Duration, signals: &Signals) -> Result<Exchanges, Failure
     Ok(Exchanges {
         count: exchanges.len(),
         offset_ns: report.offset_ns,
-        half_width_ns: report.half_width_ns,
+        // The error of the stamps is what is measured.
+        half_width_ns: report.half_width_ns - STAMP_ERROR_NS,
         half_round_trip_ns: report.round_trip.min_ns / 2.0,
         // The requests of a receiver go the way back of the frames.
         asymmetry_ns: (-2.0 * report.offset_ns).round() as i64,

@@ -17,7 +17,7 @@ use wirestorm_io::clock::{self, RealtimeOffset};
 use wirestorm_io::timestamps::Stamp;
 
 pub use flow_delay::Comparison;
-pub use one_way::{Assumption, DirectionReport, OwpingReport, owping_report};
+pub use one_way::{Assumption, DirectionReport, OwpingReport, STAMP_ERROR_NS, owping_report};
 pub use ptp_transport::{TransportError, TransportKind};
 pub use reference::ReferenceMonitor;
 pub use reflector::StampReflector;

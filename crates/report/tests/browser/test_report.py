@@ -34,6 +34,7 @@ PLOTS = {
     "rfc9411": 26,
     "rfc9411-overlay": 26,
     "streams": 6,
+    "two-machines": 7,
     "y1564": 4,
 }
 

@@ -14,7 +14,7 @@ use wirestorm_control::link::Link;
 use wirestorm_control::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_control::sync::estimate::Timeline;
 use wirestorm_control::sync::timestamp::Timestamp;
-use wirestorm_control::sync::{ReferenceMonitor, SessionOptions, StampSession};
+use wirestorm_control::sync::{ReferenceMonitor, STAMP_ERROR_NS, SessionOptions, StampSession};
 use wirestorm_control::traffic::{SegmentOptions, SeriesOptions};
 use wirestorm_control::{Command as RunCommand, StartAt, clock};
 use wirestorm_store::Store;
@@ -96,8 +96,8 @@ impl PeerSessions {
         };
         let offset = timeline.at(now()).map(|estimate| OffsetReport {
             offset_ns: estimate.offset_ns,
-            half_width_ns: estimate.half_width_ns,
-            bound_ns: estimate.bound_ns(),
+            half_width_ns: estimate.half_width_ns + STAMP_ERROR_NS,
+            bound_ns: estimate.bound_ns() + STAMP_ERROR_NS,
             drift_ppm: estimate.drift_ppm,
         });
         Some(PeerReport { address: *address, exchanges: session.count(), offset })

@@ -9,7 +9,7 @@ use wirestorm_control::result::{AsymmetryReport, ClockAlternative};
 use wirestorm_control::sync::estimate::{Estimate, Timeline};
 use wirestorm_control::sync::exchange::Exchange;
 use wirestorm_control::sync::timestamp::Timestamp;
-use wirestorm_control::sync::{Assumption, Comparison, references};
+use wirestorm_control::sync::{Assumption, Comparison, STAMP_ERROR_NS, references};
 
 use super::collected::Collected;
 
@@ -168,7 +168,7 @@ impl<'c> Comparisons<'c> {
     /// Compares by exchanges of one of both agents with the other, on the path with the shortest round
     /// trip.
     fn by_exchanges(&self, near: &str, far: &str) -> Option<Candidate> {
-        let (timeline, address) = match self.collected.best_path(near, far) {
+        let (mut timeline, address) = match self.collected.best_path(near, far) {
             Some((address, exchanges)) => (Timeline::new(exchanges), address),
             None => {
                 let (address, exchanges) = self.collected.best_path(far, near)?;
@@ -176,6 +176,9 @@ impl<'c> Comparisons<'c> {
                 (Timeline::new(&reversed), address)
             }
         };
+        for knot in &mut timeline.knots {
+            knot.half_width_ns += STAMP_ERROR_NS;
+        }
         (!timeline.knots.is_empty()).then(|| Candidate {
             timeline,
             method: format!("STAMP to {address}"),
