@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 from playwright.sync_api import expect
 
@@ -23,6 +24,13 @@ def frames_of_column(figure, column):
     return int(re.search(r"([\d,]+) frames$", text)[1].replace(",", ""))
 
 
+def has_settled(figure):
+    """Returns whether no column is added for a second."""
+    columns = figure.get_attribute("data-columns")
+    time.sleep(1)
+    return figure.get_attribute("data-columns") == columns
+
+
 def test_delays_over_time_have_the_histograms_of_the_server(server, open_page):
     flows = plan(flow("one"), flow("two", rate="3kpps"))
     run = start_run(server, "delays", flows)
@@ -37,9 +45,10 @@ def test_delays_over_time_have_the_histograms_of_the_server(server, open_page):
     row = page.locator("tr[data-row='one']")
     for label in ("Median", "99 %", "Jitter"):
         expect(row.locator(f"td[data-label='{label}']")).to_have_text(re.compile("[µmn]s$"))
-    # The figure of a run that has ended does not change by itself.
+    # The figure of a run that has ended does not change by itself, once it has the last counters.
     server.call("POST", f"/runs/{run}/commands", {"command": "stop"})
     expect(page.locator(".result .tiles")).to_contain_text("Verdict")
+    wait_for("all counters are in the figure", lambda: has_settled(figure))
     images, frames = [], []
     for name in ("", "one", "two"):
         figure.get_by_label("Flow of the delays").select_option(name)

@@ -16,7 +16,7 @@ use wirestorm_control::sync::estimate::Timeline;
 use wirestorm_control::sync::timestamp::Timestamp;
 use wirestorm_control::sync::{ReferenceMonitor, STAMP_ERROR_NS, SessionOptions, StampSession};
 use wirestorm_control::traffic::{SegmentOptions, SeriesOptions};
-use wirestorm_control::{Command as RunCommand, StartAt, clock};
+use wirestorm_control::{Command as RunCommand, CommandError, StartAt, clock};
 use wirestorm_store::Store;
 
 use super::super::protocol::{
@@ -291,8 +291,11 @@ impl CurrentTest {
             Command::Sent { run, frames } => {
                 let run = self.runs.get(run).ok_or_else(|| format!("there is no run {run}"))?;
                 let frames = frames.clone();
-                let outcome = run.hosted.handle.command(RunCommand::SentElsewhere { frames });
-                outcome.map_err(|error| error.to_string())
+                match run.hosted.handle.command(RunCommand::SentElsewhere { frames }) {
+                    // It ended while the order was on its way: nothing is left to wait for.
+                    Ok(()) | Err(CommandError::Over { .. }) => Ok(()),
+                    Err(error) => Err(error.to_string()),
+                }
             }
             Command::Stop => {
                 self.stop(&format!("director {} stopped the test", self.director));

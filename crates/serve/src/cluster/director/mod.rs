@@ -553,7 +553,7 @@ impl Director {
                 }
                 let frames = run.sent_to(link.node, &sent);
                 let command = Command::Sent { run: run.name.clone(), frames };
-                // The run may have ended in between; the next report shows it.
+                // An agent that does not answer is lost; the next report shows it.
                 let _ = link.order(&self.orders, "drain", command, ORDER_TIMEOUT);
             }
         }

@@ -499,6 +499,9 @@ class Editor {
       this.flowChoice.selectedIndex = 0;
     }
     this.preview.show(this.frames[Math.max(0, chosen)] ?? this.frames[0] ?? null);
+    // The frames may arrive after the field has got the focus.
+    if (this.forms.contains(document.activeElement))
+      this.highlight(document.activeElement as HTMLElement);
   }
 
   private showErrors(): void {
