@@ -109,7 +109,7 @@ impl Context {
     /// Fails if the run is stopped before the start.
     pub(crate) fn wait_for_start(&self) -> Result<Start, Abandoned> {
         /// Time before the start at which workers wake up to fill the queues of their ports.
-        const AHEAD: Duration = Duration::from_millis(20);
+        const AHEAD: Duration = Duration::from_millis(100);
         self.run.set_state(RunState::Prepared);
         let at = self.run.wait_for_start().ok_or(Abandoned)?;
         self.run.set_state(RunState::Armed);

@@ -26,7 +26,9 @@ const BATCH: usize = 64;
 /// queue and [merge](Self::merge) them at the end.
 #[derive(Debug)]
 pub struct Receiver {
-    /// Indices into `records` by stream number.
+    /// Lowest stream number.
+    first: u32,
+    /// Indices into `records` by stream number minus `first`.
     places: Box<[u32]>,
     records: Vec<StreamRecord>,
     /// Indices into `records` by mark number; empty if no stream has a mark.
@@ -53,20 +55,23 @@ const NOT_MEASURED: u32 = u32::MAX;
 impl Receiver {
     /// Creates a receiver for these streams. Later it allocates only when the histogram of a stream
     /// grows, see [`Distribution`](super::Distribution). Its table of streams takes 4 bytes for
-    /// every number up to the highest one.
+    /// every number from the lowest to the highest one.
     ///
     /// # Panics
     /// Panics if two streams have the same number, or a number exceeds [`Signature::STREAM_BITS`]
     /// bits: plans assign the numbers.
     pub fn new(streams: Vec<MeasuredStream>, options: &MeasureOptions) -> Self {
-        let numbers = streams.iter().map(|stream| stream.id as usize + 1).max().unwrap_or(0);
-        assert!(numbers <= 1 << Signature::STREAM_BITS, "stream {} is beyond 24 bits", numbers - 1);
-        let mut places = vec![NOT_MEASURED; numbers].into_boxed_slice();
-        for (place, stream) in streams.iter().enumerate() {
-            let before = core::mem::replace(&mut places[stream.id as usize], place as u32);
-            assert_eq!(before, NOT_MEASURED, "two streams with number {}", stream.id);
+        let ids = || streams.iter().map(|stream| stream.id);
+        let first = ids().min().unwrap_or(0);
+        let end = ids().max().map_or(first, |last| last.saturating_add(1));
+        assert!(end <= 1 << Signature::STREAM_BITS, "stream {} is beyond 24 bits", end - 1);
+        let mut places = vec![NOT_MEASURED; (end - first) as usize].into_boxed_slice();
+        for (place, id) in ids().enumerate() {
+            let before = core::mem::replace(&mut places[(id - first) as usize], place as u32);
+            assert_eq!(before, NOT_MEASURED, "two streams with number {id}");
         }
         Self {
+            first,
             places,
             records: streams.into_iter().map(|stream| StreamRecord::new(stream, options)).collect(),
             marks: Box::default(),
@@ -82,11 +87,18 @@ impl Receiver {
         }
     }
 
+    /// Returns the index of a stream in `records`, or `NOT_MEASURED`.
+    #[inline]
+    fn place(&self, stream: u32) -> u32 {
+        let place = stream.wrapping_sub(self.first);
+        self.places.get(place as usize).copied().unwrap_or(NOT_MEASURED)
+    }
+
     /// Counts a stream by the mark with the stream's number in its frames instead of a signature;
     /// see [`wirestorm_wire::mark`]. Returns whether the stream is measured here and its number is
     /// a valid mark.
     pub fn count_by_mark(&mut self, stream: u32) -> bool {
-        let place = self.places.get(stream as usize).copied().unwrap_or(NOT_MEASURED);
+        let place = self.place(stream);
         let Some(record) = self.records.get_mut(place as usize) else { return false };
         if stream >= u32::from(mark::COUNT) {
             return false;
@@ -102,7 +114,7 @@ impl Receiver {
     /// Counts a stream by the values of bits of its frames, too; has no effect on a stream that is
     /// not measured here, or that has no signature.
     pub fn count_by_values(&mut self, stream: u32, bits: Arc<[FrameBits]>) {
-        let place = self.places.get(stream as usize).copied().unwrap_or(NOT_MEASURED);
+        let place = self.place(stream);
         if place != NOT_MEASURED {
             self.parts.get_or_insert_default().values.add(place as usize, bits);
         }
@@ -137,8 +149,7 @@ impl Receiver {
         let Some(found) = find(frame) else {
             return self.note_unsigned(frame, original_length, arrival);
         };
-        let place =
-            self.places.get(found.signature.stream as usize).copied().unwrap_or(NOT_MEASURED);
+        let place = self.place(found.signature.stream);
         let Some(record) = self.records.get_mut(place as usize) else {
             return self.foreign.note(original_length);
         };
@@ -180,7 +191,7 @@ impl Receiver {
 
     /// Returns whether a stream with this number is measured here.
     pub fn measures(&self, stream: u32) -> bool {
-        self.places.get(stream as usize).is_some_and(|&place| place != NOT_MEASURED)
+        self.place(stream) != NOT_MEASURED
     }
 
     /// Returns the records, in the order of the streams passed to [`Self::new`].
@@ -243,7 +254,11 @@ impl Receiver {
     /// Panics if the other receiver has other streams, or if either counts by VLAN tag or by values: the order
     /// of frames of two queues is unknown.
     pub fn merge(&mut self, other: Self) {
-        assert_eq!(self.places, other.places, "receivers of the same streams");
+        assert_eq!(
+            (self.first, &self.places),
+            (other.first, &other.places),
+            "receivers of the same streams"
+        );
         assert!(self.parts.is_none() && other.parts.is_none(), "receivers that count by tags");
         for (mine, theirs) in self.records.iter_mut().zip(other.records) {
             mine.merge(theirs);

@@ -4,18 +4,20 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 
+use aya::Ebpf;
 use aya::maps::XskMap;
 use aya::programs::xdp::XdpMode;
 use aya::programs::{ProgramError, Xdp};
-use aya::{Ebpf, EbpfLoader};
 
 use super::socket::retry_while_busy;
 use crate::clock_ports;
+use crate::system::bpf::FlagObject;
 use crate::system::system_error;
 use crate::xdp::XdpAttachment;
 
 /// Object of `bpf/receive.bpf.c`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o"));
+static OBJECT: FlagObject =
+    FlagObject::new(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o")));
 
 /// Attach mode of the XDP program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +45,7 @@ impl ReceiveProgram {
         passes_neighbours: bool,
         place: Option<XdpAttachment>,
     ) -> io::Result<Self> {
-        let mut loaded = EbpfLoader::new()
-            .override_global("passes_neighbours", &u32::from(passes_neighbours), true)
-            .load(OBJECT)
-            .map_err(|error| io_error(&error))?;
+        let mut loaded = OBJECT.load("passes_neighbours", passes_neighbours)?;
         clock_ports::write_to(&mut loaded, passes_neighbours)?;
         let program: &mut Xdp = loaded
             .program_mut("receive")

@@ -1,12 +1,45 @@
-//! Errors of BPF programs and lookup of programs by name.
+//! BPF objects that are loaded often, errors of BPF programs, and lookup of programs by name.
 
 use std::io;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use aya::Ebpf;
 use aya::programs::{Program, ProgramError};
+use aya::{Ebpf, EbpfLoader};
 
 use crate::privilege;
 use crate::system::system_error;
+
+/// Object file whose programs need no types of the kernel, with one constant, which is a flag.
+///
+/// A new loader reads all types of the kernel, which takes 10 ms. So the process has a single one
+/// for each object, which forgets them.
+pub(crate) struct FlagObject {
+    bytes: &'static [u8],
+    loader: OnceLock<Mutex<EbpfLoader<'static>>>,
+}
+
+impl FlagObject {
+    /// `bytes`: the object file.
+    pub(crate) const fn new(bytes: &'static [u8]) -> Self {
+        Self { bytes, loader: OnceLock::new() }
+    }
+
+    /// Loads maps and programs, with this value of the constant `name`.
+    ///
+    /// # Errors
+    /// There is no such constant, or the kernel refuses.
+    pub(crate) fn load(&self, name: &'static str, value: bool) -> io::Result<Ebpf> {
+        static VALUES: [u32; 2] = [0, 1];
+        let loader = self.loader.get_or_init(|| {
+            let mut loader = EbpfLoader::new();
+            loader.btf(None);
+            Mutex::new(loader)
+        });
+        let mut loader = loader.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = &VALUES[usize::from(value)];
+        loader.override_global(name, value, true).load(self.bytes).map_err(failure)
+    }
+}
 
 /// Converts an error to one line with all its causes; the loader's own text has only the outermost
 /// one. Of the verifier log, it keeps only the last line: the verifier's objection. For `EPERM`,

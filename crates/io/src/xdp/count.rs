@@ -2,15 +2,19 @@
 
 use std::io;
 
+use aya::Ebpf;
 use aya::maps::{MapData, PerCpuArray};
 use aya::programs::xdp::{XdpLink, XdpLinkId};
 use aya::programs::{Xdp, XdpMode};
-use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::histogram::{self, Histogram};
 use wirestorm_base::time::{Duration, Instant};
 
-use crate::system::bpf::{failure, program};
+use crate::system::bpf::{FlagObject, failure, program};
 use crate::{clock, clock_ports};
+
+/// Object of `bpf/count.bpf.c`.
+static OBJECT: FlagObject =
+    FlagObject::new(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/count.o")));
 
 /// A counting receiver on an interface. Dropping it detaches the program; the kernel also does so
 /// when the process ends for any reason.
@@ -75,11 +79,7 @@ impl XdpCounter {
     /// Fails without privilege (`CAP_BPF`, `CAP_NET_ADMIN`), if the interface does not exist, or if
     /// it has another XDP program.
     pub fn open(interface: &str, times_all: bool) -> io::Result<Self> {
-        let times_all = u32::from(times_all);
-        let mut programs = EbpfLoader::new()
-            .override_global("times_all", &times_all, true)
-            .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/count.o")))
-            .map_err(failure)?;
+        let mut programs = OBJECT.load("times_all", times_all)?;
         clock_ports::write_to(&mut programs, true)?;
         let count: &mut Xdp = program(&mut programs, "count")?;
         count.load().map_err(failure)?;

@@ -1,7 +1,9 @@
 //! Orders that were carried out: none is carried out twice.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +14,16 @@ use super::super::protocol::{Answer, Order};
 /// after a restart too.
 #[derive(Debug)]
 pub(super) struct OrderBook {
-    path: Option<PathBuf>,
+    file: Option<BookFile>,
     latest: Latest,
+}
+
+/// File of a book. Each text is at least as long as the one before it: directors are added, and times
+/// get later. So it is written in place, which costs less than a new file for each order.
+#[derive(Debug)]
+struct BookFile {
+    path: PathBuf,
+    file: File,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,20 +34,32 @@ struct Latest {
 }
 
 impl OrderBook {
-    /// Reads a file, if it exists.
+    /// Opens a file, and reads what it has.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be opened or read.
     pub(super) fn open(path: Option<PathBuf>) -> Result<Self, String> {
-        let latest = match &path {
-            Some(path) if path.exists() => {
-                let failed = |error: String| format!("{}: {error}", path.display());
-                let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-                serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?
-            }
-            _ => Latest::default(),
+        let Some(path) = path else {
+            return Ok(Self { file: None, latest: Latest::default() });
         };
-        Ok(Self { path, latest })
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let open = || {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)?;
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            Ok::<_, std::io::Error>((file, text))
+        };
+        let (file, text) = open().map_err(|error| failed(&error))?;
+        let latest = match text.is_empty() {
+            true => Latest::default(),
+            false => serde_json::from_str(&text).map_err(|error| failed(&error))?,
+        };
+        Ok(Self { file: Some(BookFile { path, file }), latest })
     }
 
     /// Notes an order of the director with this key.
@@ -55,13 +77,10 @@ impl OrderBook {
             ));
         }
         self.latest.issued_unix_ns.insert(key.to_owned(), order.issued_unix_ns);
-        let Some(path) = &self.path else { return Ok(()) };
-        let failed = |error: String| format!("{}: {error}", path.display());
-        let text =
-            serde_json::to_string(&self.latest).map_err(|error| failed(error.to_string()))?;
-        let written = path.with_extension("new");
-        let outcome = fs::write(&written, text).and_then(|()| fs::rename(&written, path));
-        outcome.map_err(|error| failed(error.to_string()))
+        let Some(BookFile { path, file }) = &self.file else { return Ok(()) };
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let text = serde_json::to_string(&self.latest).map_err(|error| failed(&error))?;
+        file.write_all_at(text.as_bytes(), 0).map_err(|error| failed(&error))
     }
 }
 
@@ -122,7 +141,7 @@ mod tests {
         assert!(book.enter(&order(5), "UA").is_err());
         assert!(book.enter(&order(4), "UB").is_err());
         book.enter(&order(6), "UA").unwrap();
-        fs::write(&path, "{").unwrap();
+        std::fs::write(&path, "{").unwrap();
         assert!(OrderBook::open(Some(path)).is_err());
     }
 

@@ -16,7 +16,7 @@ use wirestorm_control::sync::estimate::Timeline;
 use wirestorm_control::sync::timestamp::Timestamp;
 use wirestorm_control::sync::{ReferenceMonitor, STAMP_ERROR_NS, SessionOptions, StampSession};
 use wirestorm_control::traffic::{SegmentOptions, SeriesOptions};
-use wirestorm_control::{Command as RunCommand, CommandError, StartAt, clock};
+use wirestorm_control::{Command as RunCommand, CommandError, RunState, StartAt, clock};
 use wirestorm_store::Store;
 
 use super::super::protocol::{
@@ -373,9 +373,12 @@ impl CurrentTest {
     fn report(&self, shared: &Shared) -> Report {
         let runs = self.runs.iter().map(|(name, run)| (name.clone(), run.report()));
         let peers = self.peers.iter();
-        // The director needs offsets before a start alone.
-        let has_started = |run: &PartRun| run.hosted.handle.started().is_some();
-        let with_offsets = !(self.has_active_runs() && self.runs.values().any(has_started));
+        // The director needs offsets before and after the preparation; they take some time.
+        let needs_offsets = |run: &PartRun| {
+            let state = run.hosted.handle.state();
+            state == RunState::Prepared || state.is_over()
+        };
+        let with_offsets = self.runs.values().all(needs_offsets);
         let peer = |peer: &PeerSessions| peer.report(with_offsets);
         Report {
             now_ns: now().as_nanos(),
