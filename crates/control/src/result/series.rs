@@ -212,7 +212,8 @@ impl Row {
         let is_known = [self, other].iter().all(|it| it.received == 0 || it.delay_min.is_some());
         let delay_min = least(self.delay_min, other.delay_min).filter(|_| is_known);
         let delay_max = self.delay_max.max(other.delay_max).filter(|_| is_known);
-        let delay_mean = mean([(self.received, self.delay_mean), (other.received, other.delay_mean)]);
+        let delay_mean =
+            mean([(self.received, self.delay_mean), (other.received, other.delay_mean)]);
         let range = delay_max.zip(delay_min).map(|(max, min)| max.saturating_sub(min));
         Self {
             packets: self.packets.saturating_add(other.packets),

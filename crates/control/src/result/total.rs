@@ -27,9 +27,9 @@ pub struct TotalReport {
     /// One-way delay.
     pub delay: DistributionReport,
     /// Inter-packet delay variation between frames that arrived at the same port (RFC 5481 section
-    /// 4.1).
+    /// 4.1); null in results of earlier versions.
     #[serde(default)]
-    pub ipdv: DistributionReport,
+    pub ipdv: Option<DistributionReport>,
     /// Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); maximum of all ports.
     #[serde(default)]
     pub jitter_ns: u64,
@@ -64,7 +64,7 @@ impl TotalReport {
             reordering_extent_max: most_of(|it| it.reordering_extent_max),
             pps: measured.iter().map(|it| it.pps).sum(),
             delay: merged(measured.iter().map(|it| &it.delay)),
-            ipdv: merged(measured.iter().map(|it| &it.ipdv)),
+            ipdv: Some(merged(measured.iter().map(|it| &it.ipdv))),
             jitter_ns: most_of(|it| it.jitter_ns),
             half_width_ns: most(&mut one_way().map(|it| it.half_width_ns)),
             bound_ns: most(&mut one_way().filter_map(|it| it.bound_ns)),
@@ -126,6 +126,35 @@ mod tests {
         assert!((mean_ns.unwrap() - 2_949.5).abs() < 1e-6, "{mean_ns:?}");
         assert!((p50_ns.unwrap() - 3_000).abs() < 60, "{p50_ns:?}");
         assert_eq!((total.half_width_ns, total.bound_ns), (Some(300.0), Some(600.0)));
+    }
+
+    #[test]
+    fn variation_and_reordering_of_all_receivers_are_merged() {
+        let with = |extent: u64, jitter_ns: u64, ipdv: &[i64]| MeasuredReport {
+            reordering_extent_max: extent,
+            jitter_ns,
+            ipdv: measured(ipdv, 0.0).delay,
+            series: Some(SeriesReport { interval_s: 1.0, ..SeriesReport::default() }),
+            ..MeasuredReport::default()
+        };
+        let total = TotalReport::of(&[with(2, 9, &[-4, 4]), with(5, 3, &[8])]).unwrap();
+        assert_eq!((total.reordering_extent_max, total.jitter_ns), (5, 9));
+        let ipdv = total.ipdv.unwrap();
+        assert_eq!((ipdv.count, ipdv.min_ns, ipdv.max_ns), (3, Some(-4), Some(8)));
+        assert!(total.series.is_some());
+        // A total without the series of a port would miss its frames.
+        let total = TotalReport::of(&[with(2, 9, &[]), MeasuredReport::default()]).unwrap();
+        assert_eq!(total.series, None);
+    }
+
+    #[test]
+    fn results_of_earlier_versions_are_read() {
+        let mut earlier = serde_json::to_value(TotalReport::default()).unwrap();
+        for later in ["reordering_extent_max", "ipdv", "jitter_ns", "series"] {
+            assert!(earlier.as_object_mut().unwrap().remove(later).is_some(), "{later}");
+        }
+        let total: TotalReport = serde_json::from_value(earlier).unwrap();
+        assert_eq!(total, TotalReport::default());
     }
 
     #[test]

@@ -393,7 +393,11 @@ fn flow(name: &str, number: u64) -> FlowReport {
         jitter_ns: 640,
         series: Some(SeriesReport {
             interval_s: 1.0,
-            packets: missing.iter().zip(disorder(2)).map(|(lost, more)| rate - lost + more).collect(),
+            packets: missing
+                .iter()
+                .zip(disorder(2))
+                .map(|(lost, more)| rate - lost + more)
+                .collect(),
             bytes: vec![rate * 60; SECONDS as usize],
             received: missing.iter().map(|missing| rate - missing).collect(),
             duplicated: disorder(2),

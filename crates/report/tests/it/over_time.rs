@@ -63,8 +63,14 @@ fn results_of_earlier_versions_have_no_empty_plots() {
         let series = flow.measured[0].series.as_mut().expect("a series");
         let SeriesReport { interval_s, packets, bytes, missing, .. } = series.clone();
         let SeriesReport { delay_mean_ns, delay_max_ns, .. } = series.clone();
-        let known =
-            SeriesReport { interval_s, packets, bytes, missing, delay_mean_ns, ..Default::default() };
+        let known = SeriesReport {
+            interval_s,
+            packets,
+            bytes,
+            missing,
+            delay_mean_ns,
+            ..Default::default()
+        };
         *series = SeriesReport { delay_max_ns, ..known };
     }
     assert!(plot(&run, "Delay over time").is_some());
