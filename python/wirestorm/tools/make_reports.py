@@ -76,7 +76,8 @@ def _class(name: str, schema: dict[str, Any]) -> str:
         repr_option = " = field(repr=False)" if member == "buckets" else ""
         lines += [f"    {_field(member)}: {kind}{repr_option}", *_text(of.get("description", ""))]
     # The others have a default.
-    for member in sorted(properties.keys() - always):
+    later = [member for member in schema["required"] if member not in always]
+    for member in later + sorted(properties.keys() - schema["required"]):
         of = properties[member]
         named = f"    {_field(member)}: {_type(of)} = {_default(of)}"
         lines += [named, *_text(of.get("description", ""))]

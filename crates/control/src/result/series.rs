@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_engine::measure::{Interval, Series};
 
-/// Time series of a measurement, in intervals of equal length from the start of the run. All lists
-/// have a value for each interval. Lists that the version which wrote the result did not know are
-/// empty.
+/// Time series of a measurement, in intervals of equal length from the start of the run. Each list
+/// has a value for each interval. Lists that an earlier version did not write are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SeriesReport {
@@ -46,10 +45,10 @@ pub struct SeriesReport {
     /// the arrival that completes its pair of frames.
     #[serde(default)]
     pub ipdv_count: Vec<u64>,
-    /// Mean of their absolute values in nanoseconds; null without values.
+    /// Mean of the absolute inter-packet delay variations in nanoseconds; null without values.
     #[serde(default)]
     pub ipdv_mean_ns: Vec<Option<f64>>,
-    /// Maximum of their absolute values in nanoseconds; null without values.
+    /// Maximum of the absolute inter-packet delay variations in nanoseconds; null without values.
     #[serde(default)]
     pub ipdv_max_ns: Vec<Option<u64>>,
     /// Maximum estimate of the interarrival jitter (RFC 3550 section 6.4.1) in nanoseconds; null
