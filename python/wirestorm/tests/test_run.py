@@ -118,6 +118,21 @@ def test_measured_flow_has_delays_and_a_row_for_each_port(lab):
     assert any(line.split()[:3] == ["clients", "300", "0"] for line in lines), lines
     assert max(map(len, lines)) <= 80
     assert ws.Result.from_dict(json.loads(result.to_json())) == result
+    series = measured.series
+    assert (sum(series.received), sum(series.ipdv_count)) == (300, 299)
+    highest, lowest = filter(None, series.delay_max_ns), filter(None, series.delay_min_ns)
+    assert (max(highest), min(lowest)) == (delay.max_ns, delay.min_ns)
+
+
+def test_results_of_earlier_versions_are_read(lab):
+    result = ws.run(make_plan(duration=ws.packets(100), measure=True), lab.ports)
+    document = json.loads(result.to_json())
+    series = document["flows"][0]["measured"][0]["series"]
+    for later in ["received", "duplicated", "delay_min_ns", "pdv_max_ns", "ipdv_count"]:
+        del series[later]
+    again = ws.Result.from_dict(document).flows[0].measured[0].series
+    assert again.packets == result.flows[0].measured[0].series.packets
+    assert again.pdv_max_ns == [] and again.jitter_ns
 
 
 def test_measurements_are_visible_during_the_run_and_by_vlan_tag(lab):

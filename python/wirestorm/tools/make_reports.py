@@ -66,16 +66,19 @@ def _counters(name: str, schema: dict[str, Any]) -> str | None:
 
 def _class(name: str, schema: dict[str, Any]) -> str:
     lines = ["@dataclass(frozen=True)", f"class {name}:", *_text(schema["description"]), ""]
-    # Required members first, in the order of the document.
-    for member in schema["required"]:
-        of = schema["properties"][member]
+    # Members that documents of all versions have come first, in the order of the document.
+    properties = schema["properties"]
+    always = [member for member in schema["required"] if "default" not in properties[member]]
+    for member in always:
+        of = properties[member]
         kind = _type(of)
         # Hidden in repr: hundreds of numbers, which the quantiles summarise.
         repr_option = " = field(repr=False)" if member == "buckets" else ""
         lines += [f"    {_field(member)}: {kind}{repr_option}", *_text(of.get("description", ""))]
-    # Optional members, which have a default.
-    for member in sorted(schema["properties"].keys() - schema["required"]):
-        of = schema["properties"][member]
+    # The others have a default.
+    later = [member for member in schema["required"] if member not in always]
+    for member in later + sorted(properties.keys() - schema["required"]):
+        of = properties[member]
         named = f"    {_field(member)}: {_type(of)} = {_default(of)}"
         lines += [named, *_text(of.get("description", ""))]
     return "\n".join(lines) + "\n"
@@ -119,7 +122,9 @@ def _literal(values: Iterable[str]) -> str:
 def _default(of: dict[str, Any]) -> str:
     """Returns the default of an optional member."""
     kind = _type(of).partition("[")[0]
-    return f"field(default_factory={kind})" if kind in ("list", "dict") else "None"
+    if kind in ("list", "dict"):
+        return f"field(default_factory={kind})"
+    return repr(of.get("default"))
 
 
 if __name__ == "__main__":

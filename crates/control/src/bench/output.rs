@@ -141,7 +141,7 @@ fn paths(
 
 /// Returns intervals that divide a second and cover a duration; `None` for the default intervals.
 fn series_of(duration: Duration) -> Option<SeriesOptions> {
-    /// Longest trial with intervals of 100 ms: 4 MB for each flow.
+    /// Longest trial with intervals of 100 ms: 9 MB for each flow.
     const FINE_MAX: Duration = Duration::from_secs(7_200);
     /// Time around the traffic that the intervals cover too.
     const AROUND: Duration = Duration::from_secs(60);

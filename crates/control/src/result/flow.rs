@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wirestorm_engine::measure::Series;
 
 use super::{
-    DistributionReport, Label, OneWayReport, Rates, SegmentReport, TotalReport, VariationReport,
+    DistributionReport, Label, OneWayReport, Rates, SegmentReport, SeriesReport, TotalReport,
+    VariationReport,
 };
 
 /// Result of one flow.
@@ -146,39 +146,4 @@ pub struct TagReport {
     pub reordered: u64,
     /// Frames more than 64 frames late: late or duplicate.
     pub too_late: u64,
-}
-
-/// Time series of a measurement, in intervals of equal length from the start of the run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct SeriesReport {
-    /// Interval length in seconds.
-    pub interval_s: f64,
-    /// Frames received in each interval.
-    pub packets: Vec<u64>,
-    /// Bytes without FCS.
-    pub bytes: Vec<u64>,
-    /// Frames found missing in each interval that have not arrived since.
-    pub missing: Vec<u64>,
-    /// Mean delay of each interval in nanoseconds; null without arrivals.
-    pub delay_mean_ns: Vec<Option<f64>>,
-    /// Maximum delay of each interval in nanoseconds; null without arrivals.
-    pub delay_max_ns: Vec<Option<i64>>,
-}
-
-impl From<&Series> for SeriesReport {
-    fn from(series: &Series) -> Self {
-        let intervals = series.intervals();
-        Self {
-            interval_s: series.length().as_secs_f64(),
-            packets: intervals.iter().map(|interval| interval.frames).collect(),
-            bytes: intervals.iter().map(|interval| interval.bytes).collect(),
-            missing: intervals.iter().map(|interval| interval.missing).collect(),
-            delay_mean_ns: intervals.iter().map(|interval| interval.delay_ns_mean()).collect(),
-            delay_max_ns: intervals
-                .iter()
-                .map(|interval| (interval.delays > 0).then_some(interval.delay_ns_max))
-                .collect(),
-        }
-    }
 }

@@ -20,6 +20,7 @@ mod one_way;
 mod port;
 mod rates;
 mod receive;
+mod series;
 mod sessions;
 mod template;
 mod total;
@@ -32,7 +33,7 @@ pub use connections::{
 };
 pub use device::{DeviceReport, DeviceRun};
 pub use envelope::{Achieved, ClockKind, Kind, RunResult, SCHEMA, Target, Times};
-pub use flow::{FlowReport, MeasuredReport, SeriesReport, TagReport, ValuesReport};
+pub use flow::{FlowReport, MeasuredReport, TagReport, ValuesReport};
 pub use histogram::{DistributionReport, HistogramReport, VariationReport};
 pub use host::HostFacts;
 pub use latency::LatencyReport;
@@ -47,6 +48,7 @@ pub use port::{
 pub use rates::Rates;
 pub(crate) use rates::{FrameRate, layer_name};
 pub use receive::{QueueReport, ReceiveReport, VerifyReport};
+pub use series::SeriesReport;
 pub use sessions::{Http1Report, Http2Report, TlsReport};
 pub use template::{
     FAILED_FLOWS, FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport,

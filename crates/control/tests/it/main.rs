@@ -5,6 +5,7 @@ mod groups;
 mod per_flow_payload;
 mod presets;
 mod runs;
+mod series;
 mod sessions;
 mod simulation;
 mod stateful_goldens;

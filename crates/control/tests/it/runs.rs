@@ -36,7 +36,9 @@ use wirestorm_testkit::sample::write_file;
 const PATIENCE: StdDuration = StdDuration::from_secs(60);
 
 /// Number of frames of the counted flow.
-const FRAMES: u64 = 1_000;
+pub(crate) const FRAMES: u64 = 1_000;
+/// UDP port from which it leaves.
+pub(crate) const COUNTED_PORT: u16 = 1_000;
 
 /// Returns a rate of `units` per second.
 fn per_second(units: u64) -> Rate {
@@ -91,7 +93,7 @@ fn replay(capture: &Path, interface: &str, packets: u64) -> Plan {
 }
 
 /// A measured flow from one interface to the other, and an endless flow.
-fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
+pub(crate) fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
     let flow = |name: &str, port: u16, rest: &str| {
         format!(
             "  - name: {name}\n    tx: left\n    rx: [right]\n    packet:\n      - ethernet: {{src: \
@@ -102,7 +104,7 @@ fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
     };
     let text = format!(
         "ports: [{{name: left, location: '{from}'}}, {{name: right, location: '{to}'}}]\nflows:\n{}{}",
-        flow("counted", 1_000, &format!("    duration: {{fixed_packets: {FRAMES}}}\n")),
+        flow("counted", COUNTED_PORT, &format!("    duration: {{fixed_packets: {FRAMES}}}\n")),
         flow("endless", 2_000, ""),
     );
     let plan = TrafficPlan::parse(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
@@ -164,7 +166,7 @@ fn impairment(interfaces: [&str; 2]) -> Plan {
     })
 }
 
-fn prepare(plan: Plan, host: &Host, access: Access) -> Prepared {
+pub(crate) fn prepare(plan: Plan, host: &Host, access: Access) -> Prepared {
     let options = Options { access, owner: "test".into(), ..Options::default() };
     Run::prepare(plan, options, host).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -192,7 +194,7 @@ fn kernel_stacks() -> String {
     threads.map(|entry| thread(&entry.path())).collect::<Vec<_>>().join("\n")
 }
 
-fn result(run: &RunHandle) -> Arc<RunResult> {
+pub(crate) fn result(run: &RunHandle) -> Arc<RunResult> {
     assert!(run.wait_over(Some(PATIENCE)), "{run:?} goes on:\n{}", kernel_stacks());
     run.wait().unwrap_or_else(|error| panic!("{error}"))
 }

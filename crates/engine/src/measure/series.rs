@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use wirestorm_base::time::{Duration, Instant};
 
 /// Measurements of one interval. Several intervals combine by sum, minimum or maximum, so curves
-/// can be smoothed afterwards.
+/// can be smoothed afterwards. Fields that every frame needs are first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Interval {
     /// Frames that arrived, including duplicates.
     pub frames: u64,
@@ -17,11 +18,27 @@ pub struct Interval {
     /// Number of delays: first arrivals of a frame.
     pub delays: u64,
     /// Sum of the delays in ns.
-    pub delay_ns_sum: i64,
+    pub delay_ns_sum: i128,
     /// Minimum delay in ns; valid if `delays` is not 0.
     pub delay_ns_min: i64,
     /// Maximum delay in ns; valid if `delays` is not 0.
     pub delay_ns_max: i64,
+    /// Sum of the absolute inter-packet delay variations (RFC 5481 section 4.1) in ns. A value
+    /// counts at the arrival that completes its pair of frames.
+    pub ipdv_ns_sum: u128,
+    /// Number of inter-packet delay variations.
+    pub ipdvs: u64,
+    /// Maximum of the absolute inter-packet delay variations in ns; 0 without values.
+    pub ipdv_ns_max: u64,
+    /// Maximum estimate of the interarrival jitter (RFC 3550 section 6.4.1) in ns, of all first
+    /// arrivals; 0 without them.
+    pub jitter_ns_max: u64,
+    /// Arrivals of frames that had arrived before (RFC 5560: each additional copy).
+    pub duplicated: u64,
+    /// Frames that arrived after one sent later (RFC 4737 section 3.3).
+    pub reordered: u64,
+    /// Maximum reordering extent in frames (RFC 4737 section 4.2); 0 without reordered frames.
+    pub extent_max: u64,
 }
 
 impl Interval {
@@ -33,6 +50,13 @@ impl Interval {
         delay_ns_sum: 0,
         delay_ns_min: i64::MAX,
         delay_ns_max: i64::MIN,
+        ipdv_ns_sum: 0,
+        ipdvs: 0,
+        ipdv_ns_max: 0,
+        jitter_ns_max: 0,
+        duplicated: 0,
+        reordered: 0,
+        extent_max: 0,
     };
 
     /// Returns the mean delay in ns; `None` if there are no delays.
@@ -40,14 +64,51 @@ impl Interval {
         (self.delays > 0).then(|| self.delay_ns_sum as f64 / self.delays as f64)
     }
 
-    /// Records a delay.
+    /// Returns the mean of the absolute inter-packet delay variations in ns; `None` if there are
+    /// none.
+    pub fn ipdv_ns_mean(&self) -> Option<f64> {
+        (self.ipdvs > 0).then(|| self.ipdv_ns_sum as f64 / self.ipdvs as f64)
+    }
+
+    /// Records any arrival.
     #[inline]
-    pub(super) fn note_delay(&mut self, delay_ns: i64) {
+    pub(super) fn note_frame(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// Records the delay of a first arrival, and the estimate of the jitter after it.
+    #[inline]
+    pub(super) fn note_delay(&mut self, delay_ns: i64, jitter_ns: u64) {
         self.delays += 1;
-        // Delays are below 2^48 ns, but the sum of many may overflow.
-        self.delay_ns_sum = self.delay_ns_sum.saturating_add(delay_ns);
-        self.delay_ns_min = self.delay_ns_min.min(delay_ns);
-        self.delay_ns_max = self.delay_ns_max.max(delay_ns);
+        self.delay_ns_sum += i128::from(delay_ns);
+        // Few values are the highest or lowest so far: a branch is cheaper than a store.
+        if delay_ns < self.delay_ns_min {
+            self.delay_ns_min = delay_ns;
+        }
+        if delay_ns > self.delay_ns_max {
+            self.delay_ns_max = delay_ns;
+        }
+        if jitter_ns > self.jitter_ns_max {
+            self.jitter_ns_max = jitter_ns;
+        }
+    }
+
+    /// Records an inter-packet delay variation.
+    #[inline]
+    pub(super) fn note_ipdv(&mut self, ipdv_ns: i64) {
+        let distance = ipdv_ns.unsigned_abs();
+        self.ipdvs += 1;
+        self.ipdv_ns_sum += u128::from(distance);
+        if distance > self.ipdv_ns_max {
+            self.ipdv_ns_max = distance;
+        }
+    }
+
+    /// Records that a frame arrived after one sent later.
+    pub(super) fn note_reordered(&mut self, extent: u64) {
+        self.reordered += 1;
+        self.extent_max = self.extent_max.max(extent);
     }
 
     fn plus(&self, other: &Self) -> Self {
@@ -56,9 +117,16 @@ impl Interval {
             bytes: self.bytes + other.bytes,
             missing: self.missing + other.missing,
             delays: self.delays + other.delays,
-            delay_ns_sum: self.delay_ns_sum.saturating_add(other.delay_ns_sum),
+            delay_ns_sum: self.delay_ns_sum + other.delay_ns_sum,
             delay_ns_min: self.delay_ns_min.min(other.delay_ns_min),
             delay_ns_max: self.delay_ns_max.max(other.delay_ns_max),
+            ipdv_ns_sum: self.ipdv_ns_sum + other.ipdv_ns_sum,
+            ipdvs: self.ipdvs + other.ipdvs,
+            ipdv_ns_max: self.ipdv_ns_max.max(other.ipdv_ns_max),
+            jitter_ns_max: self.jitter_ns_max.max(other.jitter_ns_max),
+            duplicated: self.duplicated + other.duplicated,
+            reordered: self.reordered + other.reordered,
+            extent_max: self.extent_max.max(other.extent_max),
         }
     }
 }
@@ -232,14 +300,46 @@ mod tests {
     #[test]
     fn joined_intervals_combine_their_delays() {
         let mut series = Series::new(at(0), Duration::from_nanos(1), 2);
-        series.at(at(0)).note_delay(-4);
-        series.at(at(1)).note_delay(10);
-        series.at(at(2)).note_delay(7);
+        series.at(at(0)).note_delay(-4, 3);
+        series.at(at(1)).note_delay(10, 2);
+        series.at(at(2)).note_delay(7, 1);
         let intervals = series.intervals();
         let [first, second] = intervals.as_slice() else { panic!("two intervals") };
         assert_eq!((first.delay_ns_min, first.delay_ns_max), (-4, 10));
         assert_eq!(first.delay_ns_mean(), Some(3.0));
         assert_eq!(second.delay_ns_mean(), Some(7.0));
+        assert_eq!((first.jitter_ns_max, second.jitter_ns_max), (3, 1));
+    }
+
+    #[test]
+    fn joined_intervals_combine_variation_duplicates_and_reordering() {
+        let mut series = Series::new(at(0), Duration::from_nanos(1), 2);
+        series.at(at(0)).note_ipdv(-8);
+        series.at(at(0)).note_reordered(2);
+        series.at(at(1)).note_ipdv(3);
+        series.at(at(1)).note_ipdv(1);
+        series.at(at(1)).note_reordered(5);
+        series.at(at(1)).duplicated += 1;
+        series.at(at(0)).duplicated += 2;
+        series.at(at(2)).note_frame(60);
+        let intervals = series.intervals();
+        let [first, second] = intervals.as_slice() else { panic!("two intervals") };
+        assert_eq!((first.ipdvs, first.ipdv_ns_mean(), first.ipdv_ns_max), (3, Some(4.0), 8));
+        assert_eq!((first.reordered, first.extent_max, first.duplicated), (2, 5, 3));
+        assert_eq!(*second, Interval { frames: 1, bytes: 60, ..Interval::EMPTY });
+        assert_eq!(second.ipdv_ns_mean(), None);
+    }
+
+    #[test]
+    fn sums_of_the_largest_values_do_not_overflow() {
+        let mut interval = Interval::EMPTY;
+        for _ in 0..4 {
+            interval.note_delay(i64::MIN, u64::MAX);
+            interval.note_ipdv(i64::MIN);
+        }
+        let sum = interval.plus(&interval);
+        assert_eq!(sum.delay_ns_mean(), Some(i64::MIN as f64));
+        assert_eq!(sum.ipdv_ns_mean(), Some(i64::MIN.unsigned_abs() as f64));
     }
 
     #[test]

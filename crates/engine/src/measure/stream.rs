@@ -283,61 +283,84 @@ impl OrderMeasurements {
         before: Option<Instant>,
         arrival: Instant,
     ) -> bool {
-        let arrived = self.sequence.note(number, arrival);
-        let is_first = matches!(arrived, Arrived::InOrder { .. } | Arrived::Reordered { .. });
-        if is_first {
-            self.jitter.note(delay_ns);
-            self.note_ipdv(number, delay_ns, arrived);
-        }
-        if matches!(arrived, Arrived::InOrder { skipped: 1.. }) {
+        let skipped = match self.sequence.note(number, arrival) {
+            Arrived::InOrder { skipped } => skipped,
+            arrived => return self.note_out_of_order(arrived, number, delay_ns, bytes, arrival),
+        };
+        self.jitter.note(delay_ns);
+        let delay_before = core::mem::replace(&mut self.highest_delay, delay_ns);
+        let ipdv_ns = (skipped == 0 && number > 0).then(|| delay_ns - delay_before);
+        if let Some(ipdv_ns) = ipdv_ns {
+            self.ipdv.record(ipdv_ns);
+        } else if skipped > 0 {
             self.gaps.note(before, arrival);
+            self.keep_around_gap(number, skipped, delay_before);
         }
-        let Some(series) = &mut self.series else { return is_first };
-        if let Arrived::Reordered { missed_at, .. } = arrived {
-            series.at(missed_at).missing -= 1;
-        }
+        let Some(series) = &mut self.series else { return true };
         let interval = series.at(arrival);
-        interval.frames += 1;
-        interval.bytes += bytes as u64;
-        if is_first {
-            interval.note_delay(delay_ns);
+        interval.note_frame(bytes);
+        interval.missing += skipped;
+        interval.note_delay(delay_ns, self.jitter.nanoseconds());
+        if let Some(ipdv_ns) = ipdv_ns {
+            interval.note_ipdv(ipdv_ns);
         }
-        if let Arrived::InOrder { skipped } = arrived {
-            interval.missing += skipped;
-        }
-        is_first
+        true
     }
 
-    #[inline]
-    fn note_ipdv(&mut self, number: u64, delay_ns: i64, arrived: Arrived) {
-        match arrived {
-            Arrived::InOrder { skipped } => {
-                let before = core::mem::replace(&mut self.highest_delay, delay_ns);
-                if skipped > 0 {
-                    if let Some(highest) = (number - skipped).checked_sub(1) {
-                        self.keep(highest, before);
-                    }
-                    // Written last: after a gap larger than the window both have the same position.
-                    self.keep(number, delay_ns);
-                } else if number > 0 {
-                    self.ipdv.record(delay_ns - before);
-                }
-            }
-            _ => self.note_ipdv_late(number, delay_ns),
-        }
-    }
-
-    /// Records a frame that was missing: the delays of its neighbours were kept.
+    /// Records an arrival below the highest number; returns whether it is the first of its frame.
     #[cold]
-    fn note_ipdv_late(&mut self, number: u64, delay_ns: i64) {
+    fn note_out_of_order(
+        &mut self,
+        arrived: Arrived,
+        number: u64,
+        delay_ns: i64,
+        bytes: usize,
+        arrival: Instant,
+    ) -> bool {
+        let Arrived::Reordered { extent, missed_at } = arrived else {
+            if let Some(series) = &mut self.series {
+                let interval = series.at(arrival);
+                interval.note_frame(bytes);
+                interval.duplicated += u64::from(arrived == Arrived::Duplicate);
+            }
+            return false;
+        };
+        self.jitter.note(delay_ns);
+        let ipdvs_ns = self.late_ipdv(number, delay_ns);
+        ipdvs_ns.into_iter().flatten().for_each(|ipdv_ns| self.ipdv.record(ipdv_ns));
+        if let Some(series) = &mut self.series {
+            series.at(missed_at).missing -= 1;
+            let interval = series.at(arrival);
+            interval.note_frame(bytes);
+            interval.note_delay(delay_ns, self.jitter.nanoseconds());
+            interval.note_reordered(extent);
+            ipdvs_ns.into_iter().flatten().for_each(|ipdv_ns| interval.note_ipdv(ipdv_ns));
+        }
+        true
+    }
+
+    /// Stores the delays of the frames next to a gap: `number`, and the one before the gap.
+    #[cold]
+    fn keep_around_gap(&mut self, number: u64, skipped: u64, delay_before: i64) {
+        if let Some(highest) = (number - skipped).checked_sub(1) {
+            self.keep(highest, delay_before);
+        }
+        // Written last: after a gap larger than the window both have the same position.
+        self.keep(number, self.highest_delay);
+    }
+
+    /// Returns the variations that a frame completes which was missing: from the frame before it
+    /// and to the one after it. Their delays were kept.
+    fn late_ipdv(&mut self, number: u64, delay_ns: i64) -> [Option<i64>; 2] {
         let place = self.keep(number, delay_ns);
         let mask = self.delays.len() - 1;
-        if number > 0 && self.sequence.has_arrived(number - 1) {
-            self.ipdv.record(delay_ns - self.delays[place.wrapping_sub(1) & mask]);
-        }
-        if self.sequence.has_arrived(number + 1) {
-            self.ipdv.record(self.delays[(place + 1) & mask] - delay_ns);
-        }
+        let from_before = (number > 0 && self.sequence.has_arrived(number - 1))
+            .then(|| delay_ns - self.delays[place.wrapping_sub(1) & mask]);
+        let to_next = self
+            .sequence
+            .has_arrived(number + 1)
+            .then(|| self.delays[(place + 1) & mask] - delay_ns);
+        [from_before, to_next]
     }
 
     /// Stores a frame's delay; returns its index.
@@ -502,6 +525,7 @@ impl StreamRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Interval;
     use alloc::vec::Vec;
 
     const OPTIONS: MeasureOptions = MeasureOptions {
@@ -573,6 +597,68 @@ mod tests {
         assert_eq!(series.intervals()[3].delay_ns_mean(), Some(330.0));
         let last = series.intervals()[3];
         assert_eq!((last.frames, last.bytes), (1, 60));
+    }
+
+    fn intervals(record: &StreamRecord) -> Vec<Interval> {
+        record.ordered().unwrap().series().unwrap().intervals()
+    }
+
+    #[test]
+    fn duplicates_and_reordering_count_in_the_interval_of_their_arrival() {
+        let record = noted(&[
+            (0, 0, 10),
+            (3, 30, 40),
+            (4, 40, 50),
+            (1, 10, 120),
+            (2, 20, 130),
+            (3, 30, 140),
+            (5, 50, 210),
+            (5, 50, 310),
+            (0, 0, 320),
+        ]);
+        let counts: Vec<_> = intervals(&record)
+            .iter()
+            .map(|it| (it.frames, it.delays, it.duplicated, it.reordered, it.extent_max))
+            .collect();
+        let expected = [(3, 3, 0, 0, 0), (3, 2, 1, 2, 3), (1, 1, 0, 0, 0), (2, 0, 2, 0, 0)];
+        assert_eq!(counts, expected);
+        let counters = record.ordered().unwrap().sequence().counters();
+        assert_eq!((counters.duplicated, counters.reordered, counters.extent_max), (3, 2, 3));
+    }
+
+    #[test]
+    fn variation_counts_at_the_arrival_that_completes_it() {
+        // Delays of 10, 14, 12, 110, 20 and 25.
+        let record = noted(&[
+            (0, 0, 10),
+            (1, 10, 24),
+            (3, 30, 42),
+            (2, 20, 130),
+            (4, 140, 160),
+            (4, 140, 170),
+            (5, 180, 205),
+        ]);
+        let found: Vec<_> = intervals(&record)
+            .iter()
+            .map(|it| (it.ipdvs, it.ipdv_ns_mean(), it.ipdv_ns_max))
+            .collect();
+        // From 0 to 1; from 1 to 2, 2 to 3 and 3 to 4; from 4 to 5.
+        let second = (96.0 + 98.0 + 8.0) / 3.0;
+        assert_eq!(found, [(1, Some(4.0), 4), (3, Some(second), 98), (1, Some(5.0), 5)]);
+        assert_eq!(record.ordered().unwrap().ipdv().count(), 5);
+    }
+
+    #[test]
+    fn intervals_have_the_highest_estimate_of_the_jitter() {
+        // The change of 1600 ns moves the estimate to 100 ns, from where it decays.
+        let late = |number: u64| (number, 10 * number, 10 * number + 1_700);
+        let frames: Vec<_> = [(0, 0, 100)].into_iter().chain((1..40).map(late)).collect();
+        let record = noted(&frames);
+        // The length has doubled twice.
+        let found: Vec<_> = intervals(&record).iter().map(|it| it.jitter_ns_max).collect();
+        assert_eq!(found[..5], [0, 0, 0, 0, 100]);
+        let last = record.ordered().unwrap().jitter().nanoseconds();
+        assert!((last..100).contains(&found[5]) && last > 0, "{last}: {found:?}");
     }
 
     #[test]

@@ -129,6 +129,23 @@ mod tests {
     }
 
     #[test]
+    fn series_of_parts_combine_variation_duplicates_and_reordering() {
+        let first = record(&[(0, 0, 50), (1, 10, 66), (1, 10, 67), (2, 20, 160)]);
+        let second = record(&[(0, 0, 30), (2, 20, 60), (1, 10, 70), (3, 30, 150)]);
+        let summary = StreamSummary::new([&first, &second]);
+        let intervals = summary.series.expect("both have one").intervals();
+        let found: alloc::vec::Vec<_> = intervals
+            .iter()
+            .map(|it| (it.duplicated, it.reordered, it.extent_max, it.ipdvs, it.ipdv_ns_max))
+            .collect();
+        // Delays of 50, 56 and 140, and of 30, 60, 40 and 120.
+        assert_eq!(found, [(1, 1, 1, 3, 30), (0, 0, 0, 2, 84)]);
+        let means: alloc::vec::Vec<_> = intervals.iter().map(|it| it.ipdv_ns_mean()).collect();
+        assert_eq!(means, [Some(56.0 / 3.0), Some((84.0 + 80.0) / 2.0)]);
+        assert_eq!(intervals[1].jitter_ns_max, summary.jitter_ns);
+    }
+
+    #[test]
     fn part_without_order_leaves_no_sequence() {
         let mut merged = record(&[(0, 0, 5)]);
         merged.merge(record(&[(1, 10, 15)]));

@@ -315,6 +315,45 @@ proptest! {
         prop_assert_eq!(frames, record.tallies().frames);
         prop_assert_eq!(missing, found.missing);
         prop_assert_eq!(with_delay, found.received);
+
+        // Each interval counts what arrived in it.
+        let length = ordered.series().unwrap().length().as_nanos();
+        let place = |at: Instant| (at.saturating_since(started).as_nanos() / length) as usize;
+        let mut expected = vec![(0, 0, 0, 0, 0, 0); intervals.len()];
+        let mut distinct: Vec<u64> = Vec::new();
+        for (&number, &at) in numbers.iter().zip(&times) {
+            let (duplicated, reordered, extent_max, ipdvs, ipdv_sum, ipdv_max) =
+                &mut expected[place(at)];
+            if distinct.contains(&number) {
+                *duplicated += 1;
+                continue;
+            }
+            if let Some(first) = distinct.iter().position(|&other| other > number) {
+                *reordered += 1;
+                *extent_max = (distinct.len() - first).max(*extent_max);
+            }
+            let delay = |number: u64| in_sequence[number as usize].expect("it arrived");
+            for pair in [number.wrapping_sub(1), number] {
+                let other = if pair == number { number + 1 } else { pair };
+                if distinct.contains(&other) {
+                    let ipdv = delay(pair + 1).abs_diff(delay(pair));
+                    *ipdvs += 1;
+                    *ipdv_sum += u128::from(ipdv);
+                    *ipdv_max = ipdv.max(*ipdv_max);
+                }
+            }
+            distinct.push(number);
+        }
+        let found: Vec<_> = intervals
+            .iter()
+            .map(|it| {
+                let extent_max = it.extent_max as usize;
+                (it.duplicated, it.reordered, extent_max, it.ipdvs, it.ipdv_ns_sum, it.ipdv_ns_max)
+            })
+            .collect();
+        prop_assert_eq!(found, expected);
+        let jitter = intervals.iter().map(|it| it.jitter_ns_max).max().unwrap_or(0);
+        prop_assert!(jitter >= ordered.jitter().nanoseconds());
     }
 
     #[test]

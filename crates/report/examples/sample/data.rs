@@ -365,11 +365,22 @@ fn flow(name: &str, number: u64) -> FlowReport {
     let delay = spread(14_000.0 + 5_000.0 * number as f64, 0.12, packets - lost);
     let wave = |second: u64| 1.0 + 0.08 * (second as f64 / 6.0).sin();
     let median = 14_000.0 + 5_000.0 * number as f64;
+    let minimum = |second: u64| (median * 0.6 * wave(second)) as i64;
+    let maximum = |second: u64| (median * 5.0 * wave(second * 7)) as i64;
+    // The second flow has disorder for four seconds.
+    let disorder = |count: u64| -> Vec<u64> {
+        let is_in = |second| number == 1 && (40..44).contains(&second);
+        (0..SECONDS).map(|second| if is_in(second) { count } else { 0 }).collect()
+    };
+    let reordered = disorder(3);
+    let extent = |(second, &count): (u64, &u64)| (count > 0).then_some(2 + second % 4);
     let measured = MeasuredReport {
         port: "right".to_owned(),
         received: packets - lost,
         missing: lost,
+        duplicated: number * 8,
         reordered: number * 12,
+        reordering_extent_max: number * 5,
         pps: rate as f64,
         pdv: wirestorm_control::result::VariationReport {
             mean_ns: Some(3_100.0),
@@ -382,12 +393,24 @@ fn flow(name: &str, number: u64) -> FlowReport {
         jitter_ns: 640,
         series: Some(SeriesReport {
             interval_s: 1.0,
-            packets: missing.iter().map(|missing| rate - missing).collect(),
-            bytes: vec![rate * 60; SECONDS as usize],
-            delay_mean_ns: (0..SECONDS).map(|second| Some(median * wave(second))).collect(),
-            delay_max_ns: (0..SECONDS)
-                .map(|second| Some((median * 5.0 * wave(second * 7)) as i64))
+            packets: missing
+                .iter()
+                .zip(disorder(2))
+                .map(|(lost, more)| rate - lost + more)
                 .collect(),
+            bytes: vec![rate * 60; SECONDS as usize],
+            received: missing.iter().map(|missing| rate - missing).collect(),
+            duplicated: disorder(2),
+            reordering_extent_max: (0..SECONDS).zip(&reordered).map(extent).collect(),
+            reordered,
+            delay_min_ns: (0..SECONDS).map(|second| Some(minimum(second))).collect(),
+            delay_mean_ns: (0..SECONDS).map(|second| Some(median * wave(second))).collect(),
+            delay_max_ns: (0..SECONDS).map(|second| Some(maximum(second))).collect(),
+            pdv_max_ns: (0..SECONDS).map(|it| Some(maximum(it) - minimum(it))).collect(),
+            ipdv_count: vec![rate; SECONDS as usize],
+            ipdv_mean_ns: (0..SECONDS).map(|second| Some(900.0 * wave(second * 3))).collect(),
+            ipdv_max_ns: (0..SECONDS).map(|second| Some(maximum(second) as u64 / 2)).collect(),
+            jitter_ns: (0..SECONDS).map(|it| Some((640.0 * wave(it * 5)) as u64)).collect(),
             missing,
         }),
         ..MeasuredReport::default()

@@ -9,6 +9,7 @@ mod flow_export;
 mod mlrsearch;
 mod ndr;
 mod one_way;
+mod over_time;
 mod plain;
 mod rfc2544;
 mod rfc9411;

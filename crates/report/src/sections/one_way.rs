@@ -22,6 +22,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     );
     section.table(errors(context, &compared));
     section.plot(over_time(context, &compared));
+    section.plot(variation(context, &compared));
     section.table(clocks(context, &compared));
     section.table(events(context, &compared));
     vec![section]
@@ -164,6 +165,23 @@ fn over_time(context: &Context<'_>, compared: &[(&Measured<'_>, &OneWayReport)])
         add("mean + error", Style::Reference, |it| it.mean_ns + it.half_width_ns);
         add("mean - error", Style::Reference, |it| it.mean_ns - it.half_width_ns);
         add("maximum", Style::Plain, |it| it.max_ns as f64);
+    }
+    plot
+}
+
+/// Returns a plot of the maximum PDV in each segment, without the drift of the clocks.
+fn variation(context: &Context<'_>, compared: &[(&Measured<'_>, &OneWayReport)]) -> Plot {
+    let seconds = Axis::linear("Time", Unit::Seconds);
+    let title = "Delay variation between machines over time";
+    let mut plot = Plot::new(title, seconds, Axis::linear("PDV", Unit::Nanoseconds));
+    plot.summary = "Maximum minus minimum delay of each flow in each segment of time".into();
+    for (it, report) in compared.iter().take(SERIES_MAX) {
+        let label = context.series(it.run, &format!("{}, PDV", it.name()));
+        let mut series = Series::new(label, Some(it.run), Style::Plain);
+        for segment in &report.series {
+            series.point(segment.at_s, segment.max_ns.saturating_sub(segment.min_ns) as f64);
+        }
+        plot.series(series);
     }
     plot
 }

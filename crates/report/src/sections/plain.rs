@@ -1,12 +1,10 @@
-//! Runs that send: ports, flows, rates over time, loss, delay, departure gaps, probes.
+//! Runs that send: ports, flows, loss, delay, departure gaps, probes.
 
 use wirestorm_base::histogram::{bucket_of, bucket_start};
-use wirestorm_control::result::{
-    FlowReport, HistogramReport, MeasuredReport, RunResult, SeriesReport,
-};
+use wirestorm_control::result::{FlowReport, HistogramReport, MeasuredReport, RunResult};
 
 use super::delays::{self, Times};
-use super::{Context, series};
+use super::{Context, over_time};
 use crate::document::{Axis, Cell, Column, Plot, Section, Series, Style, Table, Unit};
 
 /// Most series of one kind in a plot. A plan may have thousands of flows.
@@ -24,7 +22,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let results = results(context);
     vec![
         traffic(context, &results),
-        over_time(context, &results),
+        over_time::section(context, &results),
         flows(context, &results),
         delay(context, &results),
         departures(context, &results),
@@ -106,65 +104,6 @@ pub(super) fn measured<'a>(results: &[(usize, &'a RunResult)]) -> Vec<Measured<'
     all.collect()
 }
 
-fn over_time(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
-    let seconds = || Axis::linear("Time", Unit::Seconds);
-    let mut rates = Plot::new(
-        "Received frames over time",
-        seconds(),
-        Axis::linear("Rate", Unit::FramesPerSecond),
-    );
-    rates.summary = "Received frames per second of each flow in each interval".into();
-    let mut missing = Plot::new(
-        "Missing frames over time",
-        seconds(),
-        Axis::linear("Missing", Unit::FramesPerSecond),
-    );
-    missing.summary = "Frames per second of each flow that were found missing".into();
-    let mut delays =
-        Plot::new("Delay over time", seconds(), Axis::linear("Delay", Unit::Nanoseconds));
-    delays.summary = "Mean and maximum delay of each flow in each interval".into();
-    let measured = measured(results);
-    let with_series: Vec<(&Measured<'_>, &SeriesReport)> = measured
-        .iter()
-        .filter_map(|it| Some((it, it.measured.series.as_ref()?)))
-        .filter(|(_, report)| report.interval_s > 0.0)
-        .collect();
-    let mut section = Section::new("Rates over time", "");
-    if with_series.len() > SERIES_MAX {
-        section.text(format!(
-            "The plots show {SERIES_MAX} of {} flows; the tables below list the others.",
-            with_series.len()
-        ));
-    }
-    for (it, report) in with_series.into_iter().take(SERIES_MAX) {
-        let label = context.series(it.run, &it.name());
-        let interval = report.interval_s;
-        // The last interval may be shorter than the others: its length is not recorded, so it has
-        // no rate.
-        let counted = |counts: &[u64]| counts[..counts.len().saturating_sub(1)].to_vec();
-        let add = |plot: &mut Plot, counts: &[u64]| {
-            let counts = if counts.len() > 1 { counted(counts) } else { counts.to_vec() };
-            plot.series(series::rates(label.clone(), it.run, &counts, interval, interval));
-        };
-        add(&mut rates, &report.packets);
-        if report.missing.iter().any(|count| *count > 0) {
-            add(&mut missing, &report.missing);
-        }
-        let name = |what: &str| context.series(it.run, &format!("{}, {what}", it.name()));
-        let most: Vec<_> =
-            report.delay_max_ns.iter().map(|it| it.map(|value| value as f64)).collect();
-        let mean = &report.delay_mean_ns;
-        delays.series(series::over_time(name("mean"), it.run, mean, interval));
-        delays.series(series::over_time(name("maximum"), it.run, &most, interval));
-    }
-    let plots = [rates, missing, delays];
-    if plots.iter().all(|plot| plot.points() == 0) {
-        section.blocks.clear();
-    }
-    plots.into_iter().for_each(|plot| section.plot(plot));
-    section
-}
-
 fn flows(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
     let columns = vec![
         Column::text("Run"),
@@ -178,6 +117,7 @@ fn flows(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
         Column::number("Lost", Unit::Frames),
         Column::number("Loss", Unit::Percent),
         Column::number("Reordered", Unit::Frames),
+        Column::number("Reordering extent", Unit::Frames).detail(),
         Column::number("Duplicated", Unit::Frames),
         Column::number("Changed", Unit::Frames).detail(),
         Column::number("Unsent", Unit::Frames).detail(),
@@ -190,6 +130,7 @@ fn flows(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
             let sum: u64 = flow.measured.iter().map(value).sum();
             Cell::maybe(is_measured.then_some(sum as f64))
         };
+        let extent = flow.measured.iter().map(|it| it.reordering_extent_max).max();
         let corrupt: Option<u64> =
             flow.measured.iter().filter_map(|it| it.corrupt).reduce(|sum, it| sum + it);
         table.row(vec![
@@ -204,6 +145,7 @@ fn flows(context: &Context<'_>, results: &[(usize, &RunResult)]) -> Section {
             Cell::maybe(flow.lost.map(|lost| lost as f64)),
             Cell::maybe(flow.loss_percent),
             sum(|it| it.reordered),
+            Cell::maybe(extent.map(|it| it as f64)),
             sum(|it| it.duplicated),
             Cell::maybe(corrupt.map(|it| it as f64)),
             Cell::count(flow.unsent),
@@ -248,9 +190,13 @@ fn totals<'a>(results: &'a [(usize, &RunResult)]) -> impl Iterator<Item = Times>
     let flows = results.iter().flat_map(|(run, it)| it.flows.iter().map(move |flow| (*run, flow)));
     flows.filter_map(|(run, flow)| {
         let total = flow.total.as_ref().filter(|total| total.delay.count > 0)?;
-        let name = format!("{} at all ports", flow.name);
-        Some(Times::of_distribution(run, name, &total.delay))
+        Some(Times::of_distribution(run, at_all_ports(flow), &total.delay))
     })
+}
+
+/// Returns the name of a flow at all its receiving ports together.
+pub(super) fn at_all_ports(flow: &FlowReport) -> String {
+    format!("{} at all ports", flow.name)
 }
 
 fn variation(context: &Context<'_>, measured: &[Measured<'_>]) -> Table {

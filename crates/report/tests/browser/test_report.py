@@ -33,8 +33,8 @@ PLOTS = {
     "rfc2544": 6,
     "rfc9411": 26,
     "rfc9411-overlay": 26,
-    "streams": 6,
-    "two-machines": 7,
+    "streams": 9,
+    "two-machines": 11,
     "y1564": 4,
 }
 

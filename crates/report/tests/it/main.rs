@@ -4,6 +4,7 @@
 mod data;
 mod formats;
 mod methods;
+mod over_time;
 mod reading;
 #[path = "../../examples/sample/services.rs"]
 mod services;

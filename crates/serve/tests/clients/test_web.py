@@ -76,6 +76,9 @@ def test_session_by_mouse(server, open_page):
     expect(page.locator(".run-head .badge")).to_contain_text("interrupted")
     expect(page.locator(".result .tiles")).to_contain_text("Verdict")
     assert chart(page, "Distribution of the delay").evaluate(CANVAS_COLORS) > 5
+    variation = chart(page, "Delay variation over time")
+    assert int(variation.get_attribute("data-points")) > 10
+    assert chart(page, "Reordered and duplicated frames over time").count() == 0
 
     open_report(page)
 

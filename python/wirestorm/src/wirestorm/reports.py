@@ -971,7 +971,8 @@ class SegmentReport:
 
 @dataclass(frozen=True)
 class SeriesReport:
-    """Time series of a measurement, in intervals of equal length from the start of the run."""
+    """Time series of a measurement, in intervals of equal length from the start of the run. Each
+    list has a value for each interval. Lists that an earlier version did not write are empty."""
 
     interval_s: float
     """Interval length in seconds."""
@@ -985,6 +986,30 @@ class SeriesReport:
     """Mean delay of each interval in nanoseconds; null without arrivals."""
     delay_max_ns: list[Optional[int]]
     """Maximum delay of each interval in nanoseconds; null without arrivals."""
+    received: list[int] = field(default_factory=list)
+    """Distinct frames received: without duplicates and frames outside the sequence window."""
+    duplicated: list[int] = field(default_factory=list)
+    """Duplicates: each additional copy (RFC 5560)."""
+    reordered: list[int] = field(default_factory=list)
+    """Frames that arrived after one sent later (RFC 4737 section 3.3)."""
+    reordering_extent_max: list[Optional[int]] = field(default_factory=list)
+    """Maximum reordering extent in frames (RFC 4737 section 4.2); null without reordered frames."""
+    delay_min_ns: list[Optional[int]] = field(default_factory=list)
+    """Minimum delay of each interval in nanoseconds; null without arrivals."""
+    pdv_max_ns: list[Optional[int]] = field(default_factory=list)
+    """Maximum packet delay variation: maximum minus minimum delay of the interval (RFC 5481 section
+    4.2), in nanoseconds; null without arrivals. Clocks need no comparison. It contains their drift:
+    1 ns for each ppm and ms."""
+    ipdv_count: list[int] = field(default_factory=list)
+    """Number of inter-packet delay variations (RFC 5481 section 4.1). Each counts in the interval
+    of the arrival that completes its pair of frames."""
+    ipdv_mean_ns: list[Optional[float]] = field(default_factory=list)
+    """Mean of the absolute inter-packet delay variations in nanoseconds; null without values."""
+    ipdv_max_ns: list[Optional[int]] = field(default_factory=list)
+    """Maximum of the absolute inter-packet delay variations in nanoseconds; null without values."""
+    jitter_ns: list[Optional[int]] = field(default_factory=list)
+    """Maximum estimate of the interarrival jitter (RFC 3550 section 6.4.1) in nanoseconds; null
+    without arrivals."""
 
 
 @dataclass(frozen=True)
@@ -1170,6 +1195,17 @@ class TotalReport:
     if no clocks were compared."""
     bound_ns: Optional[float]
     """Each delay is right to this many nanoseconds in any case; null if it is `half_width_ns`."""
+    reordering_extent_max: int = 0
+    """Maximum reordering extent in frames at any port (RFC 4737 section 4.2)."""
+    ipdv: Optional[DistributionReport] = None
+    """Inter-packet delay variation between frames that arrived at the same port (RFC 5481 section
+    4.1); null in results of earlier versions."""
+    jitter_ns: int = 0
+    """Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); maximum of all ports."""
+    series: Optional[SeriesReport] = None
+    """Time series; null if a port has none. Reordering and variation apply within the ports. Frames
+    are `missing` here if they arrived at none of the ports. Intervals have delays if all ports
+    measured them."""
 
 
 @dataclass(frozen=True)

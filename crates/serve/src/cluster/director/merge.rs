@@ -71,7 +71,8 @@ fn sender_of(run: &PlannedRun, flow: usize) -> Option<usize> {
 }
 
 /// Computes the one-way delay of a flow from another machine. Without a comparison of the clocks the
-/// delay is unknown, and the variation contains the drift, so both are left out.
+/// delay is unknown, and the variation over the run contains the drift, so both are left out. The
+/// variation within the short intervals of the time series stays.
 fn correct(measured: &mut MeasuredReport, compared: Option<&Compared>) {
     measured.one_way = compared.and_then(|compared| {
         let mut report = compared.chosen.one_way(&measured.segments)?;
@@ -88,7 +89,6 @@ fn correct(measured: &mut MeasuredReport, compared: Option<&Compared>) {
         measured.pdv = one_way.pdv.clone();
     }
     if let Some(series) = &mut measured.series {
-        series.delay_mean_ns.fill(None);
-        series.delay_max_ns.fill(None);
+        series.remove_delays();
     }
 }

@@ -1,10 +1,11 @@
 // Figures of a finished run, from its result document.
 
-import { Chart, COLORS } from '../chart.ts';
+import { Chart } from '../chart.ts';
 import { element } from '../element.ts';
 import { count, duration, percent, withUnit } from '../format.ts';
 import { heatMap, type HeatRow } from '../heatmap.ts';
 import { cell, numberCell, table } from '../list.ts';
+import { type FlowSeries, padded, seriesCharts } from './series.ts';
 
 const ROWS_MAX = 500;
 const HEAT_ROWS_MAX = 40;
@@ -45,11 +46,7 @@ interface Measured {
   duplicated: number;
   reordered: number;
   delay: Delay | null;
-  series?: {
-    interval_s: number;
-    delay_mean_ns: Array<number | null>;
-    delay_max_ns: Array<number | null>;
-  } | null;
+  series?: FlowSeries | null;
 }
 
 interface Delay {
@@ -125,34 +122,10 @@ export function resultView(document: unknown, signal: AbortSignal): HTMLElement 
     .slice(0, HEAT_ROWS_MAX)
     .map(({ label, it }) => ({ label, buckets: it.delay!.buckets }));
   if (heat.length) charts.append(heatMap('Distribution of the delay', heat, signal));
-  const timed = measured
-    .filter(({ it }) => it.series?.delay_mean_ns.some((value) => value !== null))
-    .slice(0, LINES_MAX);
-  if (timed.length) {
-    const chart = new Chart({ title: 'Delay over time: mean and maximum', unit: 'ns', signal });
-    charts.append(chart.node);
-    // The chart needs its width, which it has in the page only.
-    queueMicrotask(() => {
-      const interval = timed[0]!.it.series!.interval_s;
-      const length = Math.max(...timed.map(({ it }) => it.series!.delay_mean_ns.length));
-      chart.update(
-        Array.from({ length }, (_, at) => (at + 0.5) * interval),
-        timed.flatMap(({ label, it }, at) => [
-          {
-            label: `${label} mean`,
-            color: at % COLORS,
-            values: padded(it.series!.delay_mean_ns, length),
-          },
-          {
-            label: `${label} max`,
-            color: at % COLORS,
-            dash: [2, 3],
-            values: padded(it.series!.delay_max_ns, length),
-          },
-        ]),
-      );
-    });
-  }
+  const timed = measured.flatMap(({ label, it }) =>
+    it.series ? [{ label, series: it.series }] : [],
+  );
+  charts.append(...seriesCharts(timed, signal));
   const busy = (result.ports ?? []).filter((port) => port.connections?.flows);
   charts.append(...connectionCharts(busy, signal));
   if (charts.childElementCount) node.append(charts);
@@ -160,10 +133,6 @@ export function resultView(document: unknown, signal: AbortSignal): HTMLElement 
   if (result.ports?.length) node.append(element('h2', {}, 'Ports'), portTable(result.ports));
   if (flows.length) node.append(element('h2', {}, 'Flows'), flowTable(flows));
   return node;
-}
-
-function padded(values: ReadonlyArray<number | null>, length: number): Array<number | null> {
-  return Array.from({ length }, (_, at) => values[at] ?? null);
 }
 
 function tiles(result: Result, flows: readonly FlowResult[]): HTMLElement {

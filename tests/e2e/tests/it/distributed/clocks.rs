@@ -25,6 +25,21 @@ fn delay_is_measured_between_clocks_that_differ_and_drift() {
     let assumption = outcome.text(&format!("{FLOW}/measured/0/one_way/assumption"));
     assert_eq!(assumption, "symmetric path");
     assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
+    // The variation over time does not depend on the offset of the clocks, as the delays do.
+    let series = outcome.result().pointer(&format!("{FLOW}/measured/0/series")).unwrap();
+    let values = |list: &str| -> Vec<f64> {
+        let values = series[list].as_array().into_iter().flatten();
+        values.filter_map(serde_json::Value::as_f64).collect()
+    };
+    for list in ["delay_min_ns", "delay_mean_ns", "delay_max_ns"] {
+        assert!(values(list).is_empty(), "{list}: {outcome}");
+    }
+    for list in ["pdv_max_ns", "ipdv_mean_ns", "jitter_ns"] {
+        let values = values(list);
+        assert!(values.len() > 10 && values.iter().all(|it| *it < 1e9), "{list}: {outcome}");
+    }
+    let counted: f64 = values("ipdv_count").iter().sum();
+    assert_eq!(counted, 2_999.0, "{outcome}");
 }
 
 /// Checks that the median delay is as far from the true one as its interval allows.
