@@ -185,7 +185,8 @@ runs:
       flows: [{name: f, tx: a, rx: b, rate: 1kpps, packet: [{ethernet: {}}, {ipv4: {}}, {udp: {}}]}]
   - emulate:
       templates:
-        - http: {}
+        - name: pages
+          http: {}
           client: {tx: a, servers: 10.0.0.2, load: {rate: 100}}
           server: {tx: b}
   - replay: {captures: [x.pcap], port: a, rx: b, rate: 10kpps, passes: 2, edits: {ttl: '64'}}
@@ -207,7 +208,7 @@ const WRONG_KEYS: [(&str, &str); 12] = [
     ("agent: tokyo-3", "agents: tokyo-3"),
     ("node: left, ", ""),
     ("{name: file, streams: plan.yaml,", "{name: file,"),
-    ("{captures: [x.pcap],", "{name: x}]} #"),
+    ("replay: {captures", "replays: {captures"),
     ("fail_if: [loss>0.1%]", "fail_if: loss>0.1%"),
     ("path: management", "path: test"),
     ("asymmetry: -4ms", "asymmetry: 4"),

@@ -1,7 +1,7 @@
 //! JSON Schema (2020-12) of tests, built from the key lists of the reader.
 //!
-//! Every test that the reader accepts matches the schema if its plans, captures, methods and options
-//! have no error. The schema does not check that names exist and that values fit together.
+//! Every test that the reader accepts matches the schema if its plans, captures, methods and
+//! options have no error. The schema does not check that names exist and that values fit together.
 
 use serde_json::{Map, Value, json};
 
