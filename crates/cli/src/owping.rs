@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration as StdDuration;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::namespace::Namespace;
@@ -17,6 +18,7 @@ use wirestorm_control::sync::{
 };
 
 use crate::number::grouped;
+use crate::ports::show_json;
 use crate::signals::Signals;
 use crate::status;
 
@@ -75,17 +77,27 @@ pub(crate) struct OwpingFlags {
     listen: SocketAddr,
 }
 
-/// Result of `owping`.
-#[derive(Serialize)]
-struct Document<'a> {
+/// Format of [`OwpingDocument`].
+pub(crate) const SCHEMA: &str = "wirestorm.owping/1";
+
+/// Delay of each direction to another machine.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct OwpingDocument<'a> {
+    /// Format: `wirestorm.owping/1`.
     schema: &'static str,
+    /// Address and UDP port of the reflector.
+    #[schemars(with = "String")]
     target: SocketAddr,
+    /// Requests sent.
     sent: u64,
+    /// Replies received, without duplicates.
     received: u64,
     /// Requests that the reflector did not receive; null if it does not count.
     lost_forward: Option<u64>,
     /// Replies that did not arrive; null if the reflector does not count.
     lost_backward: Option<u64>,
+    /// Replies that arrived more than once.
     duplicated: u64,
     /// Whether the departures of replies are those of the reflector's kernel.
     exact_replies: bool,
@@ -163,8 +175,8 @@ fn ping(flags: &OwpingFlags, signals: &Signals) -> Result<ExitCode, Failure> {
         return Err((status::FAILED, message));
     };
     let is_counted = counters.is_stateful || counters.lost() == 0;
-    let document = Document {
-        schema: "wirestorm.owping/1",
+    let document = OwpingDocument {
+        schema: SCHEMA,
         target,
         sent: counters.sent,
         received: counters.received,
@@ -175,8 +187,7 @@ fn ping(flags: &OwpingFlags, signals: &Signals) -> Result<ExitCode, Failure> {
         report: &report,
     };
     if flags.json {
-        let text = serde_json::to_string_pretty(&document);
-        println!("{}", text.map_err(|error| (status::FAILED, error.to_string()))?);
+        show_json(&document).map_err(|error| (status::FAILED, error))?;
     } else {
         print(&document);
     }
@@ -202,8 +213,8 @@ fn resolve(host: &str) -> Result<SocketAddr, String> {
     found.ok_or_else(|| format!("{host}: the name has no address"))
 }
 
-fn print(document: &Document<'_>) {
-    let Document { report, .. } = document;
+fn print(document: &OwpingDocument<'_>) {
+    let OwpingDocument { report, .. } = document;
     let OwpingReport { forward, backward, round_trip, .. } = report;
     println!(
         "{}: {} requests, {} replies, {} duplicates\n",

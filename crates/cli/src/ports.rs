@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 use wirestorm_control::inventory::{self, InterfaceFacts, NamespaceFacts};
 use wirestorm_control::namespace::Namespace;
@@ -113,6 +114,16 @@ fn print(found: &Vec<NamespaceFacts>, json: bool) {
 /// Writes to standard output. Ignores errors: the reader can close the pipe early, as `head` does.
 pub(crate) fn show(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Writes a document as JSON to standard output, as [`show`] does.
+///
+/// # Errors
+/// A message if the document does not serialise.
+pub(crate) fn show_json(document: &impl Serialize) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(document);
+    show(&format!("{}\n", text.map_err(|error| error.to_string())?));
+    Ok(())
 }
 
 /// The table for `wirestorm ports` without `--json`.

@@ -1,13 +1,16 @@
-//! `wirestorm schema`: prints the JSON Schemas of results, plans and records of the run history.
+//! `wirestorm schema`: prints the JSON Schemas of results, plans, tests and records of the run
+//! history.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use wirestorm_control::schema;
+use wirestorm_control::schema::{self, schema_of};
+use wirestorm_serve::cluster;
 use wirestorm_store::schema as store;
 
-use crate::status;
+use crate::clock::document as clock;
+use crate::{owping, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,9 +18,11 @@ Examples:
   wirestorm schema | jq -r '.properties | to_entries[] | \"\\(.key): \\(.value.description)\"'
       the fields of a result, with their units
   wirestorm schema plan > plan.json
-      for an editor: # yaml-language-server: $schema=plan.json";
+      for an editor: # yaml-language-server: $schema=plan.json
+  wirestorm schema test-plan > test.json
+      for the file of a test: # yaml-language-server: $schema=test.json";
 
-/// Print the JSON Schema of results, plans or saved runs
+/// Print the JSON Schema of results, plans, tests or saved runs
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SchemaFlags {
@@ -34,6 +39,18 @@ enum Document {
     Plan,
     /// Plan of clients and servers (wirestorm.emulation-plan/1)
     EmulationPlan,
+    /// File of `wirestorm test` (wirestorm.test-plan/1)
+    TestPlan,
+    /// Result of a test (wirestorm.test/1)
+    Test,
+    /// Result of `wirestorm clock ptp` (wirestorm.clock-ptp/1)
+    ClockPtp,
+    /// Result of `wirestorm clock show` (wirestorm.clock-sources/1)
+    ClockSources,
+    /// Result of `wirestorm clock calibrate` (wirestorm.clock-calibration/1)
+    ClockCalibration,
+    /// Result of `wirestorm owping` (wirestorm.owping/1)
+    Owping,
     /// Record of a saved run: run.json (wirestorm.run/1)
     Run,
     /// Trial of a method (wirestorm.trial/1)
@@ -50,6 +67,12 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
         Document::Result => schema::result(),
         Document::Plan => schema::plan(),
         Document::EmulationPlan => schema::emulation_plan(),
+        Document::TestPlan => cluster::test_plan_schema().unwrap_or_default(),
+        Document::Test => cluster::test_schema(),
+        Document::ClockPtp => schema_of::<clock::PtpDocument<'_>>(clock::PTP),
+        Document::ClockSources => schema_of::<clock::SourcesDocument<'_>>(clock::SOURCES),
+        Document::ClockCalibration => schema_of::<clock::CalibrationDocument>(clock::CALIBRATION),
+        Document::Owping => schema_of::<owping::OwpingDocument<'_>>(owping::SCHEMA),
         Document::Run => store::run(),
         Document::Trial => store::trial(),
         Document::Bench => store::bench(),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use wirestorm_bus::Bus;
 use wirestorm_control::files::HostFiles;
-use wirestorm_control::plan::test_plan::TestPlan;
+use wirestorm_control::plan::test_plan::{TestPlan, TestRunKind};
 use wirestorm_control::result::{OneWayReport, RunResult};
 use wirestorm_serve::cluster::{
     Director, DirectorOptions, IterationOutcome, JudgedLimit, LocalAgents, TestDocument,
@@ -36,7 +36,10 @@ Examples:
       all nodes on this machine, such as network namespaces
   wirestorm test two-hosts.yaml --bus-credentials director.json
       on the agents of the bus
-  wirestorm test two-hosts.yaml --save=friday --json results.json";
+  wirestorm test two-hosts.yaml --save=friday --json results.json
+
+Runs, and the trials of a benchmark method, are in the run history with --save alone.
+`wirestorm schema test-plan` prints the JSON Schema of the file.";
 
 /// Run a test on several machines, with compared clocks
 ///
@@ -147,10 +150,16 @@ fn directed(
     let (bus, site, name, key, one_clock) = if flags.bus.is_given() {
         let member = flags.bus.member("director", "director")?;
         let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("director", &member.name, stop)?);
-        if flags.recover.is_none() {
-            eprintln!(
+        let is_bench = test.runs.iter().any(|run| matches!(run.kind, TestRunKind::Bench(_)));
+        match (flags.recover.is_some(), is_bench) {
+            (true, _) => {}
+            (false, false) => eprintln!(
                 "Test {id}; `wirestorm test --recover {id}` shows it if this director is lost"
-            );
+            ),
+            // The log has no trials.
+            (false, true) => {
+                eprintln!("Test {id}; --save keeps its trials if this director is lost");
+            }
         }
         (bus, member.site, member.name, member.key, false)
     } else {

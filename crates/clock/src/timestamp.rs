@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A reading of a clock, in nanoseconds since the Unix epoch as far as that clock knows.
@@ -10,9 +11,21 @@ use serde::{Deserialize, Serialize};
 /// Readings of two machines must not be compared: their clocks differ by an unknown offset, which
 /// this crate estimates. The range is the years 1677 to 2262.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Timestamp(i64);
 
 impl Timestamp {

@@ -16,12 +16,12 @@ pub fn result() -> String {
 
 /// Returns the schema of stream plans, `wirestorm.plan/1`, as stored in `schemas/`.
 pub fn plan() -> String {
-    written(wirestorm_plan::traffic::schema(), "wirestorm.plan/1")
+    with_title(wirestorm_plan::traffic::schema(), "wirestorm.plan/1")
 }
 
 /// Returns the schema of `wirestorm.emulation-plan/1`, as stored in `schemas/`.
 pub fn emulation_plan() -> String {
-    written(wirestorm_plan::emulation::schema(), "wirestorm.emulation-plan/1")
+    with_title(wirestorm_plan::emulation::schema(), "wirestorm.emulation-plan/1")
 }
 
 /// Returns the schema of a document that Wirestorm writes. `title` is its name and version.
@@ -32,7 +32,9 @@ pub fn schema_of<T: JsonSchema>(title: &str) -> String {
     format!("{schema:#}\n")
 }
 
-fn written(mut schema: Value, title: &str) -> String {
+/// Returns the text of a schema that has neither `$id` nor title. `title` is the name and version of
+/// its documents.
+pub fn with_title(mut schema: Value, title: &str) -> String {
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     named(&mut schema, title);
     format!("{schema:#}\n")
@@ -63,31 +65,5 @@ mod tests {
                  cargo run -p wirestorm -- schema {name} > {file}"
             );
         }
-    }
-
-    #[test]
-    fn each_field_has_a_description_and_no_other_is_allowed() {
-        let schema: Value = serde_json::from_str(&result()).unwrap();
-        let definitions = schema["$defs"].as_object().unwrap();
-        let mut fields = 0;
-        for (name, object) in
-            definitions.iter().map(|(name, it)| (name.as_str(), it)).chain([("", &schema)])
-        {
-            if object.get("oneOf").is_some() {
-                continue; // An enumeration.
-            }
-            assert_eq!(object["additionalProperties"], false, "{name}");
-            let properties = object["properties"].as_object().unwrap();
-            let required = object["required"].as_array().unwrap();
-            assert_eq!(properties.len(), required.len(), "{name}: every field is always there");
-            for (field, property) in properties {
-                let description = property["description"].as_str().unwrap_or_default();
-                assert!(!description.is_empty(), "{name}.{field} is not described");
-                // A reader of the schema cannot resolve Rust links.
-                assert!(!description.contains("[`"), "{name}.{field}: {description}");
-                fields += 1;
-            }
-        }
-        assert!(fields > 80, "{fields} fields");
     }
 }

@@ -437,12 +437,16 @@ pub struct Traffic {
 const IPV6_FRAME_SIZE_MIN: u32 = 84;
 
 impl Traffic {
-    /// Returns the traffic of a name with each frame size. Sizes that IPv6 frames cannot have
+    /// Returns the traffic of a name with each frame size, once. Sizes that IPv6 frames cannot have
     /// become the smallest that they can.
     pub(crate) fn of_sizes(name: &str, frame_sizes: &[u32]) -> Vec<Self> {
         let least = if name == "ipv6" { IPV6_FRAME_SIZE_MIN } else { 0 };
-        let mut sizes: Vec<u32> = frame_sizes.iter().map(|&size| size.max(least)).collect();
-        sizes.dedup();
+        let mut sizes: Vec<u32> = Vec::new();
+        for size in frame_sizes.iter().map(|&size| size.max(least)) {
+            if !sizes.contains(&size) {
+                sizes.push(size);
+            }
+        }
         let traffic = |size| Self { name: name.to_owned(), frame_size: Some(size) };
         sizes.into_iter().map(traffic).collect()
     }

@@ -9,13 +9,18 @@
 //!     ftd: 5ms
 //! ```
 
+use serde_json::{Value, json};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 
 use crate::document;
 use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
+use crate::document::schema::{
+    any_of, described, integer, list, matches_nothing, number_or_zero, object, pattern, text, time,
+};
 use crate::document::time::read_time;
 use crate::document::value_at::{Fields, ValueAt};
+use crate::traffic::FRAME_WITH_FCS_MAX;
 
 /// A service.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,10 +77,14 @@ pub const SERVICE: [&str; 14] = [
 const SERVICES_MAX: usize = 64;
 /// Frame size with FCS without `frame_size`.
 const FRAME_SIZE: u32 = 512;
+/// Smallest frame of Ethernet with FCS.
+const FRAME_SIZE_MIN: u64 = 64;
 /// Smallest IPv6 frame with FCS that holds UDP and the signature of a measured frame.
 const IPV6_FRAME_SIZE_MIN: u64 = 84;
 /// Bytes of a VLAN tag.
 const TAG: u64 = 4;
+/// Largest burst size in bytes.
+const BURST_MAX: u64 = 1 << 40;
 
 /// Reads services.
 ///
@@ -101,6 +110,50 @@ pub fn parse(text: &str) -> Result<Vec<ServicePlan>, PlanErrors> {
         services.push(service);
     }
     problems.finish(services)
+}
+
+/// Returns the JSON Schema of the value of `services` in a test: the path of a file, or a list.
+pub fn schema() -> Value {
+    let rate = |description| described(description, number_or_zero());
+    let part = |description| {
+        let text = pattern(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?\s*%?");
+        let number = json!({"type": "number", "minimum": 0, "maximum": 1});
+        described(description, any_of([number, text]))
+    };
+    let size = || integer(FRAME_SIZE_MIN, FRAME_WITH_FCS_MAX);
+    let service = object(&SERVICE, &["name"], |name| match name {
+        "name" => described("Name in results.", text()),
+        "protocol" => {
+            let names = json!({"enum": ["ipv4", "ipv6"]});
+            described("Protocol. Default: ipv4.", names)
+        }
+        "frame_size" => {
+            let sizes = any_of([size(), list(size())]);
+            described("Frame sizes in bytes with FCS, one or a list. Default: 512.", sizes)
+        }
+        "vlan" => described("VLAN ID. Default: no tag.", integer(1, 4094)),
+        "pcp" => described("Priority of the tag (PCP). Default: 0.", integer(0, 7)),
+        "dscp" => described("DSCP. Default: 0.", integer(0, 63)),
+        "cir" => rate("Committed information rate in bit/s with FCS, such as `10M`. Default: 0."),
+        "eir" => rate("Excess information rate in bit/s with FCS. Default: 0."),
+        "cbs" => {
+            described("Committed burst size in bytes. Default: unknown.", integer(0, BURST_MAX))
+        }
+        "ebs" => described("Excess burst size in bytes. Default: unknown.", integer(0, BURST_MAX)),
+        "flr" => part("Largest frame loss ratio, such as `0.1%`. Default: 0."),
+        "ftd" => described("Largest mean frame transfer delay. Default: no limit.", time()),
+        "fdv" => described(
+            "Largest frame delay variation: 99.9th percentile minus minimum. Default: no limit.",
+            time(),
+        ),
+        "availability" => part("Smallest availability, such as `99.9%`. Default: no limit."),
+        _ => matches_nothing(),
+    });
+    let mut services = list(service);
+    services["minItems"] = 1.into();
+    services["maxItems"] = SERVICES_MAX.into();
+    let file = described("File with such a list, relative to the test.", text());
+    described("Services with their bandwidth profiles.", any_of([file, services]))
 }
 
 fn read_service(place: &ValueAt<'_>) -> Result<ServicePlan, PlanError> {
@@ -141,8 +194,8 @@ fn read_service(place: &ValueAt<'_>) -> Result<ServicePlan, PlanError> {
         dscp: number("dscp", 0, 63)?.unwrap_or(0) as u8,
         cir_bps,
         eir_bps,
-        cbs_bytes: number("cbs", 0, 1 << 40)?.unwrap_or(0),
-        ebs_bytes: number("ebs", 0, 1 << 40)?.unwrap_or(0),
+        cbs_bytes: number("cbs", 0, BURST_MAX)?.unwrap_or(0),
+        ebs_bytes: number("ebs", 0, BURST_MAX)?.unwrap_or(0),
         flr: part("flr")?.unwrap_or(0.0),
         ftd: time("ftd")?,
         fdv: time("fdv")?,
@@ -151,9 +204,10 @@ fn read_service(place: &ValueAt<'_>) -> Result<ServicePlan, PlanError> {
 }
 
 fn read_sizes(fields: &Fields<'_>, is_ipv6: bool, is_tagged: bool) -> Result<Vec<u32>, PlanError> {
-    let least = if is_ipv6 { IPV6_FRAME_SIZE_MIN } else { 64 };
+    let least = if is_ipv6 { IPV6_FRAME_SIZE_MIN } else { FRAME_SIZE_MIN };
     let least = if is_tagged { least + TAG } else { least };
-    let read = |place: &ValueAt<'_>| place.integer(least, 16_384).map(|size| size as u32);
+    let read =
+        |place: &ValueAt<'_>| place.integer(least, FRAME_WITH_FCS_MAX).map(|size| size as u32);
     match fields.get("frame_size") {
         None => Ok(vec![FRAME_SIZE]),
         Some(place) if place.value().is_array() => {
@@ -214,6 +268,11 @@ mod tests {
         assert_eq!((&*bulk.frame_sizes, bulk.is_ipv6, bulk.flr), (&[84, 1518][..], true, 0.0));
         let plain = parse("services: [{name: a, cir: 1M}]").unwrap();
         assert_eq!((&*plain[0].frame_sizes, plain[0].ftd), (&[512][..], None));
+    }
+
+    #[test]
+    fn every_key_of_a_service_is_described() {
+        assert_eq!(crate::document::schema::closed_objects(&schema()), 1);
     }
 
     #[test]

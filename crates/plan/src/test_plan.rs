@@ -1,5 +1,7 @@
 //! Tests across machines: nodes, ports, and which run goes where.
 
+mod schema;
+
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -10,6 +12,8 @@ use crate::document::error::{ErrorCollector, PlanError, PlanErrors};
 use crate::document::port::{PORT as PORT_OF_PLAN, Port, read_port};
 use crate::document::time::read_time;
 use crate::document::value_at::{Fields, ValueAt};
+
+pub use schema::{RunSchemas, schema};
 
 const TEST: [&str; 11] = [
     "name",
@@ -28,6 +32,8 @@ const NODE: [&str; 2] = ["name", "agent"];
 /// Fields of a port; those behind the first three are those of a port in plans.
 const PORT: [&str; 6] = ["name", "node", "interface", "speed", "addresses", "gateway"];
 const RUN: [&str; 6] = ["name", "streams", "emulate", "replay", "bench", "options"];
+/// Kinds of a run, of which each has one.
+const KINDS: [&str; 4] = ["streams", "emulate", "replay", "bench"];
 const CLOCK: [&str; 7] = ["path", "source", "interval", "error_max", "asymmetry", "bias", "lead"];
 
 /// Largest numbers of nodes, ports and runs.
@@ -377,7 +383,6 @@ fn check_bench(fields: &Fields<'_>) -> Result<(), PlanError> {
 }
 
 fn read_run(place: &ValueAt<'_>, number: usize) -> Result<TestRun, PlanError> {
-    const KINDS: [&str; 4] = ["streams", "emulate", "replay", "bench"];
     let fields = place.fields(&RUN)?;
     let name = fields.get("name").map(|place| place.non_empty_string("a name")).transpose()?;
     let name = name.map_or_else(|| format!("run-{}", number + 1), str::to_owned);

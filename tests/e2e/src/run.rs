@@ -82,6 +82,22 @@ impl Outcome {
         }
     }
 
+    /// Checks the result with the JSON Schema that `wirestorm schema` prints for `document`.
+    ///
+    /// # Panics
+    /// Panics with all errors and the complete output if the result does not match.
+    #[track_caller]
+    pub fn assert_valid(&self, document: &str) {
+        let printed = Command::new(wirestorm()).args(["schema", document]).output();
+        let printed = printed.expect("the binary runs").stdout;
+        let schema: Value = serde_json::from_slice(&printed).expect("a schema in JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a valid schema");
+        let errors = validator.iter_errors(&self.result);
+        let wrong: Vec<String> =
+            errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(wrong.is_empty(), "the schema {document}: {wrong:#?}\n{self}");
+    }
+
     /// Joins a list of messages of the result: `/errors` or `/notes`.
     pub fn lines(&self, pointer: &str) -> String {
         let lines = self.result.pointer(pointer).and_then(Value::as_array);

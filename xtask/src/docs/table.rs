@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use super::COLUMNS_MAX;
 use super::keys::{Reference, Section, plain};
-use super::{COLUMNS_MAX, Page};
 
 /// Columns of the tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,14 +16,14 @@ pub(super) enum Columns {
     Result,
 }
 
-/// Formats the sections of page `number`.
+/// Formats the sections of page `number` of `files`.
 pub(super) fn body(
     reference: &Reference,
     columns: Columns,
-    pages: &[Page],
+    files: &[&str],
     number: usize,
 ) -> String {
-    let writer = Writer { reference, columns, pages, number };
+    let writer = Writer { reference, columns, files, number };
     let mut text = String::new();
     for section in reference.sections.iter().filter(|it| it.page == number) {
         writer.section(&mut text, section);
@@ -31,11 +31,14 @@ pub(super) fn body(
     text
 }
 
-struct Writer<'a> {
-    reference: &'a Reference,
-    columns: Columns,
-    pages: &'a [Page],
-    number: usize,
+/// Writes the tables of a page.
+pub(super) struct Writer<'a> {
+    pub(super) reference: &'a Reference,
+    pub(super) columns: Columns,
+    /// Files of the pages.
+    pub(super) files: &'a [&'a str],
+    /// Index of the page.
+    pub(super) number: usize,
 }
 
 impl Writer<'_> {
@@ -52,18 +55,29 @@ impl Writer<'_> {
             }
             return;
         }
-        text.push_str(match self.columns {
+        text.push_str(&self.table(&section.words, &section.objects));
+    }
+
+    /// Formats the words and the keys of a section.
+    pub(super) fn table(
+        &self,
+        words: &[(String, String)],
+        objects: &[Map<String, Value>],
+    ) -> String {
+        let mut text = match self.columns {
             Columns::Plan => {
                 "| key | type | default | range | meaning |\n| --- | --- | --- | --- | --- |\n"
             }
             Columns::Result => "| key | type | meaning |\n| --- | --- | --- |\n",
-        });
-        for (word, meaning) in &section.words {
-            self.row(text, word, "the word alone", "–", "", meaning);
         }
-        for object in &section.objects {
-            self.keys(text, object);
+        .to_owned();
+        for (word, meaning) in words {
+            self.row(&mut text, word, "the word alone", "–", "", meaning);
         }
+        for object in objects {
+            self.keys(&mut text, object);
+        }
+        text
     }
 
     fn keys(&self, text: &mut String, object: &Map<String, Value>) {
@@ -201,7 +215,7 @@ impl Writer<'_> {
     fn link(&self, text: &str, section: &Section) -> String {
         let file = match section.page == self.number {
             true => "",
-            false => self.pages[section.page].file,
+            false => self.files.get(section.page).copied().unwrap_or_default(),
         };
         format!("[{text}]({file}#{})", anchor(&section.name))
     }

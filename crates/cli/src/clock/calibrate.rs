@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration as StdDuration;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::departure::DeparturePolicy;
@@ -27,7 +28,7 @@ use crate::files::CommandLineFiles;
 use crate::foreground::Foreground;
 use crate::metrics::MetricsFlags;
 use crate::number::{nanoseconds, signed_nanoseconds};
-use crate::ports::show;
+use crate::ports::{show, show_json};
 use crate::signals::Signals;
 use crate::status;
 use crate::traffic::{Live, read_time};
@@ -82,39 +83,56 @@ pub(crate) struct CalibrateFlags {
     json: bool,
 }
 
-/// Result of the command. Times are in nanoseconds.
-#[derive(Serialize)]
-struct Document {
+/// Format of [`CalibrationDocument`].
+pub(crate) const SCHEMA: &str = "wirestorm.clock-calibration/1";
+
+/// Constant errors of the time stamps of a machine.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct CalibrationDocument {
+    /// Format: `wirestorm.clock-calibration/1`.
     schema: &'static str,
+    /// What exchanges of the machine with itself show.
     exchanges: Exchanges,
-    /// Null without interfaces.
+    /// What frames need from an interface to another by a cable; null without interfaces.
     frames: Option<Frames>,
 }
 
 /// What exchanges of the machine with itself show.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct Exchanges {
+    /// Number of exchanges.
     count: usize,
-    /// Offset of the clock from itself: 0 if the stamps had no error.
+    /// Offset of the clock from itself in ns: 0 if the time stamps had no error.
     offset_ns: f64,
-    /// Likely error of the offset.
+    /// Likely error of the offset in ns.
     half_width_ns: f64,
+    /// Half of the shortest round trip in ns.
     half_round_trip_ns: f64,
-    /// Value of `clock.asymmetry` of a test that removes the offset.
+    /// Value of `clock.asymmetry` of a test in ns that removes the offset.
     asymmetry_ns: i64,
 }
 
 /// What frames need from an interface to another by a cable.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct Frames {
+    /// Interface that sent.
     tx: String,
+    /// Interface that received.
     rx: String,
+    /// Frame size in bytes with FCS.
     size: u32,
+    /// Backend that sent and received.
     backend: String,
+    /// Frames sent.
     sent: u64,
+    /// Frames received.
     received: u64,
+    /// Delays of the frames.
     delay: DistributionReport,
-    /// Value of `clock.bias` of a test that removes the delay: its median.
+    /// Value of `clock.bias` of a test in ns that removes the delay: its median.
     bias_ns: Option<i64>,
 }
 
@@ -144,10 +162,9 @@ fn calibrate(flags: &CalibrateFlags, signals: &Signals) -> Result<ExitCode, Fail
     };
     let exchanges = exchanges(duration, signals)?;
     let has_lost = frames.as_ref().is_some_and(|frames| frames.received < frames.sent);
-    let document = Document { schema: "wirestorm.clock-calibration/1", exchanges, frames };
+    let document = CalibrationDocument { schema: SCHEMA, exchanges, frames };
     if flags.json {
-        let text = serde_json::to_string_pretty(&document);
-        show(&format!("{}\n", text.map_err(|error| (status::FAILED, error.to_string()))?));
+        show_json(&document).map_err(|error| (status::FAILED, error))?;
     } else {
         show(&text(&document));
     }
@@ -261,8 +278,8 @@ flows:
     })
 }
 
-fn text(document: &Document) -> String {
-    let Document { exchanges, frames, .. } = document;
+fn text(document: &CalibrationDocument) -> String {
+    let CalibrationDocument { exchanges, frames, .. } = document;
     let signed = |value: f64| signed_nanoseconds(value.round() as i64);
     let plain = |value: f64| nanoseconds(value.round().max(0.0) as u64);
     let mut text = format!(

@@ -11,6 +11,13 @@ use clap::{Args, Subcommand};
 
 pub(crate) use source_flags::SourceFlags;
 
+/// Documents of the commands, with their formats.
+pub(crate) mod document {
+    pub(crate) use super::calibrate::{CalibrationDocument, SCHEMA as CALIBRATION};
+    pub(crate) use super::ptp::{PtpDocument, SCHEMA as PTP};
+    pub(crate) use super::show::{SCHEMA as SOURCES, SourcesDocument};
+}
+
 const EXAMPLES: &str = "\
 Examples:
   wirestorm clock show

@@ -3,15 +3,17 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::traffic::parse_time;
+use wirestorm_control::sync::TransportKind;
 use wirestorm_control::sync::ptp::{
     Address, LogInterval, PtpMaster, PtpMeasurement, PtpOptions, PtpRole, PtpSession, PtpStatus,
 };
-use wirestorm_control::sync::{TransportError, TransportKind};
 
 use crate::number::{count_of, nanoseconds, signed_nanoseconds};
+use crate::ports::show_json;
 use crate::signals::Signals;
 use crate::status;
 
@@ -75,6 +77,23 @@ pub(crate) struct PtpFlags {
     json: bool,
 }
 
+/// Format of [`PtpDocument`].
+pub(crate) const SCHEMA: &str = "wirestorm.clock-ptp/1";
+
+/// Result of a PTP session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct PtpDocument<'a> {
+    /// Format: `wirestorm.clock-ptp/1`.
+    schema: &'static str,
+    /// Interface, with its namespace.
+    interface: &'a str,
+    /// PTP domain.
+    domain: u8,
+    /// What the session has measured or sent.
+    status: &'a PtpStatus,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Role {
     Slave,
@@ -111,14 +130,16 @@ pub(super) fn run(flags: &PtpFlags) -> ExitCode {
     };
     match session.run(&stop, duration, ROW_INTERVAL, show) {
         Ok(status) => {
-            print_result(flags, &status);
+            if let Err(error) = print_result(flags, &status) {
+                return fail(&error, status::FAILED);
+            }
             ExitCode::from(if status.is_success() { 0 } else { status::SHORT })
         }
         Err(error) => fail(&error, status::FAILED),
     }
 }
 
-fn fail(error: &TransportError, status: u8) -> ExitCode {
+fn fail(error: &dyn std::fmt::Display, status: u8) -> ExitCode {
     eprintln!("wirestorm: {error}");
     ExitCode::from(status)
 }
@@ -196,16 +217,10 @@ fn measured(measurement: Option<&PtpMeasurement>) -> [String; 4] {
     }
 }
 
-fn print_result(flags: &PtpFlags, status: &PtpStatus) {
+fn print_result(flags: &PtpFlags, status: &PtpStatus) -> Result<(), String> {
     if flags.json {
-        let document = json!({
-            "schema": "wirestorm.clock-ptp/1",
-            "interface": flags.interface,
-            "domain": flags.domain,
-            "status": status,
-        });
-        println!("{document:#}");
-        return;
+        let PtpFlags { interface, domain, .. } = flags;
+        return show_json(&PtpDocument { schema: SCHEMA, interface, domain: *domain, status });
     }
     match status {
         PtpStatus::Slave { master, measurement, messages, unsent, .. } => {
@@ -258,6 +273,7 @@ fn print_result(flags: &PtpFlags, status: &PtpStatus) {
             }
         }
     }
+    Ok(())
 }
 
 fn print_master(master: &PtpMaster) {

@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use wirestorm_control::sync::sources::{SourceKind, SourceReport, Sources, gather};
 
 use super::source_flags::SourceFlags;
 use crate::number::{nanoseconds_or_none, signed_nanoseconds};
-use crate::ports::show;
+use crate::ports::{show, show_json};
 use crate::status;
+use crate::wrap::wrapped;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,6 +38,19 @@ pub(crate) struct ShowFlags {
     json: bool,
 }
 
+/// Format of [`SourcesDocument`].
+pub(crate) const SCHEMA: &str = "wirestorm.clock-sources/1";
+
+/// Sources that know the error of the system clock.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct SourcesDocument<'a> {
+    /// Format: `wirestorm.clock-sources/1`.
+    schema: &'static str,
+    #[serde(flatten)]
+    sources: &'a Sources,
+}
+
 /// Runs the command.
 pub(super) fn run(flags: &ShowFlags) -> ExitCode {
     let options = match flags.sources.options() {
@@ -47,13 +62,11 @@ pub(super) fn run(flags: &ShowFlags) -> ExitCode {
     };
     let sources = gather(&options);
     if flags.json {
-        let document = json!({
-            "schema": "wirestorm.clock-sources/1",
-            "sources": sources.sources,
-            "chosen": sources.chosen,
-            "reason": sources.reason,
-        });
-        show(&format!("{document:#}\n"));
+        let document = SourcesDocument { schema: SCHEMA, sources: &sources };
+        if let Err(error) = show_json(&document) {
+            eprintln!("wirestorm: {error}");
+            return ExitCode::from(status::FAILED);
+        }
     } else {
         show(&table(&sources));
     }
@@ -64,19 +77,19 @@ fn table(sources: &Sources) -> String {
     let mut text = format!("{:<8} {:>11} {:>11}  REFERENCE\n", "SOURCE", "BOUND", "OFFSET");
     for source in &sources.sources {
         let offset = source.offset_ns.map_or_else(|| "-".to_owned(), signed_nanoseconds);
-        text += &format!(
-            "{:<8} {:>11} {offset:>11}  {}\n",
-            kind(source),
-            nanoseconds_or_none(source.bound_ns),
-            source.reference.as_deref().unwrap_or("-")
-        );
-        text += &format!("         {}\n", note(source));
+        let bound = nanoseconds_or_none(source.bound_ns);
+        let figures = format!("{:<8} {bound:>11} {offset:>11}  ", kind(source));
+        let reference = source.reference.as_deref().unwrap_or("-");
+        text += &wrapped(&figures, reference);
+        text += "\n";
+        text += &wrapped("         ", &note(source));
+        text += "\n";
     }
-    match sources.chosen() {
-        Some(chosen) => text += &format!("chosen: {}, {}\n", kind(chosen), sources.reason),
-        None => text += &format!("chosen: none; {}\n", sources.reason),
-    }
-    text
+    let choice = match sources.chosen() {
+        Some(chosen) => format!("{}, {}", kind(chosen), sources.reason),
+        None => format!("none; {}", sources.reason),
+    };
+    text + &wrapped("chosen: ", &choice) + "\n"
 }
 
 fn kind(source: &SourceReport) -> &'static str {
@@ -98,5 +111,32 @@ fn note(source: &SourceReport) -> String {
             format!("{name}: the error of the reference is not known")
         }
         None => name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wrap::COLUMNS;
+
+    #[test]
+    fn lines_fit_80_columns() {
+        let chrony = SourceReport {
+            reference: Some("2001:db8:1234:5678:9abc:def0:1234:5678, stratum 2".to_owned()),
+            offset_ns: Some(-123_456_789),
+            bound_ns: Some(987_654_321),
+            is_independent: true,
+            ..SourceReport::failed(SourceKind::Chrony, "/run/chrony/chronyd.sock", String::new())
+        };
+        let problem = "ptp4l does not answer: /var/run/ptp4l: No such file or directory (os error \
+                       2); /var/run/ptp4lro: No such file or directory (os error 2)";
+        let ptp4l = SourceReport::failed(SourceKind::Ptp4l, "/var/run/ptp4l", problem.to_owned());
+        for sources in [vec![ptp4l.clone()], vec![ptp4l, SourceReport { problem: None, ..chrony }]]
+        {
+            let text = table(&Sources::choose(sources));
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest.is_some_and(|it| it <= COLUMNS), "{text}");
+            assert!(text.contains("\n         ptp4l does not answer: /var/run/ptp4l"), "{text}");
+        }
     }
 }

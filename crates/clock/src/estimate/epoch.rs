@@ -1,24 +1,27 @@
 //! Spans of time without a step of a clock and without a change of the route.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fit::{Delays, Fit};
 use crate::timestamp::Timestamp;
 
 /// A span of time without a step of a clock and without a change of the route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Epoch {
-    /// First exchange, by the near clock.
+    /// First exchange, by the near clock, in ns since 1970.
     pub from: Timestamp,
-    /// Last exchange, by the near clock.
+    /// Last exchange, by the near clock, in ns since 1970.
     pub to: Timestamp,
     /// Why the epoch began.
     pub reason: EpochReason,
 }
 
 /// Why an epoch began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
+#[schemars(deny_unknown_fields)]
 pub enum EpochReason {
     /// The first exchange.
     Start,

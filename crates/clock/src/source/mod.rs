@@ -8,10 +8,11 @@ pub mod kernel;
 pub mod phc;
 pub mod ptp4l;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Kind of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
     /// A hardware clock of a network interface or of the hypervisor (`/dev/ptp*`).
@@ -25,24 +26,25 @@ pub enum SourceKind {
 }
 
 /// What a source reports about the system clock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct SourceReport {
     /// Kind of the source.
     pub kind: SourceKind,
     /// Name: a socket or device.
     pub name: String,
-    /// The reference behind the source: a grandmaster, a server, a kind of hardware.
+    /// The reference behind the source: a grandmaster, a server, a kind of hardware; null without one.
     pub reference: Option<String>,
-    /// System clock minus reference in ns; `None` if the source does not report it.
+    /// System clock minus reference in ns; null if the source does not report it.
     pub offset_ns: Option<i64>,
-    /// Largest error of the system clock in ns, the offset included; `None` if not known.
+    /// Largest error of the system clock in ns, the offset included; null if it is not known.
     pub bound_ns: Option<u64>,
     /// Whether the error of the reference itself is known, and in the bound. Clocks of several
     /// machines can be compared by such sources alone.
     pub is_independent: bool,
-    /// Time of the last measurement by the system clock, in ns since 1970.
+    /// Time of the last measurement by the system clock, in ns since 1970; null if it is not known.
     pub last_update_ns: Option<i64>,
-    /// Reason why the source cannot be used.
+    /// Reason why the source cannot be used; null without one.
     pub problem: Option<String>,
 }
 
@@ -68,11 +70,12 @@ impl SourceReport {
 }
 
 /// Sources by their bound, with the chosen one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Sources {
     /// All sources. Those that can be used come first, by their bound.
     pub sources: Vec<SourceReport>,
-    /// Position of the chosen source; `None` if none can be used.
+    /// Index of the chosen source, from 0; null if none can be used.
     pub chosen: Option<usize>,
     /// Reason of the choice, for people.
     pub reason: String,

@@ -141,17 +141,22 @@ impl<O: Observer> LocalTrial<O> {
         result
     }
 
-    fn wait(&mut self, phase: Phase, time: Duration) -> Result<(), TrialError> {
-        if time == Duration::ZERO {
-            return Ok(());
+    fn check_stop(&self) -> Result<(), TrialError> {
+        if self.stop.is_stopped() { Err(TrialError::Stopped) } else { Ok(()) }
+    }
+
+    /// Waits for this time, or until a stop.
+    fn wait(&mut self, phase: Phase, time: Duration) {
+        if time > Duration::ZERO {
+            self.observer.phase(phase, None);
+            self.stop.wait(time);
         }
-        self.observer.phase(phase, None);
-        if self.stop.wait(time) { Err(TrialError::Stopped) } else { Ok(()) }
     }
 }
 
 impl<O: Observer> Trial for LocalTrial<O> {
     fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
+        self.check_stop()?;
         let started = std::time::Instant::now();
         self.result = None;
         let only = input.offers.first().filter(|_| input.offers.len() == 1);
@@ -173,7 +178,8 @@ impl<O: Observer> Trial for LocalTrial<O> {
             Some(TrafficDefinition::Headers(_)) | None => self.frames(input)?,
         };
         self.result = Some(result);
-        self.wait(Phase::Settling, self.bed.waits.settle)?;
+        // A stop in this wait keeps the trial; the next one does not begin.
+        self.wait(Phase::Settling, self.bed.waits.settle);
         output.elapsed_s = started.elapsed().as_secs_f64();
         Ok(output)
     }
@@ -190,7 +196,8 @@ impl<O: Observer> LocalTrial<O> {
         if let Some(PlanOfTrial { plan, .. }) = learning {
             let learning = self.streams(plan, Multiplier::ONE, SeriesOptions::default());
             self.send(learning, Phase::Learning, None)?;
-            self.wait(Phase::Learning, waits.learning)?;
+            self.wait(Phase::Learning, waits.learning);
+            self.check_stop()?;
         }
         let series = output::series(input).unwrap_or_default();
         let plan = self.streams(plan, Multiplier::ONE, series);

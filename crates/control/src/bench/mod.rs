@@ -30,7 +30,8 @@ pub use local::{LocalTrial, Observer, Phase, Reset, check_completed};
 pub use output::{Steps, series};
 pub use parameters::{
     BenchParameters, Links, MethodParameters, MlrsearchParameters, NdrParameters, ParameterError,
-    PathParameters, Rfc2544Parameters, Y1564Parameters, parse_load, parse_percent, parse_wait,
+    PathParameters, Rfc2544Parameters, Y1564Parameters, bench_schema, parse_load, parse_percent,
+    parse_wait,
 };
 pub use plan::{Frames, PlanOfTrial};
 pub use session::{CompletedTrial, FullTrial, SessionOutcome, TrialLog, run_method};

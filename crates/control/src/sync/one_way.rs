@@ -1,11 +1,12 @@
 //! Delays of each direction from exchanges.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_clock::estimate::{Epoch, Estimate, Timeline};
 use wirestorm_clock::exchange::Exchange;
 
 /// What the offset of two clocks relies on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Assumption {
     /// Both machines have the same clock.
@@ -28,19 +29,20 @@ impl Assumption {
 }
 
 /// Delays of one direction, in ns. Negative ones are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct DirectionReport {
     /// Number of delays.
     pub count: u64,
-    /// Shortest delay.
+    /// Shortest delay in ns.
     pub min_ns: f64,
-    /// Mean.
+    /// Mean in ns.
     pub mean_ns: f64,
-    /// Median.
+    /// Median in ns.
     pub p50_ns: f64,
-    /// 99th percentile.
+    /// 99th percentile in ns.
     pub p99_ns: f64,
-    /// Longest delay.
+    /// Longest delay in ns.
     pub max_ns: f64,
 }
 
@@ -66,7 +68,8 @@ impl DirectionReport {
 }
 
 /// Delays of both directions, and how exactly they are known.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct OwpingReport {
     /// From this machine to the other one.
     pub forward: DirectionReport,

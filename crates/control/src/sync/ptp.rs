@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_clock::estimate::Timeline;
@@ -75,13 +76,15 @@ enum Machine {
 }
 
 /// The master that a slave follows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct PtpMaster {
     /// Port of the master, such as `025753.fffe.000001-1`.
     pub port: String,
     /// Address of the master.
     pub address: String,
-    /// Clock that the time comes from.
+    /// Clock that the time comes from, such as `025753.fffe.000001`.
+    #[schemars(with = "String")]
     pub grandmaster: ClockIdentity,
     /// Class of the grandmaster.
     pub clock_class: u8,
@@ -93,12 +96,13 @@ pub struct PtpMaster {
     pub priority2: u8,
     /// Steps to the grandmaster.
     pub steps_removed: u16,
-    /// TAI minus UTC in seconds, if the times of the master are TAI. They are converted.
+    /// TAI minus UTC in seconds, if the times of the master are TAI, which are converted; else null.
     pub utc_offset: Option<i16>,
 }
 
 /// What a slave has measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct PtpMeasurement {
     /// This clock minus the master's in ns: the median of single measurements.
     pub offset_median_ns: i64,
@@ -106,12 +110,13 @@ pub struct PtpMeasurement {
     pub path_delay_median_ns: i64,
     /// Measurements that the medians are based on.
     pub exchanges: usize,
-    /// Offset with its error, estimated from all measurements; `None` with less than four.
+    /// Offset with its error, estimated from all measurements; null with less than four.
     pub estimate: Option<PtpEstimate>,
 }
 
 /// Estimated offset of a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct PtpEstimate {
     /// This clock minus the master's in ns, at the last measurement.
     pub offset_ns: f64,
@@ -126,16 +131,17 @@ pub struct PtpEstimate {
 }
 
 /// State or result of a session.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "snake_case")]
+#[schemars(deny_unknown_fields)]
 pub enum PtpStatus {
     /// Of a slave.
     Slave {
         /// Time since the start in seconds.
         elapsed: f64,
-        /// The master; `None` if there is none.
+        /// The master; null if there is none.
         master: Option<PtpMaster>,
-        /// `None` without a complete measurement.
+        /// What was measured; null without a complete measurement.
         measurement: Option<PtpMeasurement>,
         /// Counters of messages.
         messages: SlaveCounters,

@@ -66,11 +66,26 @@ pub(crate) fn number() -> Value {
     any_of([json!({"type": "number", "exclusiveMinimum": 0}), pattern(NUMBER)])
 }
 
+/// Returns the schema of a number that is positive or zero.
+pub(crate) fn number_or_zero() -> Value {
+    any_of([json!({"type": "number", "minimum": 0}), pattern(NUMBER)])
+}
+
 const NUMBER: &str = r"[0-9]*\.?[0-9]*[kKmMgGtT]?";
 
-pub(crate) fn time() -> Value {
+/// Returns the schema of a time with its unit, such as `1.5ms`.
+pub fn time() -> Value {
+    pattern(&time_pattern())
+}
+
+/// Returns the schema of a time that may be negative.
+pub(crate) fn signed_time() -> Value {
+    pattern(&format!("-?{}", time_pattern()))
+}
+
+fn time_pattern() -> String {
     let units: Vec<_> = UNITS.iter().map(|(unit, _)| *unit).collect();
-    pattern(&format!(r"\s*[0-9]*\.?[0-9]*\s*({})\s*", units.join("|")))
+    format!(r"\s*[0-9]*\.?[0-9]*\s*({})\s*", units.join("|"))
 }
 
 pub(crate) fn seed() -> Value {

@@ -16,13 +16,14 @@ mod template;
 pub use duration::FlowDuration;
 pub use flow::Flow;
 pub use schema::schema;
-pub use size::FrameSize;
+pub use size::{FRAME_WITH_FCS_MAX, FrameSize};
 pub use template::AutoAddresses;
 
 pub use crate::document::address::parse_address;
 pub use crate::document::error::{PlanError, PlanErrors};
 pub use crate::document::port::Port;
 pub use crate::document::rate::{RequestedRate, parse as parse_rate};
+pub use crate::document::schema::time as time_schema;
 pub use crate::document::time::parse_time;
 
 use crate::document;

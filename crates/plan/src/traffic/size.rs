@@ -49,7 +49,8 @@ pub(super) const WEIGHT_PAIRS: [&str; 2] = ["predefined", "custom"];
 pub(super) const PAIR: [&str; 2] = ["size", "weight"];
 
 pub(super) const FRAME_WITH_FCS_MIN: u64 = 18;
-pub(super) const FRAME_WITH_FCS_MAX: u64 = 16_384;
+/// Longest frame in bytes with FCS.
+pub const FRAME_WITH_FCS_MAX: u64 = 16_384;
 
 const EXPECTED: &str = "the length of a frame with its FCS, such as 64; or one of the fields \
                         fixed, frame, ip, increment, random, weight_pairs";

@@ -1,5 +1,6 @@
 //! The result of a test as a document: `wirestorm.test/1`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_control::result::RunResult;
 use wirestorm_store::record::BenchResult;
@@ -10,7 +11,8 @@ use super::{BenchOutcome, IterationOutcome, JudgedLimit, TestOutcome};
 pub const TEST_SCHEMA: &str = "wirestorm.test/1";
 
 /// Results of a test.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct TestDocument<'a> {
     /// Format: `wirestorm.test/1`.
     pub schema: &'static str,
@@ -18,13 +20,13 @@ pub struct TestDocument<'a> {
     pub test: &'a str,
     /// Iterations, in order; empty for a benchmark method.
     pub iterations: Vec<IterationDocument<'a>>,
-    /// Result of a benchmark method; missing for other runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Result of a benchmark method; null for other runs.
     pub bench: Option<BenchDocument<'a>>,
 }
 
 /// Result of a benchmark method.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct BenchDocument<'a> {
     /// Name of the run in the test.
     pub name: &'a str,
@@ -35,11 +37,12 @@ pub struct BenchDocument<'a> {
 }
 
 /// Results of an iteration.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct IterationDocument<'a> {
     /// Greatest difference between the starts of two agents in ns; null if it is unknown.
     pub start_skew_ns: Option<f64>,
-    /// Agents that were lost, with the reason.
+    /// Agents that were lost: name of the agent, and the reason.
     pub lost: &'a [(String, String)],
     /// Limits of the test, in order.
     pub limits: &'a [JudgedLimit],
@@ -50,7 +53,8 @@ pub struct IterationDocument<'a> {
 }
 
 /// Result of a run in an iteration.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct RunDocument<'a> {
     /// Name of the run in the test.
     pub name: &'a str,

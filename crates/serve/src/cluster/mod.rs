@@ -16,6 +16,7 @@ mod document;
 mod local;
 mod log;
 mod protocol;
+mod schema;
 
 pub use agent::{Agent, AgentError, AgentOptions};
 pub use director::{
@@ -25,3 +26,4 @@ pub use director::{
 pub use document::{BenchDocument, IterationDocument, RunDocument, TEST_SCHEMA, TestDocument};
 pub use local::{LocalAgents, LocalError};
 pub use protocol::{Event, PortPresence, Presence};
+pub use schema::{test_plan_schema, test_schema};

@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::time::Instant;
 
@@ -63,7 +64,8 @@ impl MasterOptions {
 }
 
 /// Counters of a master.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct MasterCounters {
     /// Announce messages sent.
     pub announce: u64,

@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 
@@ -85,7 +86,8 @@ impl Parent {
 }
 
 /// Counters of a slave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct SlaveCounters {
     /// Announce messages of the domain.
     pub announce: u64,

@@ -83,8 +83,8 @@ impl BenchParameters {
     fn check(&self) -> Result<(), ParameterError> {
         self.paths.paths(Vec::new())?;
         self.paths.waits()?;
-        let links = Links { bps: self.paths.link_bps()?.unwrap_or(1), load_max: None };
-        self.paths.load_max()?;
+        let load_max = self.paths.load_max()?;
+        let links = Links { bps: self.paths.link_bps()?.unwrap_or(1), load_max };
         match self.method.method(links)? {
             Method::Rfc2544(method) if method.tests.contains(&Test::Reset) => {
                 let message = "reset: expected the others, since nothing resets the device between \
@@ -218,6 +218,10 @@ mod tests {
             (json!({"flows": 0}), "flows: 0: expected 1 to"),
             (json!({"max_load": "1M"}), "max_load: \"1M\": expected frames"),
             (json!({"method": "mlrsearch", "goal": "best"}), "goal: \"best\""),
+            (
+                json!({"method": "mlrsearch", "min_load": "2kpps", "max_load": "1kpps"}),
+                "min_load: \"2kpps\": expected at most",
+            ),
             (json!({"method": "ndr", "latency_tolerance": 1}), "latency_tolerance: has no effect"),
         ] {
             let error = read(wrong).unwrap_err();

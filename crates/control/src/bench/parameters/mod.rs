@@ -8,6 +8,7 @@ mod mlrsearch;
 mod ndr;
 mod paths;
 mod rfc2544;
+mod schema;
 mod value;
 mod y1564;
 
@@ -16,5 +17,6 @@ pub use mlrsearch::MlrsearchParameters;
 pub use ndr::NdrParameters;
 pub use paths::{Links, PathParameters};
 pub use rfc2544::Rfc2544Parameters;
+pub use schema::bench_schema;
 pub use value::{ParameterError, parse_load, parse_percent, parse_wait};
 pub use y1564::Y1564Parameters;

@@ -1,26 +1,37 @@
 //! Parameters of the test of Ethernet services.
 
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wirestorm_base::time::Duration;
 use wirestorm_method::y1564::{Criteria, Service, Test, Y1564};
 use wirestorm_plan::services::ServicePlan;
 
 use super::super::traffic::{Headers, NamedTraffic, TrafficDefinition};
-use super::value::{ParameterError, of, one_or_many, percent, time};
+use super::schema;
+use super::value::{ParameterError, duration, one_or_many, percent, read_tests};
+
+/// Steps of the CIR test.
+const CIR_STEPS: RangeInclusive<usize> = 1..=100;
 
 /// Parameters of the test of Ethernet services, without the services.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Y1564Parameters {
     /// Tests, or `all`.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(schema_with = "schema::tests_of_y1564")]
     pub tests: Vec<String>,
-    /// Steps of the CIR test, in percent of the CIR.
+    /// Steps of the CIR test, in percent of the CIR, ascending.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(schema_with = "schema::numbers")]
     pub cir_steps: Vec<f64>,
     /// Duration of a step of the configuration test.
+    #[schemars(schema_with = "schema::time")]
     pub step: String,
     /// Duration of the performance test.
+    #[schemars(schema_with = "schema::time")]
     pub performance: String,
     /// Tolerance of the limits of the information rate, in percent.
     pub rate_tolerance: f64,
@@ -44,6 +55,11 @@ impl Y1564Parameters {
     /// # Errors
     /// A parameter has a wrong value.
     pub fn method(&self, services: Vec<ServicePlan>) -> Result<Y1564, ParameterError> {
+        if !CIR_STEPS.contains(&self.cir_steps.len()) {
+            let (count, least, most) = (self.cir_steps.len(), CIR_STEPS.start(), CIR_STEPS.end());
+            let message = format!("{count} steps: expected {least} to {most}");
+            return Err(ParameterError::new("cir_steps", message));
+        }
         let step = |step: &f64| percent("cir_steps", *step, 1.0, 100.0);
         let cir_steps: Vec<f64> = self.cir_steps.iter().map(step).collect::<Result<_, _>>()?;
         if !cir_steps.windows(2).all(|pair| pair[0] < pair[1]) {
@@ -52,7 +68,7 @@ impl Y1564Parameters {
         }
         Ok(Y1564 {
             services: services.into_iter().map(service).collect(),
-            tests: of("tests", parse_tests(&self.tests))?,
+            tests: read_tests(&self.tests, &Test::ALL, Test::name)?,
             cir_steps,
             step: duration("step", &self.step)?,
             performance: duration("performance", &self.performance)?,
@@ -95,37 +111,19 @@ fn service(plan: ServicePlan) -> Service {
     }
 }
 
-/// Reads a time above zero.
-fn duration(key: &'static str, text: &str) -> Result<Duration, ParameterError> {
-    match time(key, text)? {
-        Duration::ZERO => Err(ParameterError::new(key, format!("{text:?}: expected more than 0"))),
-        time => Ok(time),
-    }
-}
-
-/// Parses names of tests.
-fn parse_tests(names: &[String]) -> Result<Vec<Test>, String> {
-    let mut tests = Vec::new();
-    for name in names {
-        if name == "all" {
-            return Ok(Test::ALL.to_vec());
-        }
-        let test = Test::ALL.into_iter().find(|test| test.name() == name);
-        tests.push(test.ok_or_else(|| {
-            let all = Test::ALL.map(Test::name).join(", ");
-            format!("{name:?}: expected all, or some of {all}")
-        })?);
-    }
-    Ok(tests)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn tests_and_steps_are_checked() {
-        assert!(parse_tests(&["burst".into()]).unwrap_err().contains("policing"));
+        let parameters = Y1564Parameters { tests: Vec::new(), ..Y1564Parameters::default() };
+        let error = parameters.method(Vec::new()).unwrap_err().to_string();
+        assert!(error.starts_with("tests: expected all") && error.contains("policing"), "{error}");
+        let cir_steps = (0..101).map(|step| 1.0 + f64::from(step) / 2.0).collect();
+        let parameters = Y1564Parameters { cir_steps, ..Y1564Parameters::default() };
+        let error = parameters.method(Vec::new()).unwrap_err().to_string();
+        assert_eq!(error, "cir_steps: 101 steps: expected 1 to 100");
         let parameters =
             Y1564Parameters { cir_steps: vec![50.0, 25.0], ..Y1564Parameters::default() };
         let error = parameters.method(Vec::new()).unwrap_err();

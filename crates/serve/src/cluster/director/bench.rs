@@ -28,7 +28,7 @@ use wirestorm_store::record::BenchResult;
 
 use super::super::protocol::Command;
 use super::limits;
-use super::plan::{self, STREAM_IDS};
+use super::plan::{self, StreamIds};
 use super::{BenchOutcome, Director, ORDER_TIMEOUT, TestError, TestOutcome, TestProgress};
 
 /// Callback of a test, which the method and its trials share.
@@ -44,18 +44,26 @@ pub(super) struct PlannedBench {
     waits: Waits,
     /// Options of the run of each trial.
     options: RunOptions,
+    /// Stream IDs of the runs of trials.
+    streams: StreamIds,
 }
 
 impl PlannedBench {
     /// Returns the method of a test; `None` if the test has other runs. `place`: the folder of the test
-    /// file, and its files.
+    /// file, and its files. `seed`: for stream IDs that other tests do not use.
     ///
     /// # Errors
     /// A parameter is wrong, or the ports do not fit the test.
-    pub(super) fn of(test: &TestPlan, place: (&Path, &dyn Files)) -> Result<Option<Self>, String> {
-        let is_bench = |kind: &TestRunKind| matches!(kind, TestRunKind::Bench(_));
-        let Some(run) = test.runs.iter().find(|run| is_bench(&run.kind)) else { return Ok(None) };
-        let TestRunKind::Bench(document) = &run.kind else { return Ok(None) };
+    pub(super) fn of(
+        test: &TestPlan,
+        place: (&Path, &dyn Files),
+        seed: u64,
+    ) -> Result<Option<Self>, String> {
+        let method = test.runs.iter().find_map(|run| match &run.kind {
+            TestRunKind::Bench(document) => Some((run, document)),
+            _ => None,
+        });
+        let Some((run, document)) = method else { return Ok(None) };
         let failed = |error: String| format!("run {}: {error}", run.name);
         let of_bench = |error: String| failed(format!("bench.{error}"));
         let parameters = BenchParameters::read(document, place).map_err(of_bench)?;
@@ -74,8 +82,17 @@ impl PlannedBench {
             paths: paths.map_err(|error| wrong(&error))?,
             waits,
             options: options(&run.options).map_err(failed)?,
+            streams: StreamIds::new(seed),
             parameters,
         }))
+    }
+
+    /// Returns the time around each trial, for the estimate of the rest: the waits, and the time
+    /// before the start of each run.
+    fn around(&self, test: &TestPlan) -> base::time::Duration {
+        let runs = 1 + u64::from(self.waits.sends_learning_frames);
+        let leads = test.clock.lead.as_nanos().saturating_mul(runs);
+        self.waits.total().saturating_add(base::time::Duration::from_nanos(leads))
     }
 
     /// Returns the nodes of the ports.
@@ -147,23 +164,20 @@ impl Director {
         progress(TestProgress::Phase("run"));
         progress(TestProgress::Method { name: &bench.name, method: &method });
         let progress = Shared::new(progress);
-        let waits_s = bench.waits.total().as_secs_f64();
-        let macs = ports.into_iter().filter_map(|port| Some((port.name, port.mac?))).collect();
-        let (traffic, result) = (MethodParameters::traffic(&method), None);
-        let progress_of_trial = &progress;
+        let around_s = bench.around(&self.test).as_secs_f64();
         let mut trial = DirectedTrial {
             director: self,
             bench,
-            macs,
-            traffic,
+            macs: ports.into_iter().map(|port| (port.name, port.mac)).collect(),
+            traffic: MethodParameters::traffic(&method),
             iteration: 0,
-            next_stream: 1,
+            streams: bench.streams,
             stop,
-            progress: progress_of_trial,
-            result,
+            progress: &progress,
+            result: None,
         };
         let mut log = ProgressLog(&progress);
-        let outcome = run_method(&method, Vec::new(), waits_s, &mut trial, &mut log);
+        let outcome = run_method(&method, Vec::new(), around_s, &mut trial, &mut log);
         let result = BenchResult::new(&method, outcome, false);
         let limits = limits::judge_method(&self.limits, &bench.name, &result);
         let bench = Some(BenchOutcome { name: bench.name.clone(), result, limits });
@@ -196,12 +210,12 @@ impl Director {
             let Some(report) = report else {
                 return Err(failed(format!("it does not describe {interface}")));
             };
-            if report.mac.is_none() {
+            let Some(mac) = report.mac else {
                 return Err(failed(format!(
                     "{interface}: expected an Ethernet interface, found one without a MAC address"
                 )));
-            }
-            Ok(DescribedPort { name, mac: report.mac, speed_bps: report.speed_bps })
+            };
+            Ok(DescribedPort { name, mac, speed_bps: report.speed_bps })
         });
         described.collect()
     }
@@ -210,7 +224,7 @@ impl Director {
 /// A port of a method.
 struct DescribedPort {
     name: String,
-    mac: Option<[u8; 6]>,
+    mac: [u8; 6],
     speed_bps: Option<u64>,
 }
 
@@ -241,8 +255,8 @@ struct DirectedTrial<'a, 'p> {
     traffic: NamedTraffic,
     /// Number of the last iteration; the agents count them, too.
     iteration: u32,
-    /// First stream ID of the next run, so that late frames of one trial do not count in the next.
-    next_stream: u32,
+    /// Stream IDs. Each run has others, so that late frames of one trial do not count in the next.
+    streams: StreamIds,
     stop: &'a AtomicBool,
     progress: &'a Shared<'p>,
     /// Result of the last trial.
@@ -257,14 +271,11 @@ impl DirectedTrial<'_, '_> {
         series: Option<SeriesOptions>,
     ) -> Result<RunResult, TrialError> {
         let PlanOfTrial { text, plan, .. } = traffic;
-        let Self { director, bench, stop, progress, .. } = self;
+        let Self { director, bench, streams, stop, progress, .. } = self;
         let options = &bench.options;
-        let streams = plan.flows.len() as u32 * u32::from(options.workers.unwrap_or(1).max(1));
-        if self.next_stream.saturating_add(streams) >= STREAM_IDS {
-            self.next_stream = 1;
-        }
-        let run = plan::streams(&director.test, &bench.name, plan, text, options, self.next_stream);
-        self.next_stream += streams;
+        let first = streams.take_again(plan.flows.len(), options.workers);
+        let first = first.map_err(TrialError::Failed)?;
+        let run = plan::streams(&director.test, &bench.name, plan, text, options, first);
         let mut run = run.map_err(TrialError::Failed)?;
         if let Some(series) = series {
             run.set_series(series);
@@ -297,14 +308,19 @@ impl DirectedTrial<'_, '_> {
         Ok(result)
     }
 
-    fn wait(&mut self, time: base::time::Duration) -> Result<(), TrialError> {
-        self.director.wait(Duration::from_nanos(time.as_nanos()), self.stop);
+    fn check_stop(&self) -> Result<(), TrialError> {
         if self.stop.load(Ordering::Acquire) { Err(TrialError::Stopped) } else { Ok(()) }
+    }
+
+    /// Waits for this time, or until a stop.
+    fn wait(&mut self, time: base::time::Duration) {
+        self.director.wait(Duration::from_nanos(time.as_nanos()), self.stop);
     }
 }
 
 impl Trial for DirectedTrial<'_, '_> {
     fn run(&mut self, input: &TrialInput) -> Result<TrialOutput, TrialError> {
+        self.check_stop()?;
         let started = Instant::now();
         self.result = None;
         let Waits { sends_learning_frames, learning: learning_wait, settle } = self.bench.waits;
@@ -314,13 +330,15 @@ impl Trial for DirectedTrial<'_, '_> {
         if sends_learning_frames {
             let learning = frames.learning(input).map_err(TrialError::Failed)?;
             self.send(learning, None)?;
-            self.wait(learning_wait)?;
+            self.wait(learning_wait);
+            self.check_stop()?;
         }
         let steps = trial.steps.clone();
         let result = self.send(trial, series(input))?;
         let mut output = steps.output(input, &result);
         self.result = Some(Arc::new(result));
-        self.wait(settle)?;
+        // A stop in this wait keeps the trial; the next one does not begin.
+        self.wait(settle);
         output.elapsed_s = started.elapsed().as_secs_f64();
         Ok(output)
     }
@@ -365,13 +383,13 @@ runs:
     fn planned(from: &str, to: &str) -> Result<PlannedBench, String> {
         assert!(TEST.contains(from), "{from}");
         let test = TestPlan::parse(&TEST.replace(from, to)).unwrap();
-        PlannedBench::of(&test, (Path::new(""), &HostFiles)).map(Option::unwrap)
+        PlannedBench::of(&test, (Path::new(""), &HostFiles), 7).map(Option::unwrap)
     }
 
     #[test]
     fn ports_and_addresses_are_those_of_the_test() {
         let test = TestPlan::parse(TEST).unwrap();
-        let bench = PlannedBench::of(&test, (Path::new(""), &HostFiles)).unwrap().unwrap();
+        let bench = planned("rx: b", "rx: b").unwrap();
         assert_eq!(bench.nodes(&test), BTreeSet::from([0, 1]));
         assert_eq!(bench.pairs(&test), BTreeSet::from([(1, 0), (0, 1)]));
         let [address] = &bench.paths.addresses[..] else { panic!("one address") };
@@ -395,8 +413,18 @@ runs:
     }
 
     #[test]
+    fn estimate_has_the_waits_and_the_leads_of_a_trial() {
+        let test = TestPlan::parse(TEST).unwrap();
+        // Learning frames and their wait, and the wait after the trial.
+        let bench = planned("rx: b", "rx: b").unwrap();
+        assert_eq!(bench.around(&test).as_secs_f64(), 2.0 + 5.0 + 2.0 * 0.5);
+        let bench = planned("rx: b", "rx: b, no_learning: true, settle: 1s").unwrap();
+        assert_eq!(bench.around(&test).as_secs_f64(), 1.0 + 0.5);
+    }
+
+    #[test]
     fn method_takes_the_speed_of_the_slowest_link() {
-        let port = |speed_bps| DescribedPort { name: "a".into(), mac: None, speed_bps };
+        let port = |speed_bps| DescribedPort { name: "a".into(), mac: [2; 6], speed_bps };
         let bench = planned("rx: b", "rx: b").unwrap();
         let ports = [Some(10_000_000_000), None, Some(1_000_000_000)].map(port);
         let Ok(Method::Rfc2544(found)) = method(&bench, &ports) else { panic!() };

@@ -163,6 +163,8 @@ impl Contents {
                 }
                 all.sources.entry(content.clone()).or_insert(Source::File(path.clone()));
                 contents.insert(content);
+                // Before the next file is read.
+                check_all(all.sources.keys()).map_err(failed)?;
             }
             for (node, part) in &mut run.parts {
                 let PartPlan::Source(PlanSource::Text(text)) = &part.plan else { continue };

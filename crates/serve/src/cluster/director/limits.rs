@@ -1,5 +1,6 @@
 //! Limits of a test, judged after each iteration.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_report::figure::{self, Figure};
 use wirestorm_report::limit::Limit;
@@ -11,7 +12,8 @@ use super::RunOutcome;
 const FIGURES_MAX: usize = 5;
 
 /// A limit of a test after an iteration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct JudgedLimit {
     /// The limit as the test has it.
     pub limit: String,

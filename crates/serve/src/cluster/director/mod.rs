@@ -160,7 +160,7 @@ impl Director {
         let seed =
             id.bytes().fold(17_u64, |seed, byte| seed.wrapping_mul(1_000_003) ^ u64::from(byte));
         let place = (&*folder, &files);
-        let bench = PlannedBench::of(&test, (&folder, &*files)).map_err(TestError::Plan)?;
+        let bench = PlannedBench::of(&test, (&folder, &*files), seed).map_err(TestError::Plan)?;
         let runs = match bench {
             None => plan::plan_runs(&test, place, seed).map_err(TestError::Plan)?,
             Some(_) => Vec::new(),

@@ -16,7 +16,7 @@ use super::super::protocol::{ElsewherePart, Part, PartPlan, SeriesPart};
 use super::contents::PlanFiles;
 
 /// Streams of all runs of a test together have IDs below this one; see `Signature::STREAM_BITS`.
-pub(super) const STREAM_IDS: u32 = 1 << 24;
+const STREAM_IDS: u32 = 1 << 24;
 
 /// Number of segments of delays that a run should have; each lasts at least 100 ms.
 const SEGMENTS: u64 = 1_000;
@@ -25,6 +25,51 @@ const SEGMENT_NS_MIN: u64 = 100_000_000;
 /// Returns the length of a segment of delays in ns.
 pub(super) fn segment_ns(test: &TestPlan) -> u64 {
     test.duration.map_or(0, |it| it.as_nanos() / SEGMENTS).max(SEGMENT_NS_MIN)
+}
+
+/// Stream IDs of the runs of a test.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamIds {
+    first: u32,
+    next: u32,
+}
+
+impl StreamIds {
+    /// Starts at an ID that other tests do not use: tests at the same time have different seeds.
+    pub(super) const fn new(seed: u64) -> Self {
+        let first = 1 + (seed as u32) % (STREAM_IDS / 2);
+        Self { first, next: first }
+    }
+
+    /// Takes the IDs of the streams of a plan, one for each flow and worker; returns the first.
+    ///
+    /// # Errors
+    /// There are not as many left.
+    pub(super) fn take(&mut self, flows: usize, workers: Option<u16>) -> Result<u32, String> {
+        let workers = usize::from(workers.unwrap_or(1).max(1));
+        let left = STREAM_IDS - self.next;
+        let count = u32::try_from(flows.saturating_mul(workers)).unwrap_or(u32::MAX);
+        if count > left {
+            return Err(format!(
+                "{flows} flows on {workers} workers need {count} stream IDs, expected at most \
+                 {left}: use fewer flows or workers"
+            ));
+        }
+        let first = self.next;
+        self.next += count;
+        Ok(first)
+    }
+
+    /// Takes IDs like [`Self::take`], from the start again if too few are left.
+    ///
+    /// # Errors
+    /// All IDs are too few.
+    pub(super) fn take_again(&mut self, flows: usize, workers: Option<u16>) -> Result<u32, String> {
+        self.take(flows, workers).or_else(|_| {
+            self.next = self.first;
+            self.take(flows, workers)
+        })
+    }
 }
 
 /// A run of the test, and its parts.
@@ -103,14 +148,10 @@ pub(super) fn plan_runs(
     place: (&Path, &Arc<dyn Files>),
     seed: u64,
 ) -> Result<Vec<PlannedRun>, String> {
-    let mut first_stream = 1 + (seed as u32) % (STREAM_IDS / 2);
+    let mut streams = StreamIds::new(seed);
     let runs = test.runs.iter().map(|run| {
-        let planned = plan_run(test, run, place, first_stream);
-        let planned = planned.map_err(|error| format!("run {}: {error}", run.name))?;
-        let flows = planned.streams.as_ref().map_or(0, |plan| plan.flows.len()) as u32;
-        let workers = planned.parts.values().filter_map(|part| part.options.workers).max();
-        first_stream += flows * u32::from(workers.unwrap_or(1).max(1));
-        Ok(planned)
+        let planned = plan_run(test, run, place, &mut streams);
+        planned.map_err(|error| format!("run {}: {error}", run.name))
     });
     runs.collect()
 }
@@ -119,7 +160,7 @@ fn plan_run(
     test: &TestPlan,
     run: &TestRun,
     place: (&Path, &Arc<dyn Files>),
-    first_stream: u32,
+    ids: &mut StreamIds,
 ) -> Result<PlannedRun, String> {
     let (folder, files) = place;
     let options: RunOptions =
@@ -132,6 +173,7 @@ fn plan_run(
             let files = PlanFiles::new(&folder, files);
             // As an agent reads it, so that the names of files are the same.
             let plan = load::streams(&text, Path::new(""), &*files).map_err(|it| it.to_string())?;
+            let first_stream = ids.take(plan.flows.len(), options.workers)?;
             let planned = streams(test, &run.name, plan, text, &options, first_stream)?;
             Ok(PlannedRun { files: files.used(), ..planned })
         }
@@ -306,4 +348,28 @@ fn on_one_node<'a>(
         ports.insert(name.to_owned(), port.interface.clone());
     }
     node.map(|node| (node, ports)).ok_or_else(|| "the run has no port".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stream_ids_are_taken_once_and_have_a_bound() {
+        let mut ids = StreamIds::new(0);
+        assert_eq!(
+            (ids.take(3, None), ids.take(2, Some(4)), ids.take(1, Some(0))),
+            (Ok(1), Ok(4), Ok(12))
+        );
+        // The last ID is below the bound.
+        let left = (STREAM_IDS - 13) as usize;
+        let error = ids.take(left + 1, None).unwrap_err();
+        assert!(error.contains(&format!("{} stream IDs, expected at most {left}", left + 1)));
+        assert_eq!(ids.take(left, None), Ok(13));
+        assert!(ids.take(1, None).is_err());
+        assert_eq!(ids.take_again(1, None), Ok(1));
+        assert!(ids.take_again(usize::MAX, Some(u16::MAX)).is_err());
+        let seeds = [0, 1, u64::MAX].map(|seed| StreamIds::new(seed).next);
+        assert_eq!(seeds, [1, 2, STREAM_IDS / 2]);
+    }
 }

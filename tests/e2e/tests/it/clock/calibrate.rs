@@ -17,6 +17,7 @@ fn stamps_of_this_machine_are_calibrated_with_and_without_frames() {
         return;
     }
     let outcome = run_command(&mut calibrate(&[])).expect(0);
+    outcome.assert_valid("clock-calibration");
     // The last reply has no follow-up.
     assert!((50..=100).contains(&outcome.number("/exchanges/count")), "{outcome}");
     let half_round_trip = outcome.decimal("/exchanges/half_round_trip_ns");
@@ -29,6 +30,7 @@ fn stamps_of_this_machine_are_calibrated_with_and_without_frames() {
     let lab = Lab::new().unwrap();
     let (a, b) = (lab.a.port(), lab.b.port());
     let outcome = run_command(&mut calibrate(&[&a, &b, "--size", "256"])).expect(0);
+    outcome.assert_valid("clock-calibration");
     assert_eq!(outcome.number("/frames/sent"), 500, "{outcome}");
     assert_eq!(outcome.number("/frames/received"), 500, "{outcome}");
     assert_eq!(outcome.number("/frames/delay/count"), 500, "{outcome}");

@@ -28,6 +28,7 @@ fn delays_of_both_directions_have_an_error_and_a_bound() {
     let target = format!("{}:8620", lab.b.ipv4());
     let arguments = [&target, "--count", "300", "--interval", "5ms", "--json"];
     let outcome = run_command(&mut owping(&lab.a, &arguments)).expect(0);
+    outcome.assert_valid("owping");
     assert_eq!((outcome.number("/sent"), outcome.number("/received")), (300, 300), "{outcome}");
     assert_eq!((outcome.number("/lost_forward"), outcome.number("/lost_backward")), (0, 0));
     let offset = outcome.decimal("/offset_ns").abs();

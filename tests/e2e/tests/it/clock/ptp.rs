@@ -41,6 +41,7 @@ fn signed(outcome: &Outcome, pointer: &str) -> i64 {
 /// Checks what a slave has measured from a master on the same machine. Returns the offset.
 #[track_caller]
 fn check_measurement(outcome: &Outcome, identity: &str) -> i64 {
+    outcome.assert_valid("clock-ptp");
     assert_eq!(outcome.text("/status/master/port"), format!("{identity}-1"), "{outcome}");
     assert_eq!(outcome.text("/status/master/grandmaster"), identity, "{outcome}");
     let measured = outcome.number("/status/measurement/exchanges");
@@ -92,6 +93,7 @@ fn follow_each_other(
     };
     running.signal(Signal::INT);
     let outcome = running.wait().expect(0);
+    outcome.assert_valid("clock-ptp");
     let number = |name: &str| outcome.number(&format!("/status/messages/{name}"));
     assert!(number("delay_req") > 0, "{outcome}");
     assert_eq!(number("delay_resp"), number("delay_req"), "{outcome}");

@@ -68,7 +68,9 @@ impl Chronyd {
 /// Runs `wirestorm clock show --json`.
 fn show(end: &End, arguments: &[&str]) -> Outcome {
     let mut command = clock(end, &["show", "--json"]);
-    run_command(command.args(arguments))
+    let outcome = run_command(command.args(arguments));
+    outcome.assert_valid("clock-sources");
+    outcome
 }
 
 /// Returns the report of a kind of source.
@@ -168,6 +170,8 @@ fn machine_without_sources_gets_reasons_and_advice() {
     assert!(text.contains("chronyd does not answer: /nonexistent"), "{outcome}");
     assert!(text.contains("ptp4l does not answer: /nonexistent"), "{outcome}");
     assert!(text.contains("chosen: "), "{outcome}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{outcome}");
+    show(&lab.a, &nowhere);
     run_command(clock(&lab.a, &["show"]).args(["--phc-error", "40"]))
         .expect_error(2, &["--phc-error", "40us"]);
 }

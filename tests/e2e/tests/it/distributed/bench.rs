@@ -1,8 +1,11 @@
 //! Benchmark methods between nodes: on one machine, and with agents on a NATS server.
 
+use std::process::Command;
+use std::time::Duration;
+
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
-use wirestorm_e2e::{Outcome, can_run, run_command};
+use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
 use wirestorm_testkit::net::{End, LabOptions, RouterLab};
 
 use super::{Cluster, TwoNodes};
@@ -54,6 +57,7 @@ fn method_on_one_machine_has_findings_and_is_in_the_history() {
     );
     let outcome = run_command(&mut nodes.command(&["test", &test, "--json", "-", "--save=link"]));
     let outcome = outcome.expect(0);
+    outcome.assert_valid("test");
     let throughput = value(&outcome, "findings/throughput/0");
     assert_eq!((&throughput["load"], &throughput["upper"]), (&2_000.into(), &Value::Null));
     assert_eq!(throughput["confirmed"], 1, "{outcome}");
@@ -93,44 +97,94 @@ fn services_of_one_machine_meet_their_profile() {
     assert_eq!(value(&outcome, "trials"), 3, "{outcome}");
 }
 
+/// Two agents with a router between them that drops frames above a rate.
+struct PolicedPath {
+    cluster: Cluster,
+    lab: RouterLab,
+}
+
+impl PolicedPath {
+    /// Starts the agents; `None` if the machine does not allow it. `burst`: frames that pass at once.
+    fn start(rate: u32, burst: u32) -> Option<Self> {
+        if !can_run(&["nft"]) {
+            return None;
+        }
+        let cluster = Cluster::start(&[])?;
+        let options = LabOptions { gro: [true; 2], ..LabOptions::default() };
+        let lab = RouterLab::with(&options).unwrap();
+        for rule in [
+            "add table ip policer".to_owned(),
+            "add chain ip policer rules { type filter hook forward priority 0 ; }".to_owned(),
+            format!(
+                "add rule ip policer rules udp dport 7 limit rate over {rate}/second burst {burst} \
+                 packets drop"
+            ),
+        ] {
+            assert!(lab.router_a.command("nft").arg(&rule).status().unwrap().success(), "{rule}");
+        }
+        Some(Self { cluster, lab })
+    }
+
+    /// Writes a test with a method on the path.
+    fn bench(&self, method: &str) -> String {
+        let fields = |end: &End, router: &End| {
+            let [x, y, z, _] = end.ipv4().octets();
+            format!(", addresses: [{x}.{y}.{z}.77/24], gateway: {}", router.ipv4())
+        };
+        let lab = &self.lab;
+        let [left, right] = [fields(&lab.a, &lab.router_a), fields(&lab.b, &lab.router_b)];
+        let [a, b] = [lab.a.port(), lab.b.port()];
+        self.cluster.nodes.bench([&a, &b], [&left, &right], method)
+    }
+}
+
 #[test]
 fn rate_of_a_policer_is_found_between_agents() {
-    const RATE: f64 = 500.0;
-    const BURST: f64 = 50.0;
-    const TRIAL_S: f64 = 2.0;
-    if !can_run(&["nft"]) {
-        return;
-    }
-    let Some(cluster) = Cluster::start(&[]) else { return };
-    let options = LabOptions { gro: [true; 2], ..LabOptions::default() };
-    let lab = RouterLab::with(&options).unwrap();
+    const RATE: u32 = 500;
     // The burst absorbs pauses of a busy machine of 100 ms.
-    for rule in [
-        "add table ip policer".to_owned(),
-        "add chain ip policer rules { type filter hook forward priority 0 ; }".to_owned(),
-        format!(
-            "add rule ip policer rules udp dport 7 limit rate over {RATE}/second burst {BURST} \
-             packets drop"
-        ),
-    ] {
-        assert!(lab.router_a.command("nft").arg(&rule).status().unwrap().success(), "{rule}");
-    }
-    let fields = |end: &End, router: &End| {
-        let [x, y, z, _] = end.ipv4().octets();
-        format!(", addresses: [{x}.{y}.{z}.77/24], gateway: {}", router.ipv4())
-    };
-    let [left, right] = [fields(&lab.a, &lab.router_a), fields(&lab.b, &lab.router_b)];
-    let [a, b] = [lab.a.port(), lab.b.port()];
-    let method = format!(
+    const BURST: u32 = 50;
+    const TRIAL_S: f64 = 2.0;
+    let Some(path) = PolicedPath::start(RATE, BURST) else { return };
+    let test = path.bench(&format!(
         "method: rfc2544, tests: throughput, frame_sizes: 128, trial: {TRIAL_S}s, resolution: 2, \
          max_load: 1kpps"
-    );
-    let test = cluster.nodes.bench([&a, &b], [&left, &right], &method);
-    let outcome = cluster.test(&test, &[]).wait().expect(0);
+    ));
+    let outcome = path.cluster.test(&test, &[]).wait().expect(0);
     let found = value(&outcome, "findings/throughput/0/load").as_f64().unwrap();
-    let expected = RATE * 0.97..=RATE + BURST / TRIAL_S + 1.0;
+    let expected = f64::from(RATE) * 0.97..=f64::from(RATE) + f64::from(BURST) / TRIAL_S + 1.0;
     assert!(expected.contains(&found), "found {found}, expected {expected:?}: {outcome}");
     assert_eq!(value(&outcome, "findings/throughput/0/is_tester_limited"), false, "{outcome}");
+}
+
+#[test]
+fn searches_of_mlrsearch_and_ndr_find_the_rate_of_a_policer() {
+    const RATE: u32 = 2_000;
+    const BURST: u32 = 100;
+    const TRIAL_S: f64 = 0.5;
+    let Some(path) = PolicedPath::start(RATE, BURST) else { return };
+    // What passes without loss in a trial, the width of the search, and a busy machine.
+    let expected = f64::from(RATE) * 0.85..=(f64::from(RATE) + f64::from(BURST) / TRIAL_S) * 1.05;
+    let common = "frame_sizes: 128, max_load: 4kpps, no_learning: true";
+    let goal = format!("'name=short,final={TRIAL_S}s,sum={TRIAL_S}s,initial={TRIAL_S}s,width=5%'");
+    let mlrsearch = format!("method: mlrsearch, goal: {goal}, min_load: 500pps, {common}");
+    let ndr = format!(
+        "method: ndr, pdr: 0, pdr_error: 4, iteration: {TRIAL_S}s, first_run: {TRIAL_S}s, {common}"
+    );
+    for (method, findings) in [
+        (mlrsearch, ["searches/0/results/0/lower", "searches/0/results/0/upper"]),
+        (ndr, ["rows/0/best/load", "rows/0/upper"]),
+    ] {
+        let test = path.bench(&method);
+        let outcome = path.cluster.test(&test, &[]).wait().expect(0);
+        outcome.assert_valid("test");
+        let [found, upper] = findings
+            .map(|pointer| value(&outcome, &format!("findings/{pointer}")).as_f64().unwrap());
+        assert!(expected.contains(&found), "found {found}, expected {expected:?}: {outcome}");
+        assert!(found < upper && upper < found * 1.2, "{found} to {upper}: {outcome}");
+        assert_eq!(value(&outcome, "verdict/outcome"), "met", "{outcome}");
+        let trials = value(&outcome, "trials").as_u64().unwrap();
+        assert!((4..=20).contains(&trials), "{outcome}");
+    }
 }
 
 #[test]
@@ -143,11 +197,13 @@ fn lost_agent_ends_a_method_and_completed_trials_are_kept() {
                   max_load: 1kpps, no_learning: true";
     let test = cluster.nodes.bench_on_link(method);
     let director = cluster.test(&test, &["--save=lost"]);
+    director.wait_for_message("--save keeps its trials");
     director.wait_for_message("throughput");
     kill_process(cluster.agents[1].pid(), Signal::KILL).unwrap();
     let outcome = director.wait();
     outcome.assert_no_panic();
     let outcome = outcome.expect(1);
+    outcome.assert_valid("test");
     let reason = value(&outcome, "verdict/reasons/0").as_str().unwrap();
     assert!(reason.contains("agent rx"), "{outcome}");
     assert!(outcome.messages.contains(reason), "{outcome}");
@@ -173,4 +229,51 @@ fn methods_that_cannot_run_are_refused_before_anything_is_sent() {
         run_command(&mut nodes.command(&["test", &test])).expect_error(2, &words);
     }
     assert_eq!(nodes.lab.b.counters().unwrap().rx_packets, 0);
+}
+
+/// Stops a method a time after the frames of its first trial have arrived. Returns the trials that it
+/// has kept.
+fn trials_before_a_stop(
+    nodes: &TwoNodes,
+    command: &mut Command,
+    bench: &str,
+    time: Duration,
+) -> u64 {
+    let before = nodes.lab.b.counters().unwrap().rx_packets;
+    let running = start_command(command);
+    nodes.wait_for_frames(before + 300);
+    std::thread::sleep(time);
+    running.signal(Signal::INT);
+    let outcome = running.wait();
+    outcome.assert_no_panic();
+    assert_eq!(outcome.text(&format!("{bench}/verdict/outcome")), "interrupted", "{outcome}");
+    outcome.number(&format!("{bench}/trials"))
+}
+
+#[test]
+fn stop_while_the_device_settles_keeps_the_trial() {
+    if !can_run(&[]) {
+        return;
+    }
+    let nodes = TwoNodes::new();
+    let path = nodes.bench_on_link(
+        "method: rfc2544, tests: throughput, frame_sizes: 128, trial: 300ms, max_load: 1kpps, \
+         no_learning: true, confirm: 10",
+    );
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("settle: 0s", "settle: 50s")).unwrap();
+    let [a, b] = [nodes.lab.a.port(), nodes.lab.b.port()];
+    let mut test = nodes.command(&["test", &path, "--json", "-"]);
+    let mut bench = nodes.command(&["bench", "rfc2544", "--tx", &a, "--rx", &b, "--json", "-"]);
+    bench.args(["--tests=throughput", "--frame-sizes=128", "--trial=300ms", "--max-load=1kpps"]);
+    bench.args(["--no-learning", "--confirm=10", "--settle=50s"]);
+    for (command, pointer) in [(&mut test, BENCH), (&mut bench, "")] {
+        // A busy machine needs longer until the wait begins, of which nothing tells.
+        let kept = [1, 5, 25].map(Duration::from_secs).into_iter().any(|time| {
+            let trials = trials_before_a_stop(&nodes, command, pointer, time);
+            assert!(trials <= 1, "{trials} trials");
+            trials == 1
+        });
+        assert!(kept, "{command:?}");
+    }
 }

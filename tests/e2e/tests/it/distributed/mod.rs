@@ -184,6 +184,7 @@ fn nodes_on_one_machine_need_no_bus() {
     let nodes = TwoNodes::new();
     let test = nodes.test(1, "iterations: 2");
     let outcome = run_command(&mut nodes.command(&["test", &test, "--json", "-"])).expect(0);
+    outcome.assert_valid("test");
     assert_complete(&outcome, 1_000);
     assert_eq!(outcome.text(&format!("{FLOW}/measured/0/one_way/assumption")), "one clock");
     assert!((0.0..20e6).contains(&one_way(&outcome, "delay/p50_ns")), "{outcome}");
@@ -205,6 +206,7 @@ fn limits_of_a_test_decide_its_exit_status() {
     assert_eq!(outcome.text("/iterations/0/limits/1/limit"), "max_delay[forward]>10s");
     assert_eq!(outcome.number("/iterations/0/limits/1/figures"), 1, "{outcome}");
     let outcome = run("rate<2kpps").expect(3);
+    outcome.assert_valid("test");
     assert!(outcome.messages.contains("fail_if rate<2kpps: "), "{outcome}");
     assert_complete(&outcome, 1_000);
     run("'loss[nobody]>0%'").expect_error(1, &["no figure of the test belongs"]);
