@@ -74,7 +74,8 @@ fn slave_is_compared_with_its_master_in_both_directions() {
         assert!(one_way(&outcome, "bound_ns") > one_way(&outcome, "half_width_ns"), "{outcome}");
         assert!(one_way(&outcome, "bound_ns") < 1e6, "{outcome}");
         assert!((one_way(&outcome, "drift_ppm") - drift).abs() < 2.0, "{outcome}");
-        assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
+        // The clocks are 2 s apart; a busy machine is some tens of milliseconds late.
+        assert!(outcome.decimal("/iterations/0/start_skew_ns") < 200e6, "{outcome}");
     }
     // By itself, the comparison with the smaller bound counts, and the other one is known too.
     let test = cluster.nodes.test(2, "");
@@ -109,7 +110,8 @@ fn slaves_of_ptp4l_are_compared_with_each_other() {
     assert_eq!(method(&outcome), format!("PTP over UDP over IPv4, grandmaster {IDENTITY_B}"));
     assert_true(&outcome);
     assert!((one_way(&outcome, "drift_ppm") + 50.0).abs() < 2.0, "{outcome}");
-    assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
+    // The clocks are 2 s apart; a busy machine is some tens of milliseconds late.
+    assert!(outcome.decimal("/iterations/0/start_skew_ns") < 200e6, "{outcome}");
 }
 
 #[test]
