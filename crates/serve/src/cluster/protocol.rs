@@ -172,7 +172,7 @@ pub(super) struct ElsewherePart {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Answer {
     /// The order is carried out.
-    Done(Report),
+    Done(Box<Report>),
     /// The order is refused, and nothing has changed.
     Refused {
         /// Reason, with what to do about it.

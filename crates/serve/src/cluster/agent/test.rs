@@ -102,7 +102,7 @@ impl Shared {
         let Some(test) = current.as_mut() else { return Err("there is no test".to_owned()) };
         let outcome = test.carry_out(self, &order.command);
         let answer = match outcome {
-            Ok(()) => Answer::Done(test.report(self)),
+            Ok(()) => Answer::Done(Box::new(test.report(self))),
             Err(reason) => Answer::Refused { reason },
         };
         test.answers.add(order, answer.clone());
