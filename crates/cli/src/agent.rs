@@ -13,13 +13,13 @@ use wirestorm_bus::Bus;
 use wirestorm_control::clock;
 use wirestorm_control::namespace::Namespace;
 use wirestorm_control::plan::edit::parse_prefix;
-use wirestorm_control::sync::{StampReflector, stamp};
+use wirestorm_control::sync::{PtpMonitor, StampReflector, stamp};
 use wirestorm_control::wire::prefix::Prefix;
 use wirestorm_serve::cluster::{Agent, AgentOptions};
 use wirestorm_serve::{Server, ServerOptions};
 
 use crate::bus::BusFlags;
-use crate::clock::SourceFlags;
+use crate::clock::{AgentPtpFlags, SourceFlags};
 use crate::save::{DirectoryFlags, state_directory};
 use crate::signals::Signals;
 use crate::status;
@@ -30,6 +30,8 @@ Examples:
   wirestorm agent --bus-credentials tokyo.json
   wirestorm agent --bus-credentials tokyo.json --interface eth1 --max-rate 1000000
       lends one interface, for at most 1 Mpps
+  wirestorm agent --bus-credentials tokyo.json --ptp eth2 --ptp-role master
+      is the PTP master of agents with --ptp on the network of eth2
   wirestorm agent unit > /etc/systemd/system/wirestorm-agent.service";
 
 const UNIT_EXAMPLES: &str = "\
@@ -103,6 +105,9 @@ pub(crate) struct AgentFlags {
     virtual_clock: Option<String>,
 
     #[command(flatten)]
+    ptp: AgentPtpFlags,
+
+    #[command(flatten)]
     sources: SourceFlags,
 
     #[command(flatten)]
@@ -155,6 +160,8 @@ fn start(flags: &AgentFlags, stop: &AtomicBool) -> Result<Agent, String> {
             Some(reflector.map_err(|error| format!("--reflector: {error}"))?)
         }
     };
+    let ptp = flags.ptp.options()?.map(PtpMonitor::start).transpose();
+    let ptp = ptp.map_err(|error| format!("--ptp: {error}"))?;
     // Before the address on the way to the bus, whose name may be unknown until the bus is there.
     let bus: Arc<dyn Bus> = Arc::new(flags.bus.connect("agent", &name, stop)?);
     let mut addresses = flags.reflector_address.clone();
@@ -210,6 +217,7 @@ fn start(flags: &AgentFlags, stop: &AtomicBool) -> Result<Agent, String> {
         reflector,
         reflector_addresses: addresses.clone(),
         references: Some(flags.sources.options()?),
+        ptp,
         orders_file: Some(directory.join("orders.json")),
         contents_directory: Some(directory.join("contents")),
         log: Box::new(|line| eprintln!("{line}")),

@@ -139,8 +139,8 @@ pub struct ClockPlan {
     pub interval: Duration,
     /// Largest error of an offset with which the test may start.
     pub error_max: Option<Duration>,
-    /// Known asymmetry of the path of the sessions, from the sender to the receiver minus the
-    /// opposite, in ns.
+    /// Known asymmetry of the path of the exchanges, from the sender to the receiver minus the
+    /// opposite, in ns. They are those of STAMP, or of PTP if the source is PTP.
     pub asymmetry_ns: i64,
     /// Constant delay that the testers add, which is subtracted from all one-way delays.
     pub bias: Duration,
@@ -175,13 +175,17 @@ pub enum ClockPath {
 /// What clocks are compared by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockSource {
-    /// References and exchanges; the one with the smallest bound counts.
+    /// References, PTP and exchanges, as far as they are known; the one with the smallest bound
+    /// counts.
     #[default]
     Auto,
     /// A reference of each machine with a known error, such as chronyd's.
     Reference,
     /// Exchanges of time stamps between the agents.
     Stamp,
+    /// PTP sessions of the agents (`wirestorm agent --ptp`) with the same grandmaster, which may be
+    /// one of the agents.
+    Ptp,
 }
 
 /// What happens if an agent is lost after the start.
@@ -431,11 +435,12 @@ fn read_clock(place: &ValueAt<'_>) -> Result<ClockPlan, PlanError> {
     };
     let source = match fields.get("source") {
         None => default.source,
-        Some(place) => match place.text("auto, reference or stamp")? {
+        Some(place) => match place.text("auto, reference, stamp or ptp")? {
             "auto" => ClockSource::Auto,
             "reference" => ClockSource::Reference,
             "stamp" => ClockSource::Stamp,
-            _ => return Err(place.unexpected("auto, reference or stamp")),
+            "ptp" => ClockSource::Ptp,
+            _ => return Err(place.unexpected("auto, reference, stamp or ptp")),
         },
     };
     let interval = fields.get("interval").map_or(Ok(default.interval), |place| {

@@ -80,6 +80,7 @@ fn agent(credentials: &Credentials, folder: PathBuf) -> Agent {
         reflector_addresses: vec![reflector.address()],
         reflector: Some(reflector),
         references: None,
+        ptp: None,
         orders_file: Some(folder.join("orders.json")),
         contents_directory: Some(folder.join("contents")),
         log: Box::new(|line| println!("{line}")),

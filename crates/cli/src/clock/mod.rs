@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod ptp;
+mod ptp_flags;
 mod show;
 mod source_flags;
 
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use ptp_flags::AgentPtpFlags;
 pub(crate) use source_flags::SourceFlags;
 
 /// Documents of the commands, with their formats.

@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::traffic::parse_time;
-use wirestorm_control::sync::TransportKind;
 use wirestorm_control::sync::ptp::{
-    Address, LogInterval, PtpMaster, PtpMeasurement, PtpOptions, PtpRole, PtpSession, PtpStatus,
+    Address, PtpMaster, PtpMeasurement, PtpOptions, PtpSession, PtpStatus,
 };
 
+use super::ptp_flags::{PtpSettings, Role, Transport};
 use crate::number::{count_of, nanoseconds, signed_nanoseconds};
 use crate::ports::show_json;
 use crate::signals::Signals;
@@ -94,19 +94,6 @@ pub(crate) struct PtpDocument<'a> {
     status: &'a PtpStatus,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Role {
-    Slave,
-    Master,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Transport {
-    L2,
-    Udp4,
-    Udp6,
-}
-
 /// Runs the command.
 pub(super) fn run(flags: &PtpFlags) -> ExitCode {
     let (options, duration) = match prepare(flags) {
@@ -149,23 +136,16 @@ fn prepare(flags: &PtpFlags) -> Result<(PtpOptions, Option<Duration>), String> {
     let time =
         |text: &String| parse_time(text).ok_or_else(|| format!("--duration {text:?}: {expected}"));
     let duration = flags.duration.as_ref().map(time).transpose()?;
-    if flags.role == Role::Master && flags.unicast.is_some() {
-        return Err("--unicast is an option of a slave; a master serves all slaves".to_owned());
-    }
-    let options = PtpOptions {
-        interface: flags.interface.parse().map_err(|error| format!("--interface {error}"))?,
-        transport: match flags.transport {
-            Transport::L2 => TransportKind::L2,
-            Transport::Udp4 => TransportKind::Udp4,
-            Transport::Udp6 => TransportKind::Udp6,
-        },
+    let settings = PtpSettings {
+        interface: &flags.interface,
+        role: flags.role,
+        transport: flags.transport,
+        unicast: flags.unicast,
         domain: flags.domain,
-        role: match flags.role {
-            Role::Slave => PtpRole::Slave { unicast: flags.unicast },
-            Role::Master => PtpRole::Master { priority1: flags.priority },
-        },
-        interval: LogInterval::clamped(flags.log_interval),
+        log_interval: flags.log_interval,
+        priority: flags.priority,
     };
+    let options = settings.options(["--interface", "--unicast"])?;
     Ok((options, duration))
 }
 

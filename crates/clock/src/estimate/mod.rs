@@ -10,6 +10,7 @@
 //! the empty path is equally long in both directions, and [`Estimate::bound_ns`] is the error that
 //! remains possible without this assumption.
 
+mod common;
 mod epoch;
 mod fit;
 

@@ -4,6 +4,7 @@
 mod flow_delay;
 mod one_way;
 pub mod ptp;
+mod ptp_monitor;
 mod ptp_transport;
 mod reference;
 mod reflector;
@@ -18,6 +19,7 @@ use wirestorm_io::timestamps::Stamp;
 
 pub use flow_delay::Comparison;
 pub use one_way::{Assumption, DirectionReport, OwpingReport, STAMP_ERROR_NS, owping_report};
+pub use ptp_monitor::{PtpMonitor, PtpState, PtpTrack};
 pub use ptp_transport::{TransportError, TransportKind};
 pub use reference::ReferenceMonitor;
 pub use reflector::StampReflector;

@@ -1,10 +1,11 @@
 //! A PTP session on an interface: a state machine with its sockets, and what it measures.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_clock::estimate::Timeline;
 use wirestorm_clock::exchange::Exchange;
@@ -58,11 +59,19 @@ pub struct PtpOptions {
     pub interval: LogInterval,
 }
 
+impl fmt::Display for PtpOptions {
+    /// Formats for messages: `eth1 (l2, domain 0)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, domain {})", self.interface, self.transport.keyword(), self.domain)
+    }
+}
+
 /// A PTP session.
 #[derive(Debug)]
 pub struct PtpSession {
     transport: Transport,
     machine: Machine,
+    domain: u8,
     start: Instant,
     exchanges: VecDeque<Exchange>,
     /// Sends that a full queue or a missing neighbour prevented.
@@ -98,6 +107,50 @@ pub struct PtpMaster {
     pub steps_removed: u16,
     /// TAI minus UTC in seconds, if the times of the master are TAI, which are converted; else null.
     pub utc_offset: Option<i16>,
+}
+
+/// The clock that a session is compared with: that of its master, or its own if it is a master. Clocks
+/// that are compared with the same one can be compared with each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PtpSource {
+    /// Identity of the grandmaster, such as `025753.fffe.000001`.
+    pub grandmaster: String,
+    /// Identity of the clock that the time stamps are of: the grandmaster, or a boundary clock.
+    pub clock: String,
+    /// PTP domain: a clock may have another time in each.
+    pub domain: u8,
+    /// TAI minus UTC in seconds, if the times of the clock were TAI. They are converted.
+    pub utc_offset: Option<i16>,
+}
+
+impl PtpSource {
+    fn of_parent(parent: &Parent, domain: u8) -> Self {
+        Self {
+            grandmaster: parent.grandmaster().to_string(),
+            clock: parent.port.clock.to_string(),
+            domain,
+            utc_offset: parent.utc_offset,
+        }
+    }
+
+    fn of_master(master: &Master, domain: u8) -> Self {
+        let clock = master.identity().clock.to_string();
+        Self { grandmaster: clock.clone(), clock, domain, utc_offset: None }
+    }
+}
+
+impl fmt::Display for PtpSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "grandmaster {}", self.grandmaster)?;
+        if self.clock != self.grandmaster {
+            write!(f, " through boundary clock {}", self.clock)?;
+        }
+        if self.domain != 0 {
+            write!(f, " in domain {}", self.domain)?;
+        }
+        Ok(())
+    }
 }
 
 /// What a slave has measured.
@@ -197,7 +250,7 @@ impl PtpSession {
                 Machine::Master(Box::new(Master::new(now, options)))
             }
         };
-        Ok(Self { transport, machine, start: now, exchanges: VecDeque::new(), unsent: 0 })
+        Ok(Self { transport, machine, domain, start: now, exchanges: VecDeque::new(), unsent: 0 })
     }
 
     /// Runs until `stop` is set or `duration` is over, on this thread. Calls `show` about each
@@ -225,16 +278,46 @@ impl PtpSession {
                 show(&self.status(LIVE_EXCHANGES));
             }
         }
+        self.stop()?;
+        Ok(self.status(EXCHANGES_MAX))
+    }
+
+    /// Ends the session for the other clocks: cancels unicast grants.
+    pub(super) fn stop(&mut self) -> Result<(), TransportError> {
         match &mut self.machine {
             Machine::Slave(slave) => slave.stop(),
             Machine::Master(master) => master.stop(),
         }
-        self.send_outputs()?;
-        Ok(self.status(EXCHANGES_MAX))
+        self.send_outputs()
     }
 
-    /// Does what is due, then waits for the sockets until the next timer.
-    fn step(&mut self, now: Instant, end: Instant) -> Result<(), TransportError> {
+    /// Checks that the interface is up, and still the one that the session opened.
+    pub(super) fn check_link(&self) -> Result<(), TransportError> {
+        self.transport.check_link()
+    }
+
+    /// Returns whether the interface has a MAC address, which identifies the clock.
+    pub(super) fn has_identity(&self) -> bool {
+        self.transport.mac() != [0; 6]
+    }
+
+    /// Returns the clock that the session is compared with; `None` while a slave has no master.
+    pub(super) fn source(&self) -> Option<PtpSource> {
+        match &self.machine {
+            Machine::Slave(slave) => {
+                slave.parent().map(|parent| PtpSource::of_parent(parent, self.domain))
+            }
+            Machine::Master(master) => Some(PtpSource::of_master(master, self.domain)),
+        }
+    }
+
+    /// Takes the exchanges with the master that the session follows, or followed last.
+    pub(super) fn take_exchanges(&mut self) -> VecDeque<Exchange> {
+        std::mem::take(&mut self.exchanges)
+    }
+
+    /// Does what is due, then waits for the sockets until the next timer, at most until `end`.
+    pub(super) fn step(&mut self, now: Instant, end: Instant) -> Result<(), TransportError> {
         let due = match &mut self.machine {
             Machine::Slave(slave) => {
                 if slave.next_timer().is_some_and(|due| due <= now) {

@@ -1,12 +1,13 @@
 //! Sockets of a PTP port: over Ethernet, or over UDP with one socket for each UDP port.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestorm_base::time::Duration;
 use wirestorm_clock::ptp::address::{Address, Destination, ETHERNET_GROUP, IPV4_GROUP, IPV6_GROUP};
 use wirestorm_clock::ptp::output::{StampId, Transmission};
@@ -31,7 +32,7 @@ const AWAITED_MAX: usize = 1_024;
 const BURST: usize = 64;
 
 /// Network of a PTP session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransportKind {
     /// Ethernet, EtherType 0x88f7.
@@ -85,6 +86,15 @@ pub enum TransportError {
         /// Kind of address that the transport has.
         expected: &'static str,
     },
+    /// The interface is down.
+    #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
+    Down(InterfaceName),
+    /// The interface was removed and made again, so the sockets receive nothing.
+    #[error("interface {0} was removed and made again")]
+    Replaced(InterfaceName),
+    /// The interface has no MAC address, which identifies the clock.
+    #[error("{0} has no MAC address, which identifies a PTP clock; use an Ethernet interface")]
+    NoIdentity(InterfaceName),
 }
 
 /// An event of the sockets.
@@ -111,6 +121,8 @@ pub(super) enum Event<'a> {
 #[derive(Debug)]
 pub(super) struct Transport {
     interface: InterfaceName,
+    /// Index of the interface.
+    index: u32,
     sockets: Sockets,
     /// Event messages without departure.
     awaited: BTreeMap<SendNumber, StampId>,
@@ -137,6 +149,25 @@ impl TransportKind {
             Self::Udp6 => (matches!(address, Address::Ip(IpAddr::V6(_))), "an IPv6 address"),
         };
         if is_known { Ok(()) } else { Err(TransportError::Address { address, expected }) }
+    }
+
+    /// Returns the word of options: `l2`, `udp4` or `udp6`.
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            Self::L2 => "l2",
+            Self::Udp4 => "udp4",
+            Self::Udp6 => "udp6",
+        }
+    }
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::L2 => "Ethernet",
+            Self::Udp4 => "UDP over IPv4",
+            Self::Udp6 => "UDP over IPv6",
+        })
     }
 }
 
@@ -186,6 +217,7 @@ impl Transport {
         };
         Ok(Self {
             interface: interface.clone(),
+            index: link.index,
             sockets,
             awaited: BTreeMap::new(),
             offset: RealtimeOffsetTracker::default(),
@@ -197,6 +229,16 @@ impl Transport {
     /// Returns the MAC address of the interface; zero on loopback.
     pub(super) const fn mac(&self) -> [u8; 6] {
         self.mac
+    }
+
+    /// Checks that the interface is up, and still the one that the sockets are on.
+    pub(super) fn check_link(&self) -> Result<(), TransportError> {
+        let link = Link::open(&self.interface)?;
+        match link.index == self.index {
+            true if link.up => Ok(()),
+            true => Err(TransportError::Down(self.interface.clone())),
+            false => Err(TransportError::Replaced(self.interface.clone())),
+        }
     }
 
     /// Sends a message. Returns `false` if a queue is full or a neighbour does not answer, which may

@@ -1,6 +1,7 @@
 //! Runs in memory and over veth pairs, compared with Linux and the reference output of TRex.
 
 mod captured_times;
+mod clock_stamps;
 mod groups;
 mod per_flow_payload;
 mod presets;

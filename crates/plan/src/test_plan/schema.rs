@@ -137,8 +137,9 @@ fn clock() -> Value {
         ),
         "source" => described(
             "What clocks are compared by: references of the machines, exchanges of time stamps \
-            (STAMP), or both; the one with the smaller bound counts. Default: auto.",
-            json!({"enum": ["auto", "reference", "stamp"]}),
+            (STAMP), PTP sessions of the agents with the same grandmaster, or all; the one with the \
+            smallest bound counts. Default: auto.",
+            json!({"enum": ["auto", "reference", "stamp", "ptp"]}),
         ),
         "interval" => described(
             "Time between two exchanges, 1ms to 1s; the first 50 are faster. Default: 20ms.",

@@ -106,6 +106,7 @@ impl LocalAgents {
                 reflector: None,
                 reflector_addresses: Vec::new(),
                 references: None,
+                ptp: None,
                 orders_file: None,
                 contents_directory: None,
                 log: Box::new(|_| ()),

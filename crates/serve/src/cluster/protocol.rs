@@ -14,8 +14,9 @@ use wirestorm_bus::nats::Key;
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::{BusError, Message};
 use wirestorm_control::result::RunResult;
-use wirestorm_control::sync::ReferenceReading;
 use wirestorm_control::sync::exchange::Exchange;
+use wirestorm_control::sync::ptp::PtpSource;
+use wirestorm_control::sync::{ReferenceReading, TransportKind};
 
 use super::content::Content;
 
@@ -171,7 +172,7 @@ pub(super) struct ElsewherePart {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Answer {
     /// The order is carried out.
-    Done(Report),
+    Done(Box<Report>),
     /// The order is refused, and nothing has changed.
     Refused {
         /// Reason, with what to do about it.
@@ -193,6 +194,9 @@ pub(super) struct Report {
     pub(super) peers: BTreeMap<String, PeerReport>,
     /// Last reading of the agent's clock beside its reference; `None` without a reference.
     pub(super) reference: Option<ReferenceReading>,
+    /// PTP session; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ptp: Option<PtpReport>,
     /// Contents.
     pub(super) fetch: FetchReport,
     /// Facts about interfaces that the director asked for last, by name.
@@ -260,6 +264,24 @@ pub(super) struct PeerReport {
     pub(super) offset: Option<OffsetReport>,
 }
 
+/// State of a PTP session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PtpReport {
+    /// Interface, transport and domain, in words.
+    pub(super) session: String,
+    /// Whether the agent is the master.
+    pub(super) is_master: bool,
+    /// The clock that the agent's is compared with; `None` while a slave has no master.
+    pub(super) source: Option<PtpSource>,
+    /// Why the interface cannot be used; `None` if it can.
+    pub(super) problem: Option<String>,
+    /// Number of recent exchanges with this clock.
+    pub(super) exchanges: usize,
+    /// Offset of this clock now; `None` with too few exchanges, and during a run. 0 for a master.
+    pub(super) offset: Option<OffsetReport>,
+}
+
 /// Offset of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -315,6 +337,23 @@ pub struct PortPresence {
     pub link: LinkState,
     /// Speed in bit/s, as the driver reports it.
     pub speed_bps: Option<u64>,
+}
+
+impl OffsetReport {
+    /// Returns the offset as the other clock would report it.
+    pub(super) fn reversed(self) -> Self {
+        Self { offset_ns: -self.offset_ns, drift_ppm: -self.drift_ppm, ..self }
+    }
+
+    /// Returns the offset against another clock that is compared with the same one. Errors add up.
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self {
+            offset_ns: self.offset_ns - other.offset_ns,
+            half_width_ns: self.half_width_ns + other.half_width_ns,
+            bound_ns: self.bound_ns + other.bound_ns,
+            drift_ppm: self.drift_ppm - other.drift_ppm,
+        }
+    }
 }
 
 impl Presence {
@@ -384,6 +423,17 @@ pub(super) enum Record {
         source: String,
         /// The readings.
         readings: Vec<ReferenceReading>,
+    },
+    /// New exchanges of the agent's PTP session.
+    Ptp {
+        /// Network of the session.
+        transport: TransportKind,
+        /// The clock, which is the far end.
+        source: PtpSource,
+        /// Whether the agent has this clock itself, so that there are no exchanges.
+        is_master: bool,
+        /// The exchanges; this agent is the near end.
+        exchanges: Vec<Exchange>,
     },
     /// New readings of a clock with a known error beside the real one of the machine.
     Truth {

@@ -71,6 +71,7 @@ impl Machines {
             reflector_addresses: vec![reflector.address()],
             reflector: Some(reflector),
             references: None,
+            ptp: None,
             orders_file: Some(folder.join("orders.json")),
             contents_directory: Some(folder.join("contents")),
             log: Box::new(move |line| lines.lock().unwrap().push(line.to_owned())),

@@ -415,6 +415,7 @@ impl Cluster {
                 reflector_addresses: vec![reflector.address()],
                 reflector: Some(reflector),
                 references: None,
+                ptp: None,
                 orders_file: None,
                 contents_directory: None,
                 log: Box::new(|_| ()),

@@ -22,7 +22,7 @@ use std::process::Command;
 
 pub use capture::{Capture, CaptureOptions, Captured};
 pub use namespace::{InterfaceCounters, Namespace, run_foreground};
-pub use sink::{DropSink, PollingSink};
+pub use sink::{ArrivalStamps, DropSink, PollingSink};
 
 use crate::cleanup;
 use crate::pcap::ReadError;
@@ -200,6 +200,15 @@ impl End {
     /// Fails if clang or ip fails.
     pub fn drop_sink(&self) -> Result<DropSink, NetError> {
         DropSink::attach(&self.namespace, &self.interface)
+    }
+
+    /// Attaches an XDP program that writes the time of arrival into PTP frames, until the value is
+    /// dropped.
+    ///
+    /// # Errors
+    /// Fails if clang, ip or ethtool fails.
+    pub fn stamp_arrivals(&self) -> Result<ArrivalStamps, NetError> {
+        ArrivalStamps::attach(&self.namespace, &self.interface)
     }
 
     /// Enables the peer to redirect XDP frames to the interface, until the value is dropped. It

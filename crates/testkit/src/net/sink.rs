@@ -1,4 +1,4 @@
-//! The cheapest receivers: XDP programs that drop or pass all frames.
+//! The cheapest receivers: XDP programs that drop, pass or stamp all frames.
 
 use std::process::Command;
 
@@ -34,6 +34,33 @@ impl PollingSink {
     }
 }
 
+/// Writes the time of `CLOCK_MONOTONIC` at which XDP sees a PTP frame (EtherType 0x88f7) into the first
+/// eight bytes of its payload, in the byte order of the machine, and passes the frame on, until the value
+/// is dropped.
+#[derive(Debug)]
+pub struct ArrivalStamps {
+    _program: Program,
+}
+
+impl ArrivalStamps {
+    pub(super) fn attach(namespace: &Namespace, interface: &str) -> Result<Self, NetError> {
+        let program = Program::attach_source(namespace, interface, STAMPING)?;
+        namespace.set_features(interface, &[("gro", false)])?;
+        Ok(Self { _program: program })
+    }
+}
+
+/// `struct xdp_md` begins with both ends of the frame; function 5 is `bpf_ktime_get_ns` (linux/bpf.h).
+const STAMPING: &str = "\
+static unsigned long long (*const now)(void) = (void *)5;
+__attribute__((section(\"xdp\"), used)) int stamp(unsigned *context) {
+    unsigned char *frame = (void *)(long)context[0], *end = (void *)(long)context[1];
+    if (frame + 22 <= end && frame[12] == 0x88 && frame[13] == 0xf7)
+        *(unsigned long long *)(frame + 14) = now();
+    return 2;
+}
+";
+
 /// XDP return codes (linux/bpf.h).
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
@@ -47,14 +74,23 @@ struct Program {
 
 impl Program {
     fn attach(namespace: &Namespace, interface: &str, verdict: u32) -> Result<Self, NetError> {
-        let scratch = Scratch::new()?;
-        let (source, object) = (scratch.file("verdict.c"), scratch.file("verdict.o"));
-        // The source includes no headers, so that it needs only clang.
-        let text = format!(
-            "__attribute__((section(\"xdp\"), used)) int all(void *c) {{ return {verdict}; }}\n\
-             char declared[] __attribute__((section(\"license\"), used)) = \"GPL\";\n"
+        let source = format!(
+            "__attribute__((section(\"xdp\"), used)) int all(void *c) {{ return {verdict}; }}\n"
         );
-        std::fs::write(&source, text)?;
+        Self::attach_source(namespace, interface, &source)
+    }
+
+    /// Attaches a program in C, without its licence.
+    fn attach_source(
+        namespace: &Namespace,
+        interface: &str,
+        program: &str,
+    ) -> Result<Self, NetError> {
+        let scratch = Scratch::new()?;
+        let (source, object) = (scratch.file("program.c"), scratch.file("program.o"));
+        // The source includes no headers, so that it needs only clang.
+        let licence = "char declared[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
+        std::fs::write(&source, format!("{program}{licence}"))?;
         let mut clang = Command::new("clang");
         run(clang.args(["-O2", "-g", "-target", "bpf", "-c"]).arg(source).arg("-o").arg(&object))?;
         let object = object.display();

@@ -5,9 +5,11 @@
 //!     <─ status ── thread `agent-watch`  presence; checkpoints and results of runs
 //!     <─ lease ─── thread `agent-lease`  asks the director; without an answer, runs stop
 //!     <─ records ─ thread `agent-log`    results and exchanges, until the log has them
+//!                  thread `ptp`          PTP session, from the start of the agent to its end
 //!     ── files ──> thread `agent-fetch`  files and large plans of a test, checked by their digests
 //! ```
 
+mod clocks;
 mod contents;
 mod orders;
 mod records;
@@ -27,8 +29,8 @@ use wirestorm_bus::subject::Site;
 use wirestorm_bus::{Bus, BusError, RecvError};
 use wirestorm_control::clock;
 use wirestorm_control::result::HostFacts;
-use wirestorm_control::sync::StampReflector;
 use wirestorm_control::sync::sources::SourceOptions;
+use wirestorm_control::sync::{PtpMonitor, StampReflector};
 use wirestorm_control::wire::prefix::Prefix;
 
 use super::log::LogWriter;
@@ -71,6 +73,8 @@ pub struct AgentOptions {
     /// Where to look for a reference of this machine's clock; `None` compares clocks by the reflectors
     /// alone.
     pub references: Option<SourceOptions>,
+    /// PTP session by which this machine's clock is compared; `None` without one.
+    pub ptp: Option<PtpMonitor>,
     /// File of the orders that were carried out, so that none is repeated after a restart. `None`
     /// keeps them in memory.
     pub orders_file: Option<PathBuf>,
@@ -97,6 +101,7 @@ struct Shared {
     identity: Identity,
     reflector_addresses: Vec<SocketAddr>,
     references: Option<SourceOptions>,
+    ptp: Option<PtpMonitor>,
     contents_directory: Option<PathBuf>,
     destinations: Vec<Prefix>,
     log: LogWriter,
@@ -178,6 +183,7 @@ impl Agent {
             identity,
             reflector_addresses: options.reflector_addresses,
             references: options.references,
+            ptp: options.ptp,
             contents_directory: options.contents_directory,
             destinations: options.destinations,
             test: Mutex::default(),
@@ -238,8 +244,9 @@ impl Shared {
             self.log_ended_runs(None);
             self.log_checkpoints();
             let error = self.test().as_ref().and_then(CurrentTest::take_fetch_error);
-            if let Some(error) = error {
-                self.note(&error);
+            let changes = self.ptp.iter().flat_map(PtpMonitor::take_changes);
+            for text in error.into_iter().chain(changes) {
+                self.note(&text);
             }
             self.server.tick();
             if published.is_none_or(|at| at.elapsed() >= PRESENCE_INTERVAL) {

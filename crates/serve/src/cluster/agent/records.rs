@@ -9,8 +9,9 @@ use std::time::Duration as StdDuration;
 use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::clock;
 use wirestorm_control::result::RunResult;
-use wirestorm_control::sync::ReferenceReading;
+use wirestorm_control::sync::ptp::PtpSource;
 use wirestorm_control::sync::timestamp::Timestamp;
+use wirestorm_control::sync::{PtpMonitor, PtpTrack, ReferenceReading};
 
 use super::super::protocol::{Record, RunRecord};
 use super::Shared;
@@ -48,6 +49,10 @@ pub(super) struct ExchangesLog {
     last: Option<Instant>,
     /// Time of the last reading of the reference that is in the log or on its way.
     references_until: Option<Timestamp>,
+    /// Last exchange of the PTP session that is in the log or on its way.
+    ptp_until: Option<Timestamp>,
+    /// The clock of the PTP session that the log has, if the agent is a master.
+    ptp_master: Option<PtpSource>,
     truth: Truth,
     /// Set once the last record is in the log.
     logged: Option<Arc<AtomicBool>>,
@@ -186,30 +191,55 @@ impl CurrentTest {
                 let exchanges = it.session.exchanges_after(it.logged_until);
                 let Some(last) = exchanges.last() else { continue };
                 it.logged_until = last.t1;
-                log.records += 1;
-                let id = format!("clock.{}", log.records);
                 let (peer, address) = (name.clone(), it.address);
-                let record = Record::Exchanges { peer, address, exchanges };
-                log.logged = Some(shared.log.append(subject.to_owned(), id, &record));
+                log.append(shared, subject, &Record::Exchanges { peer, address, exchanges });
             }
         }
         if let Some(readings) = log.truth.next() {
-            log.records += 1;
-            let id = format!("clock.{}", log.records);
-            let boot = boot();
-            let record = Record::Truth { boot, readings };
-            log.logged = Some(shared.log.append(subject.to_owned(), id, &record));
+            log.append(shared, subject, &Record::Truth { boot: boot(), readings });
+        }
+        if let Some(monitor) = shared.ptp.as_ref().filter(|_| self.compares) {
+            for record in log.ptp(monitor) {
+                log.append(shared, subject, &record);
+            }
         }
         let Some(monitor) = &self.reference else { return };
         let until = log.references_until.unwrap_or(Timestamp::from_nanos(i64::MIN));
         let readings = monitor.after(until);
         if let (Some(last), Some((_, source))) = (readings.last(), monitor.latest()) {
             log.references_until = Some(last.at);
-            log.records += 1;
-            let id = format!("clock.{}", log.records);
-            let record = Record::References { source, readings };
-            log.logged = Some(shared.log.append(subject.to_owned(), id, &record));
+            log.append(shared, subject, &Record::References { source, readings });
         }
+    }
+}
+
+impl ExchangesLog {
+    fn append(&mut self, shared: &Shared, subject: &str, record: &Record) {
+        self.records += 1;
+        let id = format!("clock.{}", self.records);
+        self.logged = Some(shared.log.append(subject.to_owned(), id, record));
+    }
+
+    /// Returns what is new of a PTP session.
+    fn ptp(&mut self, monitor: &PtpMonitor) -> Vec<Record> {
+        let transport = monitor.options().transport;
+        if monitor.is_master() {
+            let source =
+                monitor.state(false).source.filter(|it| Some(it) != self.ptp_master.as_ref());
+            let Some(source) = source else { return Vec::new() };
+            self.ptp_master = Some(source.clone());
+            return vec![Record::Ptp { transport, source, is_master: true, exchanges: Vec::new() }];
+        }
+        let tracks = monitor.after(self.ptp_until);
+        let last = tracks.last().and_then(|track| track.exchanges.last());
+        self.ptp_until = last.map(|exchange| exchange.t1).or(self.ptp_until);
+        let record = |PtpTrack { source, exchanges }| Record::Ptp {
+            transport,
+            source,
+            is_master: false,
+            exchanges,
+        };
+        tracks.into_iter().map(record).collect()
     }
 }
 

@@ -1,7 +1,6 @@
 //! The test that an agent takes part in: its runs, its lease, and compared clocks.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
@@ -11,19 +10,19 @@ use wirestorm_bus::cluster::LEASES;
 use wirestorm_control::base::time::{Duration, Instant};
 use wirestorm_control::files::AttachedFiles;
 use wirestorm_control::link::Link;
-use wirestorm_control::namespace::{InterfaceName, InterfaceNameError, Namespace};
-use wirestorm_control::sync::estimate::Timeline;
+use wirestorm_control::namespace::{InterfaceName, InterfaceNameError};
+use wirestorm_control::sync::ReferenceMonitor;
 use wirestorm_control::sync::timestamp::Timestamp;
-use wirestorm_control::sync::{ReferenceMonitor, STAMP_ERROR_NS, SessionOptions, StampSession};
 use wirestorm_control::traffic::{SegmentOptions, SeriesOptions};
 use wirestorm_control::{Command as RunCommand, CommandError, RunState, StartAt, clock};
 use wirestorm_store::Store;
 
 use super::super::protocol::{
-    Answer, Command, EXCHANGES_MIN, InterfaceReport, LEASES_NS, OffsetReport, Order, Part,
-    PartPlan, Peer, PeerReport, Report, RunReport, SeriesPart, SignedOrder, decode,
+    Answer, Command, InterfaceReport, LEASES_NS, Order, Part, PartPlan, Peer, Report, RunReport,
+    SeriesPart, SignedOrder, decode,
 };
 use super::Shared;
+use super::clocks::{PeerSessions, now, ptp_report};
 use super::contents::Contents;
 use super::orders::Answers;
 use super::records::{Checkpoints, ExchangesLog};
@@ -31,9 +30,6 @@ use crate::server::{ElsewherePorts, HostedRun, PartOptions};
 
 /// Most intervals of a time series: twelve days of seconds.
 const INTERVALS_MAX: usize = 1 << 20;
-
-/// Latest exchanges from which the present offset is computed.
-const RECENT_EXCHANGES: usize = 1_000;
 
 /// A test that the agent takes part in.
 pub(super) struct CurrentTest {
@@ -47,6 +43,8 @@ pub(super) struct CurrentTest {
     pub(super) peers: BTreeMap<String, PeerSessions>,
     /// Readings of the reference, from the first comparison of clocks to the end of the test.
     pub(super) reference: Option<ReferenceMonitor>,
+    /// Whether clocks are compared, so that exchanges of the PTP session go to the log.
+    pub(super) compares: bool,
     pub(super) exchanges_log: ExchangesLog,
     /// Files and plans; `None` if the test has none.
     contents: Option<Contents>,
@@ -66,46 +64,6 @@ pub(super) struct PartRun {
     pub(super) checkpoints: Checkpoints,
     /// Set once the result is in the log; `None` before it is on its way.
     pub(super) logged: Option<Arc<AtomicBool>>,
-}
-
-/// Sessions with the reflector of another agent, one for each of its addresses.
-#[derive(Debug)]
-pub(super) struct PeerSessions(pub(super) Vec<PeerSession>);
-
-#[derive(Debug)]
-pub(super) struct PeerSession {
-    pub(super) address: SocketAddr,
-    pub(super) session: StampSession,
-    /// Request of the last exchange that is in the log or on its way.
-    pub(super) logged_until: Timestamp,
-}
-
-impl PeerSessions {
-    /// Returns the session whose path has the shortest round trip.
-    fn best(&self) -> Option<&PeerSession> {
-        let round_trip = |it: &&PeerSession| it.session.round_trip_min().unwrap_or(i64::MAX);
-        self.0.iter().min_by_key(round_trip)
-    }
-
-    /// Reports the exchanges, and the offset on request: it takes some time to compute.
-    fn report(&self, with_offset: bool) -> Option<PeerReport> {
-        let PeerSession { address, session, .. } = self.best()?;
-        let timeline = match with_offset {
-            true => Timeline::new(&session.latest(RECENT_EXCHANGES)),
-            false => Timeline::default(),
-        };
-        let offset = timeline.at(now()).map(|estimate| OffsetReport {
-            offset_ns: estimate.offset_ns,
-            half_width_ns: estimate.half_width_ns + STAMP_ERROR_NS,
-            bound_ns: estimate.bound_ns() + STAMP_ERROR_NS,
-            drift_ppm: estimate.drift_ppm,
-        });
-        Some(PeerReport { address: *address, exchanges: session.count(), offset })
-    }
-}
-
-fn now() -> Timestamp {
-    clock::node_time(clock::now())
 }
 
 impl Shared {
@@ -144,7 +102,7 @@ impl Shared {
         let Some(test) = current.as_mut() else { return Err("there is no test".to_owned()) };
         let outcome = test.carry_out(self, &order.command);
         let answer = match outcome {
-            Ok(()) => Answer::Done(test.report(self)),
+            Ok(()) => Answer::Done(Box::new(test.report(self))),
             Err(reason) => Answer::Refused { reason },
         };
         test.answers.add(order, answer.clone());
@@ -186,6 +144,7 @@ impl CurrentTest {
             runs: BTreeMap::new(),
             peers: BTreeMap::new(),
             reference: None,
+            compares: false,
             exchanges_log: ExchangesLog::default(),
             contents: None,
             interfaces: BTreeMap::new(),
@@ -262,6 +221,7 @@ impl CurrentTest {
                 Ok(())
             }
             Command::Compare(peers) => {
+                self.compares = true;
                 if let Some(options) = &shared.references {
                     let monitor = ReferenceMonitor::start(options.clone());
                     self.reference = Some(monitor.map_err(|error| error.to_string())?);
@@ -306,6 +266,7 @@ impl CurrentTest {
                 self.lease = None;
                 self.peers.clear();
                 self.reference = None;
+                self.compares = false;
                 self.contents = None;
                 Ok(())
             }
@@ -314,26 +275,7 @@ impl CurrentTest {
 
     fn compare(&mut self, peers: &[Peer]) -> Result<(), String> {
         for (number, peer) in peers.iter().enumerate() {
-            let start = |address: &SocketAddr| {
-                let any: IpAddr = match address.is_ipv4() {
-                    true => Ipv4Addr::UNSPECIFIED.into(),
-                    false => Ipv6Addr::UNSPECIFIED.into(),
-                };
-                let options = SessionOptions {
-                    namespace: Namespace::Current,
-                    source: SocketAddr::new(any, 0),
-                    target: *address,
-                    interval: Duration::from_nanos(peer.interval_ns),
-                    quick: EXCHANGES_MIN as u64,
-                    count: None,
-                    session: number as u16 | 1,
-                };
-                let session = StampSession::start(options).map_err(|error| error.to_string())?;
-                let logged_until = Timestamp::from_nanos(i64::MIN);
-                Ok::<_, String>(PeerSession { address: *address, session, logged_until })
-            };
-            let sessions = peer.addresses.iter().map(start).collect::<Result<_, _>>()?;
-            self.peers.insert(peer.agent.clone(), PeerSessions(sessions));
+            self.peers.insert(peer.agent.clone(), PeerSessions::start(number, peer)?);
         }
         Ok(())
     }
@@ -386,6 +328,7 @@ impl CurrentTest {
             runs: runs.collect(),
             peers: peers.filter_map(|(name, it)| Some((name.clone(), peer(it)?))).collect(),
             reference: self.reference.as_ref().and_then(|it| Some(it.latest()?.0)),
+            ptp: shared.ptp.as_ref().map(|it| ptp_report(it, with_offsets)),
             fetch: self.contents.as_ref().map(Contents::report).unwrap_or_default(),
             interfaces: self.interfaces.clone(),
         }

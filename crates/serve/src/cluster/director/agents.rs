@@ -203,7 +203,7 @@ impl AgentLink {
         };
         match decode(&answer).map_err(failed)? {
             Answer::Done(report) => {
-                self.report = report;
+                self.report = *report;
                 Ok(())
             }
             Answer::Refused { reason } => Err(failed(reason)),

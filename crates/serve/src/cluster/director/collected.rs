@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use wirestorm_control::result::{FlowReport, MeasuredReport, RunResult};
-use wirestorm_control::sync::ReferenceReading;
 use wirestorm_control::sync::exchange::Exchange;
+use wirestorm_control::sync::ptp::PtpSource;
+use wirestorm_control::sync::{ReferenceReading, TransportKind};
 
 use super::super::protocol::{Record, RunRecord};
 
@@ -22,6 +23,8 @@ pub(super) struct Collected {
     exchanges: BTreeMap<(String, String), BTreeMap<SocketAddr, Vec<Exchange>>>,
     /// Readings of the references of agents.
     references: BTreeMap<String, References>,
+    /// Exchanges of the PTP sessions of agents, by the clock of the far end.
+    ptp: BTreeMap<String, Vec<PtpExchanges>>,
     /// Readings of virtual clocks of agents beside the real one, whose source is the machine.
     truth: BTreeMap<String, References>,
     /// Iterations and agents whose exchanges are complete.
@@ -50,6 +53,26 @@ impl References {
         self.readings.extend(readings.into_iter().filter(is_new));
         self.source = source;
     }
+}
+
+/// Exchanges of a PTP session with one clock.
+#[derive(Debug)]
+pub(super) struct PtpExchanges {
+    /// Network of the session.
+    pub(super) transport: TransportKind,
+    /// The clock.
+    pub(super) source: PtpSource,
+    /// Whether it is the agent's own clock.
+    pub(super) is_master: bool,
+    /// The exchanges, in the order of time; the agent is the near end.
+    pub(super) exchanges: Vec<Exchange>,
+}
+
+/// Adds exchanges, without those that are known.
+fn add_exchanges(known: &mut Vec<Exchange>, exchanges: Vec<Exchange>) {
+    let last = known.last().map(|exchange| exchange.t1);
+    let is_new = |exchange: &Exchange| last.is_none_or(|last| exchange.t1 > last);
+    known.extend(exchanges.into_iter().filter(is_new));
 }
 
 /// Result of a run on an agent.
@@ -85,10 +108,17 @@ impl Collected {
             }
             Record::Exchanges { peer, address, exchanges } => {
                 let paths = self.exchanges.entry((agent.to_owned(), peer)).or_default();
-                let known = paths.entry(address).or_default();
-                let last = known.last().map(|exchange| exchange.t1);
-                let is_new = |exchange: &Exchange| last.is_none_or(|last| exchange.t1 > last);
-                known.extend(exchanges.into_iter().filter(is_new));
+                add_exchanges(paths.entry(address).or_default(), exchanges);
+            }
+            Record::Ptp { transport, source, is_master, exchanges } => {
+                let known = self.ptp.entry(agent.to_owned()).or_default();
+                let same = |it: &&mut PtpExchanges| {
+                    it.source == source && it.transport == transport && it.is_master == is_master
+                };
+                match known.iter_mut().find(same) {
+                    Some(known) => add_exchanges(&mut known.exchanges, exchanges),
+                    None => known.push(PtpExchanges { transport, source, is_master, exchanges }),
+                }
             }
             Record::References { source, readings } => {
                 self.references.entry(agent.to_owned()).or_default().add(source, readings);
@@ -175,6 +205,11 @@ impl Collected {
     /// Returns the readings of an agent's reference; `None` without one.
     pub(super) fn references(&self, agent: &str) -> Option<&References> {
         self.references.get(agent)
+    }
+
+    /// Returns the exchanges of an agent's PTP session with each clock that it followed or was.
+    pub(super) fn ptp(&self, agent: &str) -> &[PtpExchanges] {
+        self.ptp.get(agent).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the readings of an agent's virtual clock beside the real one of its machine; `None`
@@ -288,12 +323,37 @@ mod tests {
         assert!(collected.has(1, "a", "r"));
     }
 
+    fn exchange(at: i64) -> Exchange {
+        let [t1, t2, t3, t4] = [0, 10, 20, 30].map(|after| Timestamp::from_nanos(at + after));
+        Exchange { t1, t2, t3, t4 }
+    }
+
+    #[test]
+    fn exchanges_of_each_ptp_clock_are_apart_and_count_once() {
+        let record = |clock: &str, times: &[i64]| Record::Ptp {
+            transport: TransportKind::L2,
+            source: PtpSource {
+                grandmaster: "gm".into(),
+                clock: clock.into(),
+                domain: 0,
+                utc_offset: None,
+            },
+            is_master: false,
+            exchanges: times.iter().map(|at| exchange(*at)).collect(),
+        };
+        let mut collected = Collected::default();
+        for (clock, times) in [("gm", [100, 200]), ("boundary", [300, 400]), ("gm", [200, 500])] {
+            collected.add("a", record(clock, &times));
+        }
+        let [first, second] = collected.ptp("a") else { panic!("{:?}", collected.ptp("a")) };
+        assert_eq!((&*first.source.clock, &*second.source.clock), ("gm", "boundary"));
+        assert_eq!(first.exchanges, [100, 200, 500].map(exchange));
+        assert_eq!(second.exchanges, [300, 400].map(exchange));
+        assert!(collected.ptp("b").is_empty());
+    }
+
     #[test]
     fn repeated_exchanges_count_once() {
-        let exchange = |at: i64| {
-            let [t1, t2, t3, t4] = [0, 10, 20, 30].map(|after| Timestamp::from_nanos(at + after));
-            Exchange { t1, t2, t3, t4 }
-        };
         let record = |times: &[i64]| Record::Exchanges {
             peer: "b".into(),
             address: "192.0.2.1:862".parse().unwrap(),

@@ -11,7 +11,7 @@ use wirestorm_control::sync::exchange::Exchange;
 use wirestorm_control::sync::timestamp::Timestamp;
 use wirestorm_control::sync::{Assumption, Comparison, STAMP_ERROR_NS, references};
 
-use super::collected::Collected;
+use super::collected::{Collected, PtpExchanges};
 
 /// How the clocks of a test are compared.
 #[derive(Clone, Copy, Debug)]
@@ -70,14 +70,17 @@ impl Candidate {
         self.timeline.knots.iter().map(|knot| knot.half_width_ns).fold(0.0, f64::max)
     }
 
-    /// Returns the time in the middle of the test.
-    fn middle(&self) -> Option<Timestamp> {
-        Some(self.timeline.knots.get(self.timeline.knots.len() / 2)?.at)
+    /// Returns the first and the last time with an offset.
+    fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        Some((self.timeline.knots.first()?.at, self.timeline.knots.last()?.at))
     }
 
-    /// Returns how far the offsets of another method are from these, in ns.
+    /// Returns how far the offsets of another method are from these, in ns, in the middle of the time
+    /// that both know.
     fn difference_ns(&self, other: &Self) -> Option<f64> {
-        let middle = self.middle()?;
+        let (own, others) = (self.span()?, other.span()?);
+        let (from, to) = (own.0.max(others.0), own.1.min(others.1));
+        let middle = from + (to - from) / 2;
         let offset = |it: &Self| Some(it.timeline.at(middle)?.offset_ns + it.asymmetry_ns / 2.0);
         Some(offset(other)? - offset(self)?)
     }
@@ -126,12 +129,12 @@ impl<'c> Comparisons<'c> {
             let alternatives = Vec::new();
             return Some(Compared { chosen, alternatives, asymmetry: None, truth: None });
         }
-        let by_exchanges = (self.clocks.source != ClockSource::Reference)
-            .then(|| self.by_exchanges(receiver, sender))
-            .flatten();
-        let by_references = (self.clocks.source != ClockSource::Stamp)
-            .then(|| self.by_references(receiver, sender))
-            .flatten();
+        let may_use = |source| [ClockSource::Auto, source].contains(&self.clocks.source);
+        let by_exchanges =
+            may_use(ClockSource::Stamp).then(|| self.by_exchanges(receiver, sender)).flatten();
+        let by_references =
+            may_use(ClockSource::Reference).then(|| self.by_references(receiver, sender)).flatten();
+        let by_ptp = may_use(ClockSource::Ptp).then(|| self.by_ptp(receiver, sender)).flatten();
         let asymmetry = by_references.as_ref().zip(by_exchanges.as_ref());
         let asymmetry = asymmetry.and_then(|(references, exchanges)| {
             Some(AsymmetryReport {
@@ -141,7 +144,7 @@ impl<'c> Comparisons<'c> {
             })
         });
         let mut candidates: Vec<Candidate> =
-            by_references.into_iter().chain(by_exchanges).collect();
+            by_references.into_iter().chain(by_exchanges).chain(by_ptp).collect();
         candidates.sort_by(|one, other| one.bound_ns().total_cmp(&other.bound_ns()));
         let mut candidates = candidates.into_iter();
         let chosen = candidates.next()?;
@@ -176,15 +179,43 @@ impl<'c> Comparisons<'c> {
                 (Timeline::new(&reversed), address)
             }
         };
-        for knot in &mut timeline.knots {
-            knot.half_width_ns += STAMP_ERROR_NS;
-        }
+        add_stamp_error(&mut timeline);
         (!timeline.knots.is_empty()).then(|| Candidate {
             timeline,
             method: format!("STAMP to {address}"),
             assumption: Assumption::SymmetricPath,
             asymmetry_ns: self.clocks.asymmetry_ns as f64,
         })
+    }
+
+    /// Compares by PTP: one agent follows the other, or both follow the same clock. Of several clocks
+    /// in a test, the one with the smallest bound counts.
+    fn by_ptp(&self, near: &str, far: &str) -> Option<Candidate> {
+        let (near, far) = (self.collected.ptp(near), self.collected.ptp(far));
+        let pairs = near.iter().flat_map(|near| far.iter().map(move |far| (near, far)));
+        let candidates = pairs.filter(|(near, far)| near.source == far.source);
+        let candidates = candidates.filter_map(|(near, far)| {
+            let timeline = ptp_timeline(near, far)?;
+            (!timeline.knots.is_empty()).then(|| Candidate {
+                timeline,
+                method: match near.transport == far.transport {
+                    true => format!("PTP over {}, {}", near.transport, near.source),
+                    false => {
+                        format!(
+                            "PTP over {} and {}, {}",
+                            far.transport, near.transport, near.source
+                        )
+                    }
+                },
+                assumption: Assumption::SymmetricPath,
+                // Otherwise it is that of the path of STAMP.
+                asymmetry_ns: match self.clocks.source {
+                    ClockSource::Ptp => self.clocks.asymmetry_ns as f64,
+                    _ => 0.0,
+                },
+            })
+        });
+        candidates.min_by(|one, other| one.bound_ns().total_cmp(&other.bound_ns()))
     }
 
     fn by_references(&self, near: &str, far: &str) -> Option<Candidate> {
@@ -199,5 +230,32 @@ impl<'c> Comparisons<'c> {
             assumption: Assumption::Independent,
             asymmetry_ns: 0.0,
         })
+    }
+}
+
+/// Returns the offsets of the far agent's clock against the near one's, from exchanges with the same
+/// clock; `None` if both say that it is theirs.
+fn ptp_timeline(near: &PtpExchanges, far: &PtpExchanges) -> Option<Timeline> {
+    let follow = |exchanges: &[Exchange]| {
+        let mut timeline = Timeline::new(exchanges);
+        add_stamp_error(&mut timeline);
+        timeline
+    };
+    match (near.is_master, far.is_master) {
+        (false, true) => Some(follow(&near.exchanges)),
+        (true, false) => {
+            let reversed: Vec<Exchange> = far.exchanges.iter().map(Exchange::reversed).collect();
+            Some(follow(&reversed))
+        }
+        (false, false) => {
+            Some(Timeline::through(&follow(&near.exchanges), &follow(&far.exchanges)))
+        }
+        (true, true) => None,
+    }
+}
+
+fn add_stamp_error(timeline: &mut Timeline) {
+    for knot in &mut timeline.knots {
+        knot.half_width_ns += STAMP_ERROR_NS;
     }
 }

@@ -14,6 +14,7 @@ mod clocks;
 mod collected;
 mod comparison;
 mod contents;
+mod exactness;
 mod leases;
 mod limits;
 mod merge;
@@ -367,16 +368,13 @@ impl Director {
     }
 
     fn prepare(&mut self, stop: &AtomicBool) -> Result<(), TestError> {
-        let drift = |links: &[AgentLink], agents: &[String], receiver: usize, sender: usize| {
-            let link = links.iter().find(|link| link.node == receiver)?;
-            let peer = link.report.peers.get(agents.get(sender)?)?;
-            Some(peer.offset?.drift_ppm)
+        let drift = |links: &[AgentLink], receiver: usize, sender: usize| {
+            let of_node = |node: usize| links.iter().find(|link| link.node == node);
+            Some(clocks::reported(of_node(receiver)?, of_node(sender)?)?.drift_ppm)
         };
-        let agents = self.agents();
         for run in &mut self.runs {
             for node in run.parts.keys().copied().collect::<Vec<_>>() {
-                let of = |sender| drift(&self.links, &agents, node, sender).unwrap_or(0.0);
-                run.set_drift(node, of);
+                run.set_drift(node, |sender| drift(&self.links, node, sender).unwrap_or(0.0));
             }
         }
         let lease_ns = u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX);
@@ -436,17 +434,10 @@ impl Director {
             .links
             .iter()
             .map(|link| {
-                let of_reference = reference.report.peers.get(&link.agent);
-                let readings = reference.report.reference.zip(link.report.reference);
-                let offset = of_reference
-                    .and_then(|peer| Some(peer.offset?.offset_ns))
-                    .or_else(|| Some(-link.report.peers.get(&agent)?.offset?.offset_ns))
-                    .or_else(|| {
-                        readings.map(|(one, other)| (other.offset_ns - one.offset_ns) as f64)
-                    });
                 let is_apart = link.agent != agent && !self.one_clock;
-                let start = match offset.filter(|_| is_apart) {
-                    Some(offset) => at_ns + offset.round() as i64,
+                let offset = clocks::reported(reference, link).filter(|_| is_apart);
+                let start = match offset {
+                    Some(offset) => at_ns + offset.offset_ns.round() as i64,
                     // Not compared: the time since the report counts, whatever the clocks show.
                     None if is_apart => link.report.now_ns + lead,
                     None => at_ns,

@@ -79,7 +79,10 @@ impl Director {
                 expected.all(|agent| collected.has(iteration, agent, &run.name))
             });
             let has_clocks = self.links.iter().all(|link| {
-                link.report.peers.is_empty() || collected.has_compared(iteration, &link.agent)
+                let report = &link.report;
+                let is_compared =
+                    !report.peers.is_empty() || report.reference.is_some() || report.ptp.is_some();
+                !is_compared || collected.has_compared(iteration, &link.agent)
             });
             let is_complete = has_all && has_clocks;
             let since = is_complete.then(|| *complete_since.get_or_insert_with(Instant::now));

@@ -41,7 +41,7 @@ fn clock(end: &End, arguments: &[&str]) -> Command {
 }
 
 /// ptp4l with software time stamps that sets no clock.
-struct Ptp4l {
+pub(crate) struct Ptp4l {
     _process: Running,
     socket: PathBuf,
     scratch: Scratch,
@@ -50,19 +50,30 @@ struct Ptp4l {
 impl Ptp4l {
     /// Starts it on an end. `network` is `L2`, `UDPv4` or `UDPv6`; `global` and `port` are lines of
     /// both sections of its configuration, and `tables` are sections before that of the port.
-    fn start(end: &End, network: &str, [global, port, tables]: [&str; 3]) -> Self {
+    fn start(end: &End, network: &str, settings: [&str; 3]) -> Self {
+        Self::start_on(&[end], network, settings)
+    }
+
+    /// [`Self::start`] on several ends of one namespace: one clock with a port on each.
+    pub(crate) fn start_on(
+        ends: &[&End],
+        network: &str,
+        [global, port, tables]: [&str; 3],
+    ) -> Self {
         let scratch = Scratch::new().unwrap();
         let (socket, file) = (scratch.file("ptp4l"), scratch.file("ptp4l.conf"));
+        let section =
+            |end: &&End| format!("[{}]\nnetwork_transport {network}\n{port}\n", end.interface());
+        let ports: String = ends.iter().map(section).collect();
         let text = format!(
             "[global]\ntime_stamping software\nfree_running 1\nuse_syslog 0\n\
              uds_address {}\nlogAnnounceInterval -2\nlogSyncInterval -3\n\
              logMinDelayReqInterval -3\n{global}\n{tables}\n\
-             [{}]\nnetwork_transport {network}\n{port}\n",
+             {ports}",
             socket.display(),
-            end.interface()
         );
         fs::write(&file, text).unwrap();
-        let mut command = end.command("ptp4l");
+        let mut command = ends[0].command("ptp4l");
         let process = start_command(command.arg("-f").arg(&file).args(["-m", "-q"]));
         until("the socket of ptp4l", || socket.exists().then_some(()));
         Self { _process: process, socket, scratch }

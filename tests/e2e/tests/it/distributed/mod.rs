@@ -7,6 +7,7 @@ mod demos;
 mod faults;
 mod files;
 mod member;
+mod ptp;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -110,6 +111,14 @@ impl Cluster {
 
     /// Starts the server at an address, in a network namespace.
     fn start_at(address: IpAddr, namespace: Option<&str>, of_receiver: &[&str]) -> Option<Self> {
+        let mut cluster = Self::without_agents(address, namespace)?;
+        cluster.start_agent("tx", &[]);
+        cluster.start_agent("rx", of_receiver);
+        Some(cluster)
+    }
+
+    /// Starts the server alone, at an address in a network namespace.
+    fn without_agents(address: IpAddr, namespace: Option<&str>) -> Option<Self> {
         let program = require_nats_server()?;
         let nodes = TwoNodes::new();
         let directory = nodes.scratch.file("cluster");
@@ -121,20 +130,21 @@ impl Cluster {
         let config = directory.join("nats-server.conf");
         let server = NatsServer::with_config(&program, &config, listen, namespace).unwrap();
         let credentials = directory.join("credentials");
-        let mut cluster = Self { nodes, server, credentials, agents: Vec::new() };
-        cluster.start_agent("tx", &[]);
-        cluster.start_agent("rx", of_receiver);
-        Some(cluster)
+        Some(Self { nodes, server, credentials, agents: Vec::new() })
     }
 
-    fn start_agent(&mut self, name: &str, more: &[&str]) {
+    fn agent_command(&self, name: &str, more: &[&str]) -> Command {
         let runs = self.nodes.scratch.file(&format!("runs-{name}")).display().to_string();
         let reflector = format!("127.0.0.1:{}", free_port().unwrap());
         let arguments = ["agent", "--reflector", &reflector, "--runs-dir", &runs];
         let mut command = self.nodes.command(&arguments);
         command.args(more).arg("--bus-credentials");
         command.arg(self.credentials.join(format!("{name}.json")));
-        let agent = start_command(&mut command);
+        command
+    }
+
+    fn start_agent(&mut self, name: &str, more: &[&str]) {
+        let agent = start_command(&mut self.agent_command(name, more));
         agent.wait_for_message("waits for orders");
         self.agents.push(agent);
     }
@@ -169,6 +179,16 @@ fn assert_complete(outcome: &Outcome, packets: u64) {
     assert_eq!(outcome.number(&format!("{FLOW}/lost")), 0, "{outcome}");
     let delays = outcome.number(&format!("{FLOW}/measured/0/one_way/delay/count"));
     assert_eq!(delays, packets, "{outcome}");
+}
+
+/// Checks that the median delay is as far from the true one as its interval allows.
+#[track_caller]
+fn assert_true(outcome: &Outcome) {
+    let error = one_way(outcome, "delay/p50_ns") - one_way(outcome, "truth/p50_ns");
+    // Delays are counted in buckets, which are 1/64 of the value wide.
+    let most = one_way(outcome, "half_width_ns") + one_way(outcome, "truth/p50_ns") / 32.0;
+    assert!(error.abs() <= most, "{error}\n{outcome}");
+    assert!((0.0..20e6).contains(&one_way(outcome, "truth/p50_ns")), "{outcome}");
 }
 
 /// Returns a value of the one-way delay of the flow, in ns.
