@@ -4,7 +4,7 @@ use wirestorm_control::result::{RunResult, SeriesReport};
 
 use super::plain::{self, SERIES_MAX};
 use super::{Context, series};
-use crate::document::{Axis, Plot, Section, Unit};
+use crate::document::{Axis, Plot, Scale, Section, Unit};
 
 /// Time series of a flow at a port, or at all its ports.
 struct Timed<'a> {
@@ -98,6 +98,11 @@ fn variation(flows: &[Curves<'_>]) -> Plot {
         flow.add(&mut plot, "IPDV", &report.ipdv_mean_ns, |mean| mean);
         flow.add(&mut plot, "jitter", &report.jitter_ns, |jitter| jitter as f64);
     }
+    // PDV is often a hundred times the jitter. Zero has no logarithm.
+    let mut values = plot.series.iter().flat_map(|series| &series.points).filter_map(|it| it.y);
+    if values.all(|value| value > 0.0) {
+        plot.y.scale = Scale::Log;
+    }
     plot
 }
 
@@ -117,7 +122,11 @@ fn extents(flows: &[Curves<'_>]) -> Plot {
     let mut plot = plot("Reordering extent over time", "Extent", Unit::Frames, summary);
     for flow in flows {
         let extents = &flow.timed.report.reordering_extent_max;
-        flow.add(&mut plot, "extent", extents, |extent| extent as f64);
+        if extents.iter().any(Option::is_some) {
+            // A single interval between gaps would be invisible.
+            let extents: Vec<_> = extents.iter().map(|it| Some(it.unwrap_or(0))).collect();
+            flow.add(&mut plot, "extent", &extents, |extent| extent as f64);
+        }
     }
     plot
 }

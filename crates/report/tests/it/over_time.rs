@@ -1,7 +1,7 @@
 //! Plots of the time series of flows.
 
 use wirestorm_control::result::{FlowReport, MeasuredReport, SeriesReport, TotalReport};
-use wirestorm_report::document::{Block, Plot};
+use wirestorm_report::document::{Block, Plot, Scale};
 use wirestorm_report::run::{Run, RunOutput};
 use wirestorm_report::{Options, Report};
 
@@ -40,6 +40,7 @@ fn plots_show_variation_reordering_and_duplicates_of_each_interval() {
     let expected = ["voice", "video"].map(|flow| expected.map(|what| format!("{flow}, {what}")));
     assert_eq!(labels(&variation), expected.concat());
     let series = flows(&mut run)[1].measured[0].series.clone().expect("a series");
+    assert_eq!(variation.y.scale, Scale::Log);
     let pdv = &variation.series[3].points[40];
     let range = series.delay_max_ns[40].unwrap() - series.delay_min_ns[40].unwrap();
     assert_eq!((pdv.x, pdv.y), (40.0, Some(range as f64)));
@@ -52,8 +53,16 @@ fn plots_show_variation_reordering_and_duplicates_of_each_interval() {
     assert_eq!(values(0), [0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 0.0, 0.0]);
     assert_eq!(values(1), [0.0, 0.0, 2.0, 2.0, 2.0, 2.0, 0.0, 0.0]);
     let extent = plot(&run, EXTENT).expect("a plot");
-    let extents: Vec<_> = extent.series[0].points[39..45].iter().map(|point| point.y).collect();
-    assert_eq!(extents, [None, Some(2.0), Some(3.0), Some(4.0), Some(5.0), None]);
+    let points = &extent.series[0].points[39..45];
+    let extents: Vec<_> = points.iter().map(|point| point.y.unwrap()).collect();
+    assert_eq!(extents, [0.0, 2.0, 3.0, 4.0, 5.0, 0.0]);
+}
+
+#[test]
+fn variation_of_zero_has_a_linear_axis() {
+    let mut run = sample::streams("a", ["voice", "video"]);
+    flows(&mut run)[1].measured[0].series.as_mut().expect("a series").jitter_ns[3] = Some(0);
+    assert_eq!(plot(&run, VARIATION).expect("a plot").y.scale, Scale::Linear);
 }
 
 #[test]
