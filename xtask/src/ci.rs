@@ -35,7 +35,7 @@ const WITH_PYTHON: [&str; 3] = [
 /// The package that reads exported trials.
 const PYARROW: &str = "pyarrow>=17";
 /// Flags of pytest-xdist: most tests wait for most of their time.
-const PYTEST_PROCESSES: [&str; 2] = ["--numprocesses", "5"];
+const PYTEST_PROCESSES: [&str; 2] = ["--numprocesses", "3"];
 /// Highest number of skip reasons that are printed.
 const SKIPPED_LINES_MAX: usize = 40;
 
