@@ -143,6 +143,7 @@ impl Drop for CpuPlan {
 mod tests {
     use super::*;
     use crate::backend;
+    use crate::host::Host;
 
     const XDP: Backend = Backend::One(&backend::XDP);
     const AF_PACKET: Backend = Backend::One(&backend::AF_PACKET);
@@ -163,6 +164,20 @@ mod tests {
         drop((first, second));
         assert_eq!(cpus.reserve(XDP, 1).sender(0), Some(cpu));
         assert_eq!(cpus.reserve(AF_PACKET, 1).sender(0), None);
+    }
+
+    #[test]
+    fn nodes_of_one_machine_reserve_different_sender_cpus() {
+        if allowed().len() < 2 {
+            println!("skipped: needs two CPUs");
+            return;
+        }
+        let machine = Host::new();
+        let nodes = [machine.of_other_node(), machine.of_other_node()];
+        let first = nodes[0].cpus().reserve(XDP, 1);
+        let second = nodes[1].cpus().reserve(XDP, 1);
+        assert!(first.sender(0).is_some());
+        assert_ne!(second.sender(0), first.sender(0));
     }
 
     #[test]

@@ -55,6 +55,12 @@ impl Host {
         Self::default()
     }
 
+    /// Creates the host of another node on the same machine: it shares the reserved CPUs with this one,
+    /// and nothing else.
+    pub fn of_other_node(&self) -> Self {
+        Self(Arc::new(Shared { cpus: self.0.cpus.clone(), ..Shared::default() }))
+    }
+
     /// Returns all active runs and the last [`Self::ENDED_RUNS_MAX`] that ended, in the order of
     /// their preparation.
     pub fn runs(&self) -> Vec<RunEntry> {

@@ -10,6 +10,7 @@ use wirestorm_bus::local::LocalBus;
 use wirestorm_bus::nats::Key;
 use wirestorm_bus::subject::Site;
 use wirestorm_bus::{Bus, BusError};
+use wirestorm_control::Host;
 use wirestorm_control::plan::test_plan::TestPlan;
 
 use super::agent::{Agent, AgentError, AgentOptions};
@@ -55,15 +56,18 @@ impl LocalAgents {
     /// See [`LocalError`].
     pub fn start(test: &TestPlan) -> Result<Self, LocalError> {
         let mut folders = Vec::new();
+        // The nodes share the CPUs of this machine: two in-kernel senders on one CPU take turns.
+        let machine = Host::new();
         let mut agents = Self::start_each(test, |options| {
             let folder = tempfile::tempdir().map_err(LocalError::Folder)?;
-            let server = Server::open(ServerOptions {
+            let server = ServerOptions {
                 ports: Vec::new(),
                 directory: folder.path().join("server"),
                 runs_directory: folder.path().join("runs"),
                 captures_bytes_max: u64::MAX,
                 director: None,
-            })?;
+            };
+            let server = Server::open_on(machine.of_other_node(), server)?;
             folders.push(folder);
             Ok(Agent::start(options(server))?)
         })?;

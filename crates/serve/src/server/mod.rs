@@ -178,6 +178,14 @@ impl Server {
     /// # Errors
     /// See [`ServerError`].
     pub fn open(options: ServerOptions) -> Result<Arc<Self>, ServerError> {
+        Self::open_on(Host::new(), options)
+    }
+
+    /// Creates a server whose runs are on a host.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub(crate) fn open_on(host: Host, options: ServerOptions) -> Result<Arc<Self>, ServerError> {
         let ServerOptions { ports, directory, runs_directory, captures_bytes_max, director } =
             options;
         let folder = |name: &str, what, bytes_max| {
@@ -185,7 +193,6 @@ impl Server {
             Folder::open(path.clone(), what, bytes_max)
                 .map_err(|error| ServerError::Directory { path, error })
         };
-        let host = Host::new();
         Ok(Arc::new(Self {
             users: Users::open(&directory)?,
             ports: Ports::new(ports, host.clone()),
