@@ -55,6 +55,15 @@ pub(crate) fn wait_while_paused(controls: &Controls) -> Duration {
     clock::now().saturating_since(began)
 }
 
+/// Returns what a worker waits for. Before the start, no frame leaves a full ring: a worker that polls
+/// it would only keep senders and other workers off their CPUs, and delay their first frames.
+pub(crate) fn awaited(state: WorkerState, now: Instant, start: Instant) -> WorkerState {
+    match state {
+        WorkerState::Blocked if now < start => WorkerState::Waiting(start),
+        other => other,
+    }
+}
+
 /// Waits until the worker has something to do. The kind of wait depends on `state`.
 pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
     /// Maximum wait, so that the worker sees a stop request in time.

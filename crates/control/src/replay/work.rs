@@ -20,7 +20,7 @@ use crate::lifecycle::Controls;
 use crate::port::{Interfaces, Watch};
 use crate::receive::Noted;
 use crate::work::{
-    Stamped, departures, drain, final_counters, late_end_max, rest, wait_while_paused,
+    Stamped, awaited, departures, drain, final_counters, late_end_max, rest, wait_while_paused,
 };
 
 /// Counters of a worker, at most [`PUBLISH_INTERVAL`] old.
@@ -212,7 +212,7 @@ impl WorkerContext<'_> {
                     None => return Ok(()),
                 }
             } else {
-                rest(state, now, holds_departures);
+                rest(awaited(state, now, start), now, holds_departures);
             }
         }
     }

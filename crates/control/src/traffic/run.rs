@@ -30,7 +30,8 @@ use crate::port::{Interfaces, OpenError, PortOptions};
 use crate::receive::{ArrivalCounters, Patience, RunReceiver};
 use crate::result::RunResult;
 use crate::work::{
-    departures, drain, final_counters, generator_options, late_end_max, rest, wait_while_paused,
+    awaited, departures, drain, final_counters, generator_options, late_end_max, rest,
+    wait_while_paused,
 };
 use crate::workers::Workers;
 
@@ -508,7 +509,7 @@ impl WorkerContext<'_> {
                 paused = paused.saturating_add(span);
                 continue;
             }
-            rest(state, now, holds_departures);
+            rest(awaited(state, now, start), now, holds_departures);
         }
     }
 
