@@ -107,13 +107,15 @@ class Counters:
 
     def ports(self, numbers: Iterable[int]) -> dict[Any, Any]:
         """Returns the counters of ports, their sum and the global counters."""
-        stats: dict[Any, Any] = {number: self._port(self._ports[number]) for number in numbers}
+        # One reading of each port, so that the sums agree with the ports.
+        readings = {number: self._port(port) for number, port in self._ports.items()}
+        stats: dict[Any, Any] = {number: readings[number] for number in numbers}
         total: dict[str, float] = {}
         for counters in stats.values():
             for name, value in counters.items():
                 total[name] = total.get(name, 0) + value
         stats["total"] = total
-        stats["global"] = self._global()
+        stats["global"] = self._global(list(readings.values()))
         return stats
 
     def groups(self, only: Iterable[int] | None = None) -> dict[str, Any]:
@@ -178,8 +180,8 @@ class Counters:
             )
         return counters
 
-    def _global(self) -> dict[str, float]:
-        ports = [self._port(port) for port in self._ports.values()]
+    def _global(self, ports: list[dict[str, float]]) -> dict[str, float]:
+        """Returns the counters of all ports and of the process, from one reading of the ports."""
 
         def total(name: str) -> float:
             return sum(port[name] for port in ports)
