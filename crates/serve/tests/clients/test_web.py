@@ -754,9 +754,8 @@ def test_emulation_shows_connections(server, open_page):
     wait_for_points(page, "Connections", 6)
     expect(tile(page, "Open connections")).to_be_visible()
     page.get_by_role("button", name="End load").click()
-    page.get_by_role("button", name="Stop", exact=True).click()
-    page.get_by_role("button", name="Stop the run").click()
-    expect(page.locator(".run-head .badge")).to_contain_text("interrupted")
+    # The open connections complete, then the run ends long before its duration.
+    expect(page.locator(".run-head .badge")).to_contain_text("finished")
     expect(page.locator(".result tr", has_text="clients").first).to_be_visible()
     expect(chart(page, "Connections over time")).to_have_attribute(
         "data-points", re.compile("[1-9]")
