@@ -1,6 +1,7 @@
 //! Results of a test: those of all agents, merged, with compared clocks.
 
 use wirestorm_control::result::{MeasuredReport, RunResult, merge_parts};
+use wirestorm_control::sync::Assumption;
 
 use super::collected::Collected;
 use super::comparison::{Compared, Comparisons};
@@ -88,7 +89,9 @@ fn correct(measured: &mut MeasuredReport, compared: Option<&Compared>) {
         measured.delay = one_way.delay.clone();
         measured.pdv = one_way.pdv.clone();
     }
-    if let Some(series) = &mut measured.series {
+    // Those of one clock have no offset.
+    let has_one_clock = compared.is_some_and(|it| it.chosen.assumption == Assumption::OneClock);
+    if let Some(series) = measured.series.as_mut().filter(|_| !has_one_clock) {
         series.remove_delays();
     }
 }

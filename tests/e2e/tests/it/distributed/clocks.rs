@@ -2,7 +2,7 @@
 
 use wirestorm_e2e::{Outcome, can_run};
 
-use super::{Cluster, FLOW, assert_complete, assert_true, one_way};
+use super::{Cluster, FLOW, assert_complete, assert_true, one_way, over_time};
 use crate::clock::sources::{Chronyd, lab};
 
 #[test]
@@ -26,19 +26,14 @@ fn delay_is_measured_between_clocks_that_differ_and_drift() {
     assert_eq!(assumption, "symmetric path");
     assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
     // The variation over time does not depend on the offset of the clocks, as the delays do.
-    let series = outcome.result().pointer(&format!("{FLOW}/measured/0/series")).unwrap();
-    let values = |list: &str| -> Vec<f64> {
-        let values = series[list].as_array().into_iter().flatten();
-        values.filter_map(serde_json::Value::as_f64).collect()
-    };
     for list in ["delay_min_ns", "delay_mean_ns", "delay_max_ns"] {
-        assert!(values(list).is_empty(), "{list}: {outcome}");
+        assert!(over_time(&outcome, list).is_empty(), "{list}: {outcome}");
     }
     for list in ["pdv_max_ns", "ipdv_mean_ns", "jitter_ns"] {
-        let values = values(list);
+        let values = over_time(&outcome, list);
         assert!(values.len() > 10 && values.iter().all(|it| *it < 1e9), "{list}: {outcome}");
     }
-    let counted: f64 = values("ipdv_count").iter().sum();
+    let counted: f64 = over_time(&outcome, "ipdv_count").iter().sum();
     assert_eq!(counted, 2_999.0, "{outcome}");
 }
 

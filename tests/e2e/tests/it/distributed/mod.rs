@@ -196,6 +196,13 @@ fn one_way(outcome: &Outcome, value: &str) -> f64 {
     outcome.decimal(&format!("{FLOW}/measured/0/one_way/{value}"))
 }
 
+/// Returns the values of a time series of the flow, without intervals that have none.
+fn over_time(outcome: &Outcome, values: &str) -> Vec<f64> {
+    let pointer = format!("{FLOW}/measured/0/series/{values}");
+    let values = outcome.result().pointer(&pointer).and_then(serde_json::Value::as_array);
+    values.into_iter().flatten().filter_map(serde_json::Value::as_f64).collect()
+}
+
 #[test]
 fn nodes_on_one_machine_need_no_bus() {
     if !can_run(&[]) {
@@ -208,6 +215,8 @@ fn nodes_on_one_machine_need_no_bus() {
     assert_complete(&outcome, 1_000);
     assert_eq!(outcome.text(&format!("{FLOW}/measured/0/one_way/assumption")), "one clock");
     assert!((0.0..20e6).contains(&one_way(&outcome, "delay/p50_ns")), "{outcome}");
+    let delays = over_time(&outcome, "delay_min_ns");
+    assert!(!delays.is_empty() && delays.iter().all(|it| (0.0..1e9).contains(it)), "{outcome}");
     assert_eq!(outcome.number("/iterations/1/runs/0/result/flows/0/packets"), 1_000, "{outcome}");
     assert!(outcome.decimal("/iterations/0/start_skew_ns") < 20e6, "{outcome}");
 }
