@@ -115,6 +115,9 @@ fn a_server_that_hangs_counts_as_lost() {
         let id = server.pid().unwrap().to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     };
+    // Nobody answers, also while the server has not stopped yet.
+    let _requests = bus.subscribe("test.rpc", 8).unwrap();
+    bus.flush(SOON).unwrap();
     signal("-STOP");
     let request = bus.request("test.rpc", b"", Duration::from_millis(300));
     assert!(matches!(request, Err(BusError::Timeout { .. })), "{request:?}");
