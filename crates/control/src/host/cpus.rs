@@ -7,31 +7,44 @@ use crate::affinity::{ThreadId, allowed, restrict_thread_to, restrict_to};
 use crate::backend::Backend;
 
 /// CPUs reserved for the in-kernel senders of all runs of a host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cpus(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
-struct State {
-    taken: Vec<usize>,
-    bystanders: Vec<Bystander>,
+impl Default for Cpus {
+    /// All CPUs that the calling thread may use are free.
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            all: allowed(),
+            taken: Vec::new(),
+            bystanders: Vec::new(),
+        })))
+    }
 }
 
-/// A thread beside the runs, with the CPUs that it may use while no run reserves any.
 #[derive(Debug)]
-struct Bystander {
-    thread: ThreadId,
-    allowed: Vec<usize>,
+struct State {
+    /// CPUs of the host. A thread may have fewer: one that starts during a run has those that the run
+    /// left to the thread that started it.
+    all: Vec<usize>,
+    taken: Vec<usize>,
+    /// Threads beside the runs.
+    bystanders: Vec<ThreadId>,
 }
 
 impl State {
+    /// Returns the CPUs that no run has reserved, or all if there is none.
+    fn free(&self) -> Vec<usize> {
+        let is_free = |cpu: &usize| !self.taken.contains(cpu);
+        let free: Vec<usize> = self.all.iter().copied().filter(is_free).collect();
+        if free.is_empty() { self.all.clone() } else { free }
+    }
+
     /// Moves all bystanders to the CPUs that no run has reserved.
     fn move_bystanders(&self) {
-        for Bystander { thread, allowed } in &self.bystanders {
-            let free = |cpu: &usize| !self.taken.contains(cpu);
-            let free: Vec<usize> = allowed.iter().copied().filter(free).collect();
-            let cpus = if free.is_empty() { allowed } else { &free };
+        let free = self.free();
+        for thread in &self.bystanders {
             // After an error the thread shares CPUs, which is slower but correct.
-            let _ = restrict_thread_to(*thread, cpus);
+            let _ = restrict_thread_to(*thread, &free);
         }
     }
 }
@@ -48,7 +61,7 @@ pub struct OffReservedCpus {
 
 impl Drop for OffReservedCpus {
     fn drop(&mut self) {
-        self.cpus.lock().bystanders.retain(|it| it.thread != self.thread);
+        self.cpus.lock().bystanders.retain(|it| *it != self.thread);
     }
 }
 
@@ -57,7 +70,7 @@ impl Cpus {
     pub(super) fn keep_off(&self) -> OffReservedCpus {
         let thread = ThreadId::current();
         let mut state = self.lock();
-        state.bystanders.push(Bystander { thread, allowed: allowed() });
+        state.bystanders.push(thread);
         state.move_bystanders();
         drop(state);
         OffReservedCpus { thread, cpus: self.clone(), _not_send: PhantomData }
@@ -67,18 +80,13 @@ impl Cpus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves CPUs for a run with `ports` sending ports. The CPUs come from those that the
-    /// calling thread may use and that no other run has reserved. Dropping the plan releases them.
+    /// Reserves CPUs for a run with `ports` sending ports, from those that no other run has reserved.
+    /// Dropping the plan releases them.
     pub(crate) fn reserve(&self, backend: Backend, ports: usize) -> CpuPlan {
         let requested = if backend.may_need_dedicated_cpu() { ports } else { 0 };
         let mut state = self.lock();
-        let allowed = allowed();
-        let mut rest: Vec<usize> =
-            allowed.iter().copied().filter(|cpu| !state.taken.contains(cpu)).collect();
-        if rest.is_empty() {
-            // Other runs have reserved all CPUs: share them.
-            rest = allowed;
-        }
+        // If other runs have reserved all CPUs, share them.
+        let mut rest = state.free();
         // Keep at least one CPU for all other threads.
         if requested >= rest.len() {
             let sharing = if backend.requires_dedicated_cpu() { requested } else { 0 };
@@ -178,6 +186,34 @@ mod tests {
         let second = nodes[1].cpus().reserve(XDP, 1);
         assert!(first.sender(0).is_some());
         assert_ne!(second.sender(0), first.sender(0));
+    }
+
+    #[test]
+    fn thread_that_starts_during_a_run_has_all_cpus_after_it() {
+        let (cpus, before) = (Cpus::default(), allowed());
+        if before.len() < 2 {
+            println!("skipped: needs two CPUs");
+            return;
+        }
+        let _off = cpus.keep_off();
+        let run = std::thread::scope(|scope| scope.spawn(|| cpus.reserve(XDP, 1)).join().unwrap());
+        let (end, ended) = std::sync::mpsc::channel();
+        let (start, started) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let cpus = cpus.clone();
+            let later = scope.spawn(move || {
+                let _off = cpus.keep_off();
+                start.send(allowed()).unwrap();
+                ended.recv().unwrap();
+                (allowed(), cpus.reserve(XDP, 1).sender(0))
+            });
+            assert_eq!(started.recv().unwrap().len(), before.len() - 1);
+            drop(run);
+            end.send(()).unwrap();
+            let (after, sender) = later.join().unwrap();
+            assert_eq!(after, before);
+            assert!(sender.is_some());
+        });
     }
 
     #[test]
