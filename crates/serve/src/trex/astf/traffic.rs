@@ -318,17 +318,19 @@ impl Trex {
             name: None,
             command: vec!["trex".to_owned(), "start".to_owned()],
             access: if is_shared { Access::Shared } else { Access::ByBackend },
-            start: Some(StartAt::Now),
+            start: None,
             when_lease_ends: WhenLeaseEnds::Continue,
         };
         let user = identity(&owner.user, owner.session);
         let run = self.server.host_run(&user, request, Arc::new(AttachedFiles::default()));
         let run = run.map_err(|error| error.message)?;
         if !inactive.is_empty() {
-            // A run that is over already has an error of its own.
+            // Before the start, so that none of them sends. A run that is over already has an error
+            // of its own.
             let command = Command::Clients { ranges: inactive, on: false };
             let _ = run.handle.command(command);
         }
+        run.handle.start(StartAt::Now);
         run.handle.wait_running(None);
         if let Some(Err(error)) = run.handle.outcome() {
             return Err(error.to_string());
