@@ -34,6 +34,10 @@ const WITH_PYTHON: [&str; 3] = [
 ];
 /// The package that reads exported trials.
 const PYARROW: &str = "pyarrow>=17";
+/// Builds libraries and the example `sample` with the features of the whole workspace and its tests,
+/// so that cargo uses what the tests have built. The example adds the features of tests.
+const BUILD_LIBRARIES: [&str; 6] =
+    ["build", "--quiet", "--workspace", "--lib", "--example", "sample"];
 /// Flags of pytest-xdist: most tests wait for most of their time.
 const PYTEST_PROCESSES: [&str; 2] = ["--numprocesses", "3"];
 /// Highest number of skip reasons that are printed.
@@ -240,23 +244,21 @@ fn all_tests() -> Fallible<Command> {
 
 /// Tests the Python packages in a virtual environment in `target`, and the binary with the package
 /// for TRex profiles.
-fn python(_: Extent) -> Fallible<Pass> {
+fn python(extent: Extent) -> Fallible<Pass> {
     let package = |name: &str| workspace::root().join("python").join(name);
     let python = setup::python()?;
-    let mut path = python.parent().unwrap_or(&python).as_os_str().to_owned();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
-    let install = |what: &[&str]| {
-        let mut install = Command::new(&python);
-        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-        // Use the environment's maturin and the dev profile: the Rust tests have built most of it.
-        install.env("MATURIN_PEP517_ARGS", "--profile=dev").env("PATH", &path).args(what);
-        done(&mut install)
+    let pip = |arguments: &[&str]| {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "--quiet", "--disable-pip-version-check"]);
+        done(pip.args(arguments))
     };
-    install(&["maturin>=1.8,<2", PYARROW])?;
     let with_tests = |name: &str| format!("{}[test]", package(name).display());
-    install(&["--no-build-isolation", &with_tests("wirestorm")])?;
-    install(&["--editable", &with_tests("trex")])?;
+    // Its tests need all that the tests of the other package need.
+    pip(&["install", PYARROW, "--editable", &with_tests("trex")])?;
+    match extent {
+        Extent::Usual => link_package(&python, &package("wirestorm"))?,
+        Extent::Long => drop(pip(&["install", &with_tests("wirestorm")])?),
+    }
     let mut with_command = all_tests()?;
     with_command.arg("--").args(WITH_PYTHON);
     done(with_command.env("WIRESTORM_PYTHON", &python))?;
@@ -271,6 +273,23 @@ fn python(_: Extent) -> Fallible<Pass> {
     Ok(Pass::Done)
 }
 
+/// Makes the package importable from its sources, with the native part that a build with the
+/// features of the tests makes. An installation compiles it with other features, for minutes.
+fn link_package(python: &Path, package: &Path) -> Fallible<()> {
+    done(cargo().args(BUILD_LIBRARIES))?;
+    let sources = package.join("src");
+    let native = workspace::in_target("debug/libwirestorm_native.so")?;
+    std::fs::copy(native, sources.join("wirestorm/_native.abi3.so"))?;
+    let mut ask = Command::new(python);
+    ask.args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]);
+    let installed = String::from_utf8(ask.output()?.stdout)?;
+    let installed = Path::new(installed.trim());
+    // A package that `--long` installed would come first.
+    let _ = std::fs::remove_dir_all(installed.join("wirestorm"));
+    std::fs::write(installed.join("wirestorm.pth"), sources.as_os_str().as_encoded_bytes())?;
+    Ok(())
+}
+
 /// Compares the bundle of reports with its sources, then tests sample reports in a browser.
 fn report(_: Extent) -> Fallible<Pass> {
     let folder = workspace::root().join("crates/report");
@@ -280,8 +299,7 @@ fn report(_: Extent) -> Fallible<Pass> {
         return Ok(Pass::Skipped(reason.to_owned()));
     }
     let scratch = Scratch::new()?;
-    // With the features of the whole workspace, as the tests have built it.
-    done(cargo().args(["build", "--quiet", "--workspace", "--example", "sample"]))?;
+    done(cargo().args(BUILD_LIBRARIES))?;
     let mut sample = Command::new(workspace::in_target("debug/examples/sample")?);
     done(sample.arg(scratch.path()))?;
     let mut test = pytest_with_requirements(&folder.join("tests/browser"))?;
