@@ -156,13 +156,19 @@ mod tests {
     const XDP: Backend = Backend::One(&backend::XDP);
     const AF_PACKET: Backend = Backend::One(&backend::AF_PACKET);
 
+    /// Returns the CPUs of this thread if there are two; otherwise prints that the test is skipped.
+    fn two_cpus() -> Option<Vec<usize>> {
+        let cpus = Some(allowed()).filter(|cpus| cpus.len() > 1);
+        if cpus.is_none() {
+            println!("skipped: needs two CPUs");
+        }
+        cpus
+    }
+
     #[test]
     fn runs_reserve_different_sender_cpus() {
+        let Some(_) = two_cpus() else { return };
         let cpus = Cpus::default();
-        if allowed().len() < 2 {
-            println!("skipped: needs two CPUs");
-            return;
-        }
         let first = cpus.reserve(XDP, 1);
         let cpu = first.sender(0).unwrap();
         assert!(!first.rest.contains(&cpu));
@@ -176,10 +182,7 @@ mod tests {
 
     #[test]
     fn nodes_of_one_machine_reserve_different_sender_cpus() {
-        if allowed().len() < 2 {
-            println!("skipped: needs two CPUs");
-            return;
-        }
+        let Some(_) = two_cpus() else { return };
         let machine = Host::new();
         let nodes = [machine.of_other_node(), machine.of_other_node()];
         let first = nodes[0].cpus().reserve(XDP, 1);
@@ -190,11 +193,8 @@ mod tests {
 
     #[test]
     fn thread_that_starts_during_a_run_has_all_cpus_after_it() {
-        let (cpus, before) = (Cpus::default(), allowed());
-        if before.len() < 2 {
-            println!("skipped: needs two CPUs");
-            return;
-        }
+        let Some(before) = two_cpus() else { return };
+        let cpus = Cpus::default();
         let _off = cpus.keep_off();
         let run = std::thread::scope(|scope| scope.spawn(|| cpus.reserve(XDP, 1)).join().unwrap());
         let (end, ended) = std::sync::mpsc::channel();
@@ -218,11 +218,8 @@ mod tests {
 
     #[test]
     fn bystander_leaves_the_cpus_that_a_run_reserves_and_returns_at_its_end() {
-        let (cpus, before) = (Cpus::default(), allowed());
-        if before.len() < 2 {
-            println!("skipped: needs two CPUs");
-            return;
-        }
+        let Some(before) = two_cpus() else { return };
+        let cpus = Cpus::default();
         let off = cpus.keep_off();
         assert_eq!(allowed(), before);
         // The run reserves on a thread of its own.

@@ -103,7 +103,8 @@ impl Host {
     }
 
     /// Keeps the calling thread off the CPUs that runs reserve for in-kernel senders, as long as the
-    /// guard lives. It may use all other CPUs of the host, whichever it had before. For threads beside the runs, such as that of a server.
+    /// guard lives. It may use all other CPUs of the host, whichever it had before. For threads beside
+    /// the runs, such as that of a server.
     pub fn keep_off_reserved_cpus(&self) -> OffReservedCpus {
         self.0.cpus.keep_off()
     }

@@ -16,7 +16,7 @@ use wirestorm_control::host::Access;
 use wirestorm_control::plan::emulation::{Devices, EmulationPlan, MplsLabels};
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::run::Plan;
-use wirestorm_control::{Command, LoadFactor, StartAt};
+use wirestorm_control::{Command, CommandError, LoadFactor, StartAt};
 use wirestorm_store::record::RecordKind;
 
 use super::super::ownership::{END_WAIT, identity};
@@ -325,10 +325,16 @@ impl Trex {
         let run = self.server.host_run(&user, request, Arc::new(AttachedFiles::default()));
         let run = run.map_err(|error| error.message)?;
         if !inactive.is_empty() {
-            // Before the start, so that none of them sends. A run that is over already has an error
-            // of its own.
+            // Before the start, so that none of them sends.
             let command = Command::Clients { ranges: inactive, on: false };
-            let _ = run.handle.command(command);
+            match run.handle.command(command) {
+                // A run that is over has an error of its own.
+                Ok(()) | Err(CommandError::Over { .. }) => {}
+                Err(error) => {
+                    run.stop(None);
+                    return Err(error.to_string());
+                }
+            }
         }
         run.handle.start(StartAt::Now);
         run.handle.wait_running(None);
