@@ -181,14 +181,16 @@ impl Running {
     #[track_caller]
     pub fn wait_for_message(&self, text: &str) -> String {
         let deadline = Instant::now() + TIMEOUT;
+        let mut others = String::new();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
-                panic!("no message contains {text:?}: {}", self.command);
+                panic!("no message contains {text:?}: {}\n{others}", self.command);
             };
             if let Some((_, behind)) = line.split_once(text) {
                 return behind.trim_end().to_owned();
             }
+            others.push_str(&line);
         }
     }
 

@@ -70,8 +70,8 @@ impl RunHandle {
         self.0.started()
     }
 
-    /// Returns whether all frames of a plan of streams are sent, or the run is over. Arrivals may
-    /// follow, and the run may wait for ports of other machines.
+    /// Returns whether all frames of a plan of streams are sent and counted in the latest snapshot,
+    /// or the run is over. Arrivals may follow, and the run may wait for ports of other machines.
     pub fn has_sent_all(&self) -> bool {
         self.0.has_sent_all()
     }

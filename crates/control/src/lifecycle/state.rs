@@ -84,6 +84,8 @@ pub(crate) struct Controls {
     started: AtomicU64,
     /// Number of workers that still send, plus one until the run has begun.
     senders: AtomicUsize,
+    /// Whether a published snapshot has the final counters of all senders.
+    has_final_counters: AtomicBool,
     /// Frames that ports of other machines have sent to each port of the plan; `None` while they
     /// send.
     sent_elsewhere: Mutex<Option<Vec<u64>>>,
@@ -118,6 +120,16 @@ impl Controls {
     /// Notes that a worker has sent everything and published its counters.
     pub(crate) fn sender_ended(&self) {
         self.senders.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Returns whether all workers have sent everything and published their counters.
+    pub(crate) fn senders_ended(&self) -> bool {
+        self.senders.load(Ordering::Acquire) == 0
+    }
+
+    /// Notes that a snapshot with the final counters of all senders is published.
+    pub(crate) fn publish_final_counters(&self) {
+        self.has_final_counters.store(true, Ordering::Release);
     }
 
     pub(crate) fn set_deadline(&self, at: Instant) {
@@ -181,9 +193,9 @@ impl Supervised {
     }
 
     pub(crate) fn has_sent_all(&self) -> bool {
-        let has_ended = self.controls.senders.load(Ordering::Acquire) == 0;
+        let has_final_counters = self.controls.has_final_counters.load(Ordering::Acquire);
         match self.state() {
-            RunState::Running => has_ended,
+            RunState::Running => has_final_counters,
             state => state == RunState::Draining || state.is_over(),
         }
     }

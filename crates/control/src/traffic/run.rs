@@ -158,6 +158,8 @@ pub(crate) fn run(
         let counters: Vec<(usize, ArrivalCounters)> = counters.collect();
         let blank = blank_snapshot(plan, &names, &workloads);
         workers.watch(|| {
+            // Read before the counters, so that they are final.
+            let has_sent_all = controls.senders_ended();
             received.extend(live.received());
             let mut snapshot = snapshot(blank.clone(), &workloads, &snapshots);
             for ((_, flow), received) in &received {
@@ -171,6 +173,9 @@ pub(crate) fn run(
             snapshot.elapsed = clock::now().saturating_since(start);
             snapshot.fraction = fraction(snapshot.elapsed, options.duration);
             context.publish(snapshot);
+            if has_sent_all {
+                controls.publish_final_counters();
+            }
         });
         Ok::<_, TrafficError>((start, workers.join()))
     })?;
@@ -483,6 +488,12 @@ impl WorkerContext<'_> {
                 state = more_urgent(state, WorkerState::Waiting(due));
             }
             let is_done = is_over || state == WorkerState::Done;
+            if is_done && !has_sent_all {
+                has_sent_all = true;
+                let snapshot = self.snapshot.lock();
+                record(&mut snapshot.unwrap_or_else(PoisonError::into_inner), generators, ports);
+                self.controls.sender_ended();
+            }
             if is_done && !self.waits_for_others() || self.controls.is_stopped() {
                 return Ok(paused);
             }
@@ -492,14 +503,6 @@ impl WorkerContext<'_> {
                 outages.update(ports, generators)?;
             }
             if is_done {
-                if !has_sent_all {
-                    has_sent_all = true;
-                    let snapshot = self.snapshot.lock();
-                    let mut snapshot = snapshot.unwrap_or_else(PoisonError::into_inner);
-                    record(&mut snapshot, generators, ports);
-                    drop(snapshot);
-                    self.controls.sender_ended();
-                }
                 rest(WorkerState::Waiting(now.saturating_add(PUBLISH_INTERVAL)), now, false);
                 continue;
             }

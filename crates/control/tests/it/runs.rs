@@ -22,7 +22,7 @@ use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::replay::Callbacks;
 use wirestorm_control::result::{Outcome, RunResult};
 use wirestorm_control::run::{Options, Plan, Prepared, Run};
-use wirestorm_control::traffic::{SeriesOptions, StreamOptions};
+use wirestorm_control::traffic::{Elsewhere, SegmentOptions, SeriesOptions, StreamOptions};
 use wirestorm_control::{Command, FlowCommand, Host, LoadFactor, RunHandle, RunState, StartAt};
 use wirestorm_model::impairment::Impairment;
 use wirestorm_model::stream::Speed;
@@ -389,6 +389,53 @@ fn last_snapshots_have_the_counters_of_the_results() {
     assert_eq!(snapshot.flows[0].received.unwrap().frames, FRAMES);
     let through = impaired.latest().unwrap().ports[1].impairment.unwrap();
     assert_eq!(through.delivered, 500);
+}
+
+#[test]
+fn final_counters_are_there_once_a_run_says_that_it_has_sent_all() {
+    if !require_root() {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let host = Host::new();
+    let flow = |[tx, rx]: [&str; 2]| {
+        format!(
+            "  - {{name: to_{rx}, tx: {tx}, rx: [{rx}], size: 128, rate: 4kpps, metrics: {{enable: \
+             true}}, duration: {{fixed_packets: {FRAMES}}}, packet: [ethernet: {{src: \
+             '02:00:00:00:00:01', dst: '02:00:00:00:00:02'}}]}}\n"
+        )
+    };
+    let text = format!(
+        "ports: [{{name: left, location: '{}'}}, {{name: right}}]\nflows:\n{}{}",
+        lab.a.port(),
+        flow(["left", "right"]),
+        flow(["right", "left"])
+    );
+    let plan = TrafficPlan::parse(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    // One worker lasts until the frames of the other machine have arrived.
+    for workers in [1, 2] {
+        let Plan::Streams { options, .. } = streams(["", ""], Backend::One(&AF_PACKET)) else {
+            unreachable!("a plan of streams");
+        };
+        let elsewhere = Elsewhere {
+            ports: [(1, SegmentOptions::default())].into(),
+            first_stream: 0,
+            drain: Duration::from_millis(1),
+        };
+        let options = StreamOptions { elsewhere: Some(elsewhere), workers, ..options };
+        let plan = Plan::Streams { plan: Arc::new(plan.clone()), options };
+        let run = prepare(plan, &host, Access::ByBackend).start(StartAt::Now);
+        // No pause: the counters are read at once.
+        let end = StdInstant::now() + PATIENCE;
+        while !run.has_sent_all() {
+            assert!(StdInstant::now() < end, "{run:?} sends for {PATIENCE:?}");
+            std::hint::spin_loop();
+        }
+        assert_eq!(run.latest().unwrap().flows[0].sent.frames, FRAMES);
+        assert_eq!(run.state(), RunState::Running, "{workers} workers");
+        run.command(Command::SentElsewhere { frames: vec![0, 0] }).unwrap();
+        assert_eq!(result(&run).flows[0].packets, FRAMES);
+    }
 }
 
 #[test]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
-use wirestorm_testkit::net::{End, LabOptions, RouterLab};
 
+use super::policed_path::PolicedPath;
 use super::{Cluster, TwoNodes};
 
 impl TwoNodes {
     /// Writes a test with a method from one interface to another. `ports`: more fields of each port.
-    fn bench(&self, [left, right]: [&str; 2], ports: [&str; 2], method: &str) -> String {
+    pub(super) fn bench(&self, [left, right]: [&str; 2], ports: [&str; 2], method: &str) -> String {
         let text = format!(
             "
 nodes: [tx, rx]
@@ -95,47 +95,6 @@ fn services_of_one_machine_meet_their_profile() {
     assert_eq!(value(&outcome, "parameters/services/0/vlan"), 100, "{outcome}");
     // Two steps, and the performance test, whose seconds count.
     assert_eq!(value(&outcome, "trials"), 3, "{outcome}");
-}
-
-/// Two agents with a router between them that drops frames above a rate.
-struct PolicedPath {
-    cluster: Cluster,
-    lab: RouterLab,
-}
-
-impl PolicedPath {
-    /// Starts the agents; `None` if the machine does not allow it. `burst`: frames that pass at once.
-    fn start(rate: u32, burst: u32) -> Option<Self> {
-        if !can_run(&["nft"]) {
-            return None;
-        }
-        let cluster = Cluster::start(&[])?;
-        let options = LabOptions { gro: [true; 2], ..LabOptions::default() };
-        let lab = RouterLab::with(&options).unwrap();
-        for rule in [
-            "add table ip policer".to_owned(),
-            "add chain ip policer rules { type filter hook forward priority 0 ; }".to_owned(),
-            format!(
-                "add rule ip policer rules udp dport 7 limit rate over {rate}/second burst {burst} \
-                 packets drop"
-            ),
-        ] {
-            assert!(lab.router_a.command("nft").arg(&rule).status().unwrap().success(), "{rule}");
-        }
-        Some(Self { cluster, lab })
-    }
-
-    /// Writes a test with a method on the path.
-    fn bench(&self, method: &str) -> String {
-        let fields = |end: &End, router: &End| {
-            let [x, y, z, _] = end.ipv4().octets();
-            format!(", addresses: [{x}.{y}.{z}.77/24], gateway: {}", router.ipv4())
-        };
-        let lab = &self.lab;
-        let [left, right] = [fields(&lab.a, &lab.router_a), fields(&lab.b, &lab.router_b)];
-        let [a, b] = [lab.a.port(), lab.b.port()];
-        self.cluster.nodes.bench([&a, &b], [&left, &right], method)
-    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod demos;
 mod faults;
 mod files;
 mod member;
+mod policed_path;
 mod ptp;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
