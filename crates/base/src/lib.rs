@@ -18,6 +18,7 @@ pub mod port;
 pub mod prefetch;
 pub mod random;
 pub mod rate;
+pub mod resident;
 pub mod time;
 pub mod timer_wheel;
 pub mod wrapper;

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::departure::DepartureRecord;
+use crate::resident::{ResidentOptions, ResidentStream};
 use crate::time::Instant;
 
 /// Handle of one frame buffer of one port. Only ports create it.
@@ -274,6 +275,12 @@ pub trait Transmit {
         unreachable!("this port stores no bytes");
     }
 
+    /// Returns the part of the port that makes and sends streams by itself; `None` if it has none, or
+    /// was not opened for it.
+    fn resident(&mut self) -> Option<&mut dyn Resident> {
+        None
+    }
+
     /// Returns the longest frame that [`Transmit::send_segments`] takes. Buffers then have room for
     /// it. `None` if the port does not segment frames.
     fn segmented_length_max(&self) -> Option<usize> {
@@ -319,6 +326,35 @@ pub trait Transmit {
     /// Drops all queued frames, counts them as unsent, and collects the buffers of sent frames. An
     /// interrupted run uses this to stop at once.
     fn abort(&mut self);
+}
+
+/// The part of a port that makes and sends streams by itself. Their frames are in the counters and the
+/// record of departures of the port, as if they had been passed to [`Transmit::send`].
+pub trait Resident {
+    /// Returns what the port was opened for.
+    fn options(&self) -> &ResidentOptions;
+
+    /// Sends these streams from now on, together at most `frames_max` frames. Those without due times
+    /// end at `until`. Streams of an earlier call must have ended or have been recalled.
+    ///
+    /// # Errors
+    /// The reason why the port cannot send them; it then sends none.
+    fn host(
+        &mut self,
+        streams: &[ResidentStream],
+        frames_max: u64,
+        until: Instant,
+    ) -> Result<(), String>;
+
+    /// Returns the number of streams that have frames left, or 0 if all frames are sent.
+    fn sending(&self) -> usize;
+
+    /// Returns how many frames of a stream the port has taken since [`Resident::host`]. `index`: its
+    /// place there.
+    fn taken(&self, index: usize) -> u64;
+
+    /// Stops all streams. Afterwards [`Resident::taken`] is final.
+    fn recall(&mut self);
 }
 
 /// Work that the kernel or the interface did on a received frame, or left to the receiver.

@@ -221,7 +221,7 @@ impl Ticker {
 }
 
 /// A [`Ticker`] with a constant number of units per step. It divides only once, in `new`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedStepTicker {
     /// Whole nanoseconds of a step.
     nanoseconds: u64,
@@ -261,6 +261,20 @@ impl FixedStepTicker {
             Some(steps) if steps <= u64::MAX as u128 => steps as u64,
             _ => u64::MAX,
         }
+    }
+
+    /// Returns a step and what remains of it: whole nanoseconds, the remainder of a step, the
+    /// remainder so far, and the units of both in a nanosecond.
+    pub const fn parts(&self) -> [u64; 4] {
+        [self.nanoseconds, self.step_remainder, self.remainder, self.units]
+    }
+
+    /// Returns the time of the next `steps` steps.
+    pub const fn steps(&mut self, steps: u64) -> Duration {
+        let rest = self.remainder as u128 + self.step_remainder as u128 * steps as u128;
+        self.remainder = (rest % self.units as u128) as u64;
+        let whole = self.nanoseconds as u128 * steps as u128 + rest / self.units as u128;
+        Duration::from_nanos(if whole > u64::MAX as u128 { u64::MAX } else { whole as u64 })
     }
 
     /// Returns the time of the next step.
@@ -330,6 +344,20 @@ mod tests {
             }
         }
         assert_eq!(FixedStepTicker::ZERO_STEP.steps_before(Duration::from_nanos(1)), u64::MAX);
+    }
+
+    #[test]
+    fn many_steps_take_as_long_as_one_by_one() {
+        for rate in ["3M", "14880952.380952381", "0.5"] {
+            let rate = Rate::parse_per_second(rate, 1).unwrap();
+            let (mut one, mut many) =
+                (FixedStepTicker::new(rate, 1), FixedStepTicker::new(rate, 1));
+            for steps in [1, 7, 1_000] {
+                let single: u64 = (0..steps).map(|_| one.step().as_nanos()).sum();
+                assert_eq!(many.steps(steps).as_nanos(), single, "{rate}, {steps} steps");
+                assert_eq!(one.parts(), many.parts());
+            }
+        }
     }
 
     #[test]

@@ -44,7 +44,8 @@ struct descriptor {
 struct user_side {
 	__u64 produced;
 	__u64 abort; /* nonzero: consume frames without sending, count them as unsent */
-	__u64 reserved[6];
+	__u64 resident; /* nonzero: send the resident streams */
+	__u64 reserved[5];
 };
 
 /* Fields written by the sending program. */
@@ -76,10 +77,29 @@ struct device_side {
 	__u64 reserved[5];
 };
 
+/* Without due times, the program reads the clock once for so many frames. Reading it takes half as
+ * long as sending a frame, and a frame waits longer for the end of its batch. */
+#define CLOCK_FRAMES 4
+
+/* Fields of the resident streams. The process writes them while `user_side.resident` is zero, the
+ * program otherwise. */
+struct resident_side {
+	__u64 sending; /* streams that are sending */
+	__u64 left;    /* frames that all streams together may still send */
+	__u64 until;   /* without due times: sending ends at this time */
+	__u64 turn;    /* without due times: place of the stream whose turn it is */
+	__u64 turn_left;
+	/* For the program of a shape: stream, time of the departure, whether to leave the frame out. */
+	__u64 stream;
+	__u64 time;
+	__u64 leaves_out;
+};
+
 struct ring {
 	struct user_side user;
 	struct kernel_side kernel;
 	struct device_side device;
+	struct resident_side resident;
 	struct descriptor descriptors[RING_DESCRIPTORS];
 	__u64 gaps[HISTOGRAM_BUCKETS];
 	__u64 gap_errors[HISTOGRAM_BUCKETS];

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * The in-kernel sender. It runs inside one long BPF_PROG_TEST_RUN with live frames: the kernel
- * passes it recycled frames as fast as it returns them. Each iteration fills a frame from the ring
- * and redirects it to the interface, or returns it with XDP_DROP if no frame is due.
+ * passes it recycled frames as fast as it returns them. Each iteration makes the next frame of a
+ * resident stream, or fills a frame from the ring, and redirects it to the interface. If no frame
+ * is due, it returns XDP_DROP.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "departure.h"
 #include "ring.h"
 
-enum { BOUNDED = 0, STRICT = 1, STRETCH = 2 };
-enum { GAP_TOLERANCE_DIVISOR = 10 };
-/* See wirestorm_base::departure. */
-enum { REGAIN_SPAN_SHIFT = 25, GAP_DIVISOR_MAX = 8, REGAIN_DIVISOR_MAX = 128 };
-#define REGAIN_SPAN (1ull << REGAIN_SPAN_SHIFT)
-#define REGAIN_GAP_MAX (1ull << 39)
-
 /* Set before loading. */
-const volatile __u32 target_interface = 0;
 const volatile __u32 template_bytes = 0;
-const volatile __u32 catch_up = BOUNDED;
-const volatile __u64 backlog = 1000000;
 const volatile __u32 sender_thread = 0;
 /* Distance in bytes between the starts of two buffers. */
 const volatile __u32 buffer_distance = 0;
@@ -34,6 +26,14 @@ struct {
 	__type(value, struct ring);
 } ring_map SEC(".maps");
 
+/* The interface. A lookup by its index would take 3 ns a frame more. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} interface_map SEC(".maps");
+
 /* The process sets the number of slabs before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -43,117 +43,28 @@ struct {
 	__uint(value_size, SLAB_DISTANCE);
 } store_map SEC(".maps");
 
-static __always_inline void departed(struct ring *ring, __u64 now, __u64 due, __u64 lateness)
-{
-	struct kernel_side *kernel = &ring->kernel;
-
-	if (lateness > kernel->lateness_max)
-		kernel->lateness_max = lateness;
-	if (kernel->timed) {
-		__u64 gap = now - kernel->last;
-		__u64 scheduled = due > kernel->due_before ? due - kernel->due_before : 0;
-		__u64 error = gap > scheduled ? gap - scheduled : scheduled - gap;
-		__u32 bucket = bucket_of(gap);
-
-		if (bucket < HISTOGRAM_BUCKETS)
-			ring->gaps[bucket]++;
-		bucket = bucket_of(error);
-		if (bucket < HISTOGRAM_BUCKETS)
-			ring->gap_errors[bucket]++;
-		if (gap > kernel->gap_max)
-			kernel->gap_max = gap;
-		if (error > kernel->gap_error_max)
-			kernel->gap_error_max = error;
-	} else {
-		kernel->first = now;
-	}
-	kernel->timed++;
-	kernel->last = now;
-	kernel->due_before = due;
-}
-
-enum admission { SEND, WAIT, LEAVE_OUT };
-
-/* Same as wirestorm_base::departure::gap_part. */
-static __always_inline __u64 gap_part(__u64 gap, __u64 delay)
-{
-	__u64 share = delay;
-
-	if (share < REGAIN_SPAN / REGAIN_DIVISOR_MAX)
-		share = REGAIN_SPAN / REGAIN_DIVISOR_MAX;
-	if (share > REGAIN_SPAN - REGAIN_SPAN / GAP_DIVISOR_MAX)
-		share = REGAIN_SPAN - REGAIN_SPAN / GAP_DIVISOR_MAX;
-	if (gap > REGAIN_GAP_MAX)
-		gap = REGAIN_GAP_MAX;
-
-	__u64 part = (gap * share >> REGAIN_SPAN_SHIFT) + 1;
-
-	return part < delay ? part : delay;
-}
-
-/* Same as wirestorm_base::departure::Departures::admit, line by line. */
-static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 scheduled)
-{
-	struct kernel_side *kernel = &ring->kernel;
-	__u64 due = scheduled + kernel->start_delay + kernel->shifted - kernel->regained;
-
-	if (now < due)
-		return WAIT;
-
-	__u64 lateness = now - due;
-
-	if (!kernel->timed) {
-		kernel->start_delay = lateness;
-		departed(ring, now, now, 0);
-		return SEND;
-	}
-
-	__u64 gap = due > kernel->due_before ? due - kernel->due_before : 0;
-	__u64 tolerance = gap / GAP_TOLERANCE_DIVISOR;
-
-	if (catch_up == BOUNDED) {
-		__u64 excess = lateness > backlog ? lateness - backlog : 0;
-
-		kernel->shifted += excess;
-		departed(ring, now, due + excess, lateness);
-		if (gap && kernel->regained < kernel->shifted) {
-			__u64 part = gap_part(gap, kernel->shifted - kernel->regained);
-
-			kernel->regained += part;
-			kernel->due_before -= part;
-		}
-		return SEND;
-	}
-	if (catch_up == STRICT && lateness > backlog)
-		return LEAVE_OUT;
-	if (now < kernel->last + gap - tolerance)
-		return WAIT;
-	if (catch_up == STRETCH && lateness > tolerance) {
-		kernel->shifted += lateness;
-		due += lateness;
-	}
-	departed(ring, now, due, lateness);
-	return SEND;
-}
-
 enum { PREFETCH_FRAMES = 16, DESCRIPTORS_PER_LINE = 4, STAMP_BYTES = 8 };
+
+/* Returns the address of a frame in the store; FRAME_BYTES_MAX bytes are readable there. */
+static __always_inline const __u8 *stored_at(__u32 source)
+{
+	__u32 slab = source >> SLAB_SHIFT & (SLABS_MAX - 1);
+	const __u8 *bytes = bpf_map_lookup_elem(&store_map, &slab);
+
+	if (!bytes)
+		return 0;
+	/* Keeps the compiler from adding before the check, which the verifier would reject. */
+	asm volatile("" : "+r"(bytes));
+	return bytes + (source & (SLAB_BYTES - 1));
+}
 
 /* Returns the address of a descriptor's frame; FRAME_BYTES_MAX bytes are readable there. */
 static __always_inline const __u8 *source_of(struct ring *ring, const struct descriptor *descriptor)
 {
 	__u32 source = descriptor->source;
 
-	if (source & STORED) {
-		__u32 slab = source >> SLAB_SHIFT & (SLABS_MAX - 1);
-		const __u8 *bytes = bpf_map_lookup_elem(&store_map, &slab);
-
-		if (!bytes)
-			return 0;
-		/* Keeps the compiler from adding before the check, which the verifier would reject.
-		 * */
-		asm volatile("" : "+r"(bytes));
-		return bytes + (source & (SLAB_BYTES - 1));
-	}
+	if (source & STORED)
+		return stored_at(source);
 
 	__u64 start = (__u64)descriptor->buffer * buffer_distance;
 
@@ -234,6 +145,22 @@ static __always_inline void stamp(struct xdp_md *context, __u32 length)
 	words[3] = sum;
 }
 
+/* Redirects a frame to the interface. */
+static __always_inline int redirect(struct kernel_side *kernel, __u32 length)
+{
+	int action = bpf_redirect_map(&interface_map, 0, XDP_ABORTED);
+
+	if (action == XDP_REDIRECT) {
+		kernel->redirected++;
+		kernel->redirected_bytes += length;
+	} else {
+		kernel->refused++;
+	}
+	return action;
+}
+
+#include "resident_send.h"
+
 SEC("xdp")
 int send(struct xdp_md *context)
 {
@@ -247,13 +174,20 @@ int send(struct xdp_md *context)
 	__u64 consumed = kernel->consumed;
 
 	__u64 queued = *(volatile __u64 *)&ring->user.produced - consumed;
+	struct descriptor *descriptor = &ring->descriptors[consumed & (RING_DESCRIPTORS - 1)];
 
+	if (shapes_count && *(volatile __u64 *)&ring->user.resident) {
+		__u64 ring_departs = queued ? descriptor->departure : -1ull;
+		int action = send_resident(context, ring, ring_departs);
+
+		if (action >= 0)
+			return action;
+	}
 	if (!queued) {
 		kernel->idle_turns++;
 		return XDP_DROP;
 	}
 
-	struct descriptor *descriptor = &ring->descriptors[consumed & (RING_DESCRIPTORS - 1)];
 	__u64 departure = descriptor->departure;
 	__u32 stamped = descriptor->length & STAMPED;
 	__u32 length = descriptor->length & ~STAMPED;
@@ -277,24 +211,20 @@ int send(struct xdp_md *context)
 		prefetch(ring, consumed + PREFETCH_FRAMES);
 
 	const __u8 *frame = source_of(ring, descriptor);
+	int more = (int)length - (int)template_bytes;
 
-	if (!frame || length < 14 || length > FRAME_BYTES_MAX || fill(context, frame, length)) {
+	if (!frame || length < 14 || length > FRAME_BYTES_MAX ||
+	    (more > 0 && bpf_xdp_adjust_tail(context, more)) || fill(context, frame, length)) {
 		kernel->refused++;
 		goto consume;
 	}
 	if (stamped)
 		stamp(context, length);
-	if (bpf_xdp_adjust_tail(context, (int)length - (int)template_bytes)) {
+	if (more < 0 && bpf_xdp_adjust_tail(context, more)) {
 		kernel->refused++;
 		goto consume;
 	}
-	action = bpf_redirect(target_interface, 0);
-	if (action == XDP_REDIRECT) {
-		kernel->redirected++;
-		kernel->redirected_bytes += length;
-	} else {
-		kernel->refused++;
-	}
+	action = redirect(kernel, length);
 consume:
 	*(volatile __u64 *)&kernel->consumed = consumed + 1;
 	return action;

@@ -48,6 +48,7 @@ pub(crate) fn try_open(
         queue: 0,
         store_bytes: 0,
         is_visible: false,
+        resident: None,
     };
     open(Backend::One(backend), interface, link, &options).map(|_| ())
 }

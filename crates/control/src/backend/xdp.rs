@@ -48,6 +48,7 @@ fn open(
         policy: options.policy,
         paced: options.paced,
         store_bytes: options.store_bytes,
+        resident: options.resident.clone(),
     };
     match interface.namespace.enter(|| XdpTransmit::open(&options)) {
         Ok(Ok(port)) => Ok(port.into()),

@@ -223,6 +223,7 @@ impl Sender<'_> {
             // Each frame has its own sequence number, so stored frames cannot be reused.
             store_bytes: 0,
             is_visible: false,
+            resident: None,
         };
         backend::open(self.options.backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })

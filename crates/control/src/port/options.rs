@@ -1,6 +1,7 @@
 //! How a port is opened.
 
 use wirestorm_base::departure::DeparturePolicy;
+use wirestorm_base::resident::ResidentOptions;
 use wirestorm_io::af_packet::FetchExtent;
 use wirestorm_io::link::Link;
 
@@ -19,6 +20,8 @@ pub(crate) struct PortOptions {
     pub(crate) store_bytes: usize,
     /// Whether other packet sockets on this host see the frames that a packet socket sends.
     pub(crate) is_visible: bool,
+    /// Streams that a port in the kernel should make by itself.
+    pub(crate) resident: Option<ResidentOptions>,
 }
 
 /// Usage of a port that sends and receives.

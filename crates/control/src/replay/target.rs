@@ -60,6 +60,7 @@ pub(super) fn open_ports(
             queue: worker as u32,
             store_bytes,
             is_visible: false,
+            resident: None,
         };
         let port = backend::open(backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;

@@ -31,22 +31,16 @@ impl<'a> FlowFollower<'a> {
         self.due
     }
 
-    /// Executes the due commands. The generators are those of the workloads.
+    /// Returns whether [`FlowFollower::follow`] has something to do.
     #[inline]
-    pub(super) fn follow(
-        &mut self,
-        now: Instant,
-        generators: &mut [Generator],
-        workloads: &[PortWorkload],
-        resolved: &ResolvedAddresses,
-    ) {
-        if self.control.count() != self.done {
-            self.carry_out(now, generators, workloads, resolved);
-        }
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.control.count() != self.done && self.due.is_none_or(|due| now >= due)
     }
 
+    /// Executes the due commands. The generators are those of the workloads; their ports must not send
+    /// streams by themselves.
     #[cold]
-    fn carry_out(
+    pub(super) fn follow(
         &mut self,
         now: Instant,
         generators: &mut [Generator],

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
-use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
+use wirestorm_engine::stream::{
+    Generator, GeneratorOptions, ResidentStreams, Share, StreamCounters,
+};
 use wirestorm_io::clock;
 use wirestorm_model::stream::Speed;
 use wirestorm_plan::replay::ReceivePlan;
@@ -371,7 +373,10 @@ impl WorkerContext<'_> {
     ) -> Result<Vec<(TransmitPort, Choice)>, TrafficError> {
         let mut ports = Vec::new();
         for (position, (interface, link)) in self.interfaces.links.iter().enumerate() {
-            let bytes: usize = workloads[position].streams.iter().map(|it| it.template.len()).sum();
+            let streams = &workloads[position].streams;
+            let resident = ResidentStreams::of(streams, self.share());
+            // Constant frames are stored for sending them one by one, and for the kernel.
+            let bytes: usize = 2 * streams.iter().map(|it| it.template.len()).sum::<usize>();
             let options = PortOptions {
                 policy: self.options.policy,
                 paced: is_paced,
@@ -379,6 +384,7 @@ impl WorkerContext<'_> {
                 queue: self.index as u32,
                 store_bytes: bytes,
                 is_visible: self.options.is_visible,
+                resident: (resident.options.streams > 0).then_some(resident.options),
             };
             let backend = self.options.backend();
             let port = backend::open(backend, interface, link, &options);
@@ -389,6 +395,11 @@ impl WorkerContext<'_> {
         Ok(ports)
     }
 
+    /// Returns the share of this worker.
+    fn share(&self) -> Share {
+        Share { index: self.index as u64, workers: u64::from(self.options.workers.max(1)) }
+    }
+
     fn work(
         &self,
         workloads: &[PortWorkload],
@@ -396,9 +407,7 @@ impl WorkerContext<'_> {
         start: Instant,
     ) -> WorkerOutcome {
         let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
-        let share =
-            Share { index: self.index as u64, workers: u64::from(self.options.workers.max(1)) };
-        let options = generator_options(share, self.options.policy, self.options.duration);
+        let options = generator_options(self.share(), self.options.policy, self.options.duration);
         let mut generators: Vec<Generator> = workloads
             .iter()
             .map(|workload| {
@@ -407,13 +416,16 @@ impl WorkerContext<'_> {
                 Generator::new(&workload.streams, options, start)
             })
             .collect();
-        let outcome = self
-            .send(workloads, start, &mut generators, &mut ports)
+        let outcome = self.send(workloads, start, &mut generators, &mut ports);
+        recall(&mut generators, &mut ports);
+        let outcome = outcome
             .and_then(|paused| drain(&mut ports, &self.controls.stop, |_| {}).map(|()| paused));
         let finished = clock::now();
         // Frames that were in flight have left: the last snapshot equals the result.
         let snapshot = self.snapshot.lock();
-        record(&mut snapshot.unwrap_or_else(PoisonError::into_inner), &generators, &ports);
+        let mut snapshot = snapshot.unwrap_or_else(PoisonError::into_inner);
+        record(&mut snapshot, &mut generators, &mut ports);
+        drop(snapshot);
         let has_failed = outcome.is_err();
         let outcomes =
             generators.iter().zip(&mut ports).zip(choices).map(|((generator, port), choice)| {
@@ -465,15 +477,22 @@ impl WorkerContext<'_> {
             let is_past = |end: Duration| lasted > end.saturating_add(late_max(end));
             let is_over = is_past(self.options.duration);
             while let Some((_, index, stream)) = ends.pop_if(|(end, ..)| is_past(*end)) {
+                recall(generators, ports);
                 generators[index].stop(stream);
             }
-            follower.follow(now, generators, workloads, self.resolved);
+            if follower.is_due(now) {
+                recall(generators, ports);
+                follower.follow(now, generators, workloads, self.resolved);
+            }
             let mut state = WorkerState::Done;
             let sending = if has_sent_all { 0 } else { ports.len() };
             for index in 0..sending {
                 let generator = &mut generators[index];
                 let of_port = match outages.is_down(index) {
-                    true => generator.pass_over(now),
+                    true => {
+                        ports[index].visit(Recall { generator });
+                        generator.pass_over(now)
+                    }
                     false => match ports[index].visit(Breathe { generator, now }) {
                         Ok(breath) => breath.state,
                         Err(error) => {
@@ -507,6 +526,7 @@ impl WorkerContext<'_> {
                 continue;
             }
             if self.controls.is_paused() {
+                recall(generators, ports);
                 let span = wait_while_paused(self.controls);
                 generators.iter_mut().for_each(|generator| generator.postpone(span));
                 paused = paused.saturating_add(span);
@@ -521,7 +541,7 @@ impl WorkerContext<'_> {
         self.waits_for_others && self.controls.sent_elsewhere().is_none()
     }
 
-    fn publish(&self, generators: &[Generator], ports: &[TransmitPort]) {
+    fn publish(&self, generators: &mut [Generator], ports: &mut [TransmitPort]) {
         // The next one comes soon.
         if let Ok(mut snapshot) = self.snapshot.try_lock() {
             record(&mut snapshot, generators, ports);
@@ -529,13 +549,49 @@ impl WorkerContext<'_> {
     }
 }
 
-fn record(snapshot: &mut WorkerSnapshot, generators: &[Generator], ports: &[TransmitPort]) {
+fn record(snapshot: &mut WorkerSnapshot, generators: &mut [Generator], ports: &mut [TransmitPort]) {
+    for (generator, port) in generators.iter_mut().zip(&mut *ports) {
+        port.visit(Observe { generator });
+    }
     snapshot.time = clock::thread_time();
     snapshot.ports.clear();
     snapshot.paused.clear();
-    for (lane, (generator, port)) in generators.iter().zip(ports).enumerate() {
+    for (lane, (generator, port)) in generators.iter().zip(&*ports).enumerate() {
         snapshot.ports.push((generator.counters().collect(), port.transmitted()));
         snapshot.paused.extend(generator.paused().map(|stream| (lane, stream)));
+    }
+}
+
+/// Takes back the streams that the ports send by themselves.
+fn recall(generators: &mut [Generator], ports: &mut [TransmitPort]) {
+    for (generator, port) in generators.iter_mut().zip(ports) {
+        port.visit(Recall { generator });
+    }
+}
+
+/// Takes back the streams that a port sends by itself.
+struct Recall<'a> {
+    generator: &'a mut Generator,
+}
+
+impl PortVisitor for Recall<'_> {
+    type Output = ();
+
+    fn visit<P: Transmit>(self, port: &mut P) {
+        self.generator.recall(port);
+    }
+}
+
+/// Counts the frames that a port has sent by itself.
+struct Observe<'a> {
+    generator: &'a mut Generator,
+}
+
+impl PortVisitor for Observe<'_> {
+    type Output = ();
+
+    fn visit<P: Transmit>(self, port: &mut P) {
+        self.generator.observe(port);
     }
 }
 

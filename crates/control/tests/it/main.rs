@@ -5,6 +5,7 @@ mod clock_stamps;
 mod groups;
 mod per_flow_payload;
 mod presets;
+mod resident;
 mod runs;
 mod series;
 mod sessions;

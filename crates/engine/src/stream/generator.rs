@@ -9,11 +9,13 @@ use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Dep
 use wirestorm_base::port::{PortError, StoredBytes, Transmit};
 use wirestorm_base::prefetch::prefetch;
 use wirestorm_base::rate::RateError;
+use wirestorm_base::resident::{ResidentOptions, ResidentStream};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
 use super::program::{BLOCK, FrameBuilder, OperationCache};
 use super::queue::{Entry, Queue, Turn};
+use super::resident;
 use super::schedule::{After, StreamSchedule};
 use super::selection::{Selected, Selection};
 use super::share::Share;
@@ -82,6 +84,12 @@ pub struct Generator {
     paused: usize,
     /// How far ahead of their due times the last breath passed frames to the port.
     ahead: Duration,
+    /// Streams that the port sends by itself.
+    hosted: Vec<Hosted>,
+    /// Earliest time to ask the port: streams without due times begin at once.
+    hosts_from: Instant,
+    /// Whether a stream has entered the queue since the port was last asked to send it by itself.
+    has_new: bool,
     /// Total frame rate of all streams.
     rate: f64,
     /// Frame rate for which the queue was built.
@@ -131,6 +139,19 @@ struct ColdState {
     selection: Option<Selection>,
 }
 
+/// A stream that the port sends by itself.
+#[derive(Clone, Copy, Debug)]
+struct Hosted {
+    stream: u32,
+    /// Length of its frames.
+    length: usize,
+    /// Frames that are in the counters of the stream.
+    counted: u64,
+}
+
+/// Maximum time between two looks at the streams that a port sends by itself.
+const WATCH_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Maximum number of frames in a breath, so that the worker notices stop requests soon.
 const BREATH_FRAMES: usize = 256;
 
@@ -164,6 +185,7 @@ impl Generator {
         });
         let streams: Vec<StreamState> = running.collect();
         let rate: f64 = streams.iter().map(|stream| stream.rate()).sum();
+        let is_timed = streams.iter().any(|stream| !stream.is_top_speed);
         let mut generator = Self {
             queue: Queue::new(rate),
             are_many: streams.len() > CACHED_STREAMS,
@@ -177,6 +199,9 @@ impl Generator {
             sent: 0,
             paused: 0,
             ahead: Duration::ZERO,
+            hosted: Vec::new(),
+            hosts_from: if is_timed { Instant::ZERO } else { start },
+            has_new: true,
             rate,
             queue_rate: rate,
         };
@@ -201,6 +226,7 @@ impl Generator {
         port: &mut P,
     ) -> Result<Breath, PortError> {
         let before = self.sent;
+        self.watch(now, port);
         // A frame that waits in the port would delay all frames behind it. So with streams without
         // due times, no frame is passed ahead of its due time.
         let holds_departure = port.capabilities().holds_departure
@@ -210,7 +236,112 @@ impl Generator {
             false => self.fill::<false, P>(now, port),
         };
         port.flush()?;
-        Ok(Breath { frames: (self.sent - before) as usize, state })
+        let frames = (self.sent - before) as usize;
+        if self.hosted.is_empty() {
+            return Ok(Breath { frames, state });
+        }
+        let end = self.start.saturating_add(self.options.duration_max);
+        let look = now.saturating_add(WATCH_INTERVAL);
+        let look = if end > now { look.min(end) } else { look };
+        let state = match state {
+            WorkerState::Done => WorkerState::Waiting(look),
+            WorkerState::Waiting(until) => WorkerState::Waiting(until.min(look)),
+            state => state,
+        };
+        Ok(Breath { frames, state })
+    }
+
+    /// Gives new streams to a port that sends them by itself, and takes back those that have ended.
+    fn watch<P: Transmit>(&mut self, now: Instant, port: &mut P) {
+        if !self.hosted.is_empty() && port.resident().is_some_and(|it| it.sending() == 0) {
+            self.recall(port);
+        }
+        if self.has_new && self.hosted.is_empty() && now >= self.hosts_from {
+            self.has_new = false;
+            self.host(now, port);
+        }
+    }
+
+    /// Gives the streams to the port that it can send by itself.
+    #[cold]
+    fn host<P: Transmit>(&mut self, now: Instant, port: &mut P) {
+        if self.options.virtual_time {
+            return;
+        }
+        let Some(resident) = port.resident() else { return };
+        let end = self.start.saturating_add(self.options.duration_max);
+        let is_timed = resident.options().is_timed;
+        let frames_max = self.options.frames_max - self.sent;
+        if frames_max == 0 {
+            return;
+        }
+        let mut streams = Vec::new();
+        let mut hosted = Vec::new();
+        let mut running = 0;
+        for (index, stream) in self.streams.iter().enumerate() {
+            if stream.emission.is_none() || stream.life.paused.is_some() {
+                continue;
+            }
+            running += 1;
+            if let Some(mut described) = stream.resident(end, resident.options()) {
+                described.frames = described.frames.min(frames_max);
+                hosted.push(Hosted {
+                    stream: index as u32,
+                    length: described.template.len(),
+                    counted: 0,
+                });
+                streams.push(described);
+            }
+        }
+        // Without due times, or with a total number of frames, the port must send all.
+        let must_be_all = !is_timed || self.options.frames_max != u64::MAX;
+        if streams.is_empty()
+            || must_be_all && streams.len() < running
+            || !is_timed && now >= end
+            || resident.host(&streams, frames_max, end).is_err()
+        {
+            return;
+        }
+        for Hosted { stream, .. } in &hosted {
+            self.leave(*stream as usize);
+        }
+        self.hosted = hosted;
+    }
+
+    /// Counts the frames that the port has sent by itself so far.
+    pub fn observe<P: Transmit>(&mut self, port: &mut P) {
+        if self.hosted.is_empty() {
+            return;
+        }
+        let Some(resident) = port.resident() else { return };
+        for (place, hosted) in self.hosted.iter_mut().enumerate() {
+            let new = resident.taken(place) - hosted.counted;
+            let running = &mut self.streams[hosted.stream as usize];
+            hosted.counted += new;
+            running.frames += new;
+            running.bytes += new * hosted.length as u64;
+            self.sent += new;
+        }
+    }
+
+    /// Takes back the streams that the port sends by itself. Call it before a command to a stream, and
+    /// before [`Generator::postpone`] and [`Generator::pass_over`].
+    pub fn recall<P: Transmit>(&mut self, port: &mut P) {
+        if self.hosted.is_empty() {
+            return;
+        }
+        let Some(resident) = port.resident() else { return };
+        resident.recall();
+        self.observe(port);
+        for Hosted { stream, length, counted } in mem::take(&mut self.hosted) {
+            let running = &mut self.streams[stream as usize];
+            let StreamState { emission: Some(emission), maker, .. } = running else { continue };
+            maker.skip_made(counted);
+            match emission.skip(counted, length, maker) {
+                After::Frame => self.enter(stream as usize),
+                After::End(last) => self.ended(stream as usize, last),
+            }
+        }
     }
 
     /// Returns the counters of each stream, in the order of the plan.
@@ -698,6 +829,7 @@ impl Generator {
 
     /// Adds a running stream to the queue.
     fn enter(&mut self, stream: usize) {
+        self.has_new = true;
         if let Some(emission) = &self.streams[stream].emission {
             self.queue.push(Entry { due: emission.due(), stream: stream as u32 });
         }
@@ -791,6 +923,29 @@ impl StreamState {
             }),
             maker,
         }
+    }
+
+    /// Describes the stream to a port that can send it by itself; `None` if it cannot. No frame is due
+    /// at `end` or later.
+    fn resident(&self, end: Instant, options: &ResidentOptions) -> Option<ResidentStream> {
+        let emission = self.emission.as_ref()?;
+        let transmission = &self.life.transmission;
+        let is_apart = self.is_part || transmission.next.is_some();
+        if is_apart || self.is_top_speed == options.is_timed {
+            return None;
+        }
+        let (frames, ticker) = emission.steady(end)?;
+        let (shape, cursors) = self.maker.resident().ok()?;
+        let (number, sequence) = self.maker.signing();
+        (frames > 0).then_some(ResidentStream {
+            shape: resident::place(&shape, options)?,
+            template: self.maker.template().into(),
+            cursors,
+            number,
+            sequence,
+            frames,
+            schedule: options.is_timed.then(|| (emission.due(), ticker)),
+        })
     }
 
     fn counters(&self) -> StreamCounters {

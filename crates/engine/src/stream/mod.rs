@@ -12,6 +12,11 @@
 //! The members of a link aggregation group share streams as well, each on its own port: each follows
 //! the whole stream and sends the frames whose addresses select it.
 //!
+//! # Resident streams
+//!
+//! A port may make and send steady streams by itself ([`ResidentStreams`]). The generator gives them to
+//! it, and follows by their number of frames. Before a command it recalls them.
+//!
 //! # Fast paths
 //!
 //! A stream sends until another stream's next frame is due, without other checks. The template
@@ -26,6 +31,7 @@
 mod generator;
 mod program;
 mod queue;
+mod resident;
 mod schedule;
 mod selection;
 mod share;
@@ -34,4 +40,5 @@ mod variable;
 pub(crate) use program::written;
 
 pub use generator::{Generator, GeneratorOptions, StreamCounters};
+pub use resident::ResidentStreams;
 pub use share::Share;

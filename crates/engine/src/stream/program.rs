@@ -7,10 +7,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use wirestorm_base::prefetch::prefetch;
+use wirestorm_base::resident::{self, Shape};
 use wirestorm_base::time::Instant;
 use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Stream, Write};
 use wirestorm_wire::checksum;
 
+use super::resident::lower;
 use super::share::Share;
 use super::variable::Variables;
 use crate::measure::Signature;
@@ -53,7 +55,7 @@ pub(super) struct OperationCache(BTreeMap<(Vec<Step>, usize, usize), Arc<[Operat
 
 /// Step in its fastest form. All offsets lie within the template; `cursor` identifies a variable.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(super) enum Operation {
     /// Writes a complete field of 16, 32 or 64 bits in network byte order.
     Write16 {
         cursor: usize,
@@ -100,9 +102,9 @@ enum Operation {
 
 /// One or two 16-bit words that steps write: the 32 bits at `offset` under `mask`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct VariableWords {
-    offset: usize,
-    mask: u32,
+pub(super) struct VariableWords {
+    pub(super) offset: usize,
+    pub(super) mask: u32,
 }
 
 /// Minimum length to cut a frame to: an Ethernet header.
@@ -180,6 +182,32 @@ impl FrameBuilder {
         new.variables = Variables::new(&plan.program.variables, self.number(), share.workers);
         new.signed = self.signed;
         *self = new;
+    }
+
+    /// Returns what a port must know to make the frames by itself: their shape, and the state of their
+    /// variables.
+    ///
+    /// # Errors
+    /// The reason why no port can.
+    pub(super) fn resident(&self) -> Result<(Shape, Vec<resident::Cursor>), &'static str> {
+        if self.signs_apart {
+            return Err("bytes follow the signature, or a CRC covers it");
+        }
+        let (cursors, states) = self.variables.resident()?.into_iter().unzip();
+        let operations = lower(&self.operations)?;
+        let signature = self.length.checked_sub(Signature::LENGTH).filter(|_| self.is_measured);
+        Ok((Shape { length: self.length, cursors, operations, signature }, states))
+    }
+
+    /// Returns the number of the stream in signatures, and the next sequence number.
+    pub(super) fn signing(&self) -> (u32, u64) {
+        (self.stream, self.signed)
+    }
+
+    /// Skips frames that a port has made by itself.
+    pub(super) fn skip_made(&mut self, frames: u64) {
+        self.variables.skip(frames);
+        self.signed += if self.is_measured { frames } else { 0 };
     }
 
     /// Returns whether all frames equal the template.

@@ -139,6 +139,33 @@ impl StreamSchedule {
         self.advance_by_walking(length, maker)
     }
 
+    /// Returns how many frames a port may send by itself, all with the gaps of a ticker: those up to
+    /// the end of the quick steps that are due before `end`. `None` if the gaps vary.
+    pub(super) fn steady(&self, end: Instant) -> Option<(u64, FixedStepTicker)> {
+        let is_steady = match &self.walk.gaps {
+            Gaps::None | Gaps::Even(Steps::Steady(_)) => true,
+            Gaps::Even(Steps::Bits(..)) | Gaps::Drawn { .. } | Gaps::OnOff { .. } => false,
+        };
+        let frames = match end.saturating_since(self.due) {
+            Duration::ZERO => 0,
+            left if end == Instant::MAX || left == Duration::MAX => u64::MAX,
+            left => self.ticker.steps_before(left).saturating_add(1),
+        };
+        is_steady.then_some((self.quick.saturating_add(1).min(frames), self.ticker))
+    }
+
+    /// Advances by frames that a port has sent by itself, of `length` bytes each: at most as many as
+    /// [`Self::steady`] returned.
+    pub(super) fn skip(&mut self, frames: u64, length: usize, maker: &FrameBuilder) -> After {
+        let quick = frames.min(self.quick);
+        self.quick -= quick;
+        self.due = self.due.saturating_add(self.ticker.steps(quick));
+        match frames - quick {
+            0 => After::Frame,
+            _ => self.advance_by_walking(length, maker),
+        }
+    }
+
     /// Returns the end if no frame is due before it.
     pub(super) fn over(&self) -> Option<Instant> {
         (self.due >= self.walk.end).then_some(self.walk.end)

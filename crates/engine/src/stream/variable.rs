@@ -1,9 +1,11 @@
 //! Variables of a stream, advanced incrementally from frame to frame.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::iter;
 
 use wirestorm_base::prefetch::prefetch;
+use wirestorm_base::resident::{self, CursorShape, CursorValues};
 use wirestorm_model::stream::{Advance, Values, Variable};
 
 /// Values of a stream's variables for the current frame.
@@ -184,6 +186,45 @@ impl Variables {
         }
     }
 
+    /// Skips this worker's next `frames` frames.
+    pub(super) fn skip(&mut self, frames: u64) {
+        self.number = self.number.wrapping_add(self.stride.wrapping_mul(frames));
+        self.set();
+    }
+
+    /// Returns the state of each variable for a port that advances it by itself.
+    ///
+    /// # Errors
+    /// The reason why a port cannot.
+    pub(super) fn resident(&self) -> Result<Vec<(CursorShape, resident::Cursor)>, &'static str> {
+        let Origin { plan, order, nestings } = &*self.origin;
+        if plan.iter().any(|variable| variable.restart_after.is_some()) {
+            return Err("a value restarts after a number of frames");
+        }
+        let cursors = iter::once(&self.first).chain(&self.others).take(order.len());
+        cursors
+            .zip(nestings)
+            .map(|(cursor, nesting)| {
+                let values = match &cursor.rule {
+                    Rule::Counter { base, step, upper } => {
+                        CursorValues::Counter { base: *base, step: *step, upper: *upper }
+                    }
+                    Rule::List(values) => CursorValues::List(values.clone()),
+                    Rule::Defined(_) => return Err("a value is computed anew for each frame"),
+                };
+                let is_list = matches!(values, CursorValues::List(_));
+                let state = resident::Cursor {
+                    place: cursor.place,
+                    cycle: cursor.cycle,
+                    places: cursor.places,
+                    wraps_beside: nesting.wraps_beside,
+                    values,
+                };
+                Ok((CursorShape { is_list, follows: nesting.follows }, state))
+            })
+            .collect()
+    }
+
     /// Prefetches the cache line of the first cursor.
     #[inline]
     pub(super) fn prefetch(&self) {
@@ -297,7 +338,6 @@ fn depth(plan: &[Variable], index: usize) -> usize {
 mod tests {
     use super::*;
     use alloc::vec;
-    use alloc::vec::Vec;
     use core::num::NonZeroU64;
     use proptest::prelude::*;
 

@@ -1,8 +1,9 @@
-//! Layout of the memory that the process and the XDP programs share, same as `bpf/ring.h`.
+//! Layout of the memory that the process and the XDP programs share, same as `bpf/ring.h` and
+//! `bpf/resident.h`.
 //!
 //! Fields that one side reads while the other may write are atomic.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use wirestorm_base::histogram;
 
@@ -29,7 +30,7 @@ pub(super) const fn buffers(distance: usize) -> usize {
 
 /// Size of a slab of the frame store in bytes; each frame lies within one slab.
 pub(super) const SLAB_BYTES: usize = 1 << SLAB_SHIFT;
-const SLAB_SHIFT: u32 = 20;
+pub(super) const SLAB_SHIFT: u32 = 20;
 /// Distance between the starts of two slabs.
 pub(super) const SLAB_DISTANCE: usize = SLAB_BYTES + 4096;
 /// Highest number of slabs that a descriptor can address.
@@ -62,7 +63,8 @@ pub(super) const fn stored(slab: u32, offset: usize) -> u32 {
 pub(super) struct UserSide {
     pub(super) produced: AtomicU64,
     pub(super) abort: AtomicU64,
-    reserved: [AtomicU64; 6],
+    pub(super) resident: AtomicU64,
+    reserved: [AtomicU64; 5],
 }
 
 /// Fields written by the sending program.
@@ -95,12 +97,90 @@ pub(super) struct DeviceSide {
     reserved: [AtomicU64; 5],
 }
 
+/// Fields of the resident streams. The process writes them while `UserSide::resident` is 0, the
+/// program otherwise.
+#[repr(C)]
+pub(super) struct ResidentSide {
+    pub(super) sending: AtomicU64,
+    pub(super) left: AtomicU64,
+    pub(super) until: AtomicU64,
+    pub(super) turn: AtomicU64,
+    pub(super) turn_left: AtomicU64,
+    pub(super) stream: AtomicU64,
+    pub(super) time: AtomicU64,
+    pub(super) leaves_out: AtomicU64,
+}
+
+/// Frames for which the program reads the clock once, without due times.
+pub(super) const CLOCK_FRAMES: usize = 4;
+
+/// Highest number of variables of a resident stream.
+pub(super) const CURSORS_MAX: usize = 6;
+/// Highest number of resident streams.
+pub(super) const STREAMS_MAX: usize = 1 << 16;
+/// Highest number of programs, and those of the ring and of the first shape.
+pub(super) const PROGRAMS_MAX: usize = 64;
+pub(super) const PROGRAM_RING: usize = 0;
+pub(super) const PROGRAM_SHAPES: usize = 1;
+/// Length of a template up to which it is in its stream; longer ones are in the store.
+pub(super) const SHORT_TEMPLATE: usize = 128;
+/// Frames that a stream without due times sends in a turn.
+pub(super) const TURN_FRAMES: u64 = 8;
+
+/// State of a variable of a resident stream.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct CursorRecord {
+    pub(super) place: AtomicU64,
+    pub(super) cycle: AtomicU64,
+    pub(super) places: AtomicU64,
+    pub(super) wraps_beside: AtomicU64,
+    /// Counter: the value at place 0. List: index of its first value.
+    pub(super) base: AtomicU64,
+    pub(super) step: AtomicU64,
+    pub(super) upper: AtomicU64,
+}
+
+/// A resident stream.
+#[repr(C)]
+pub(super) struct StreamRecord {
+    pub(super) left: AtomicU64,
+    pub(super) sequence: AtomicU64,
+    pub(super) number: AtomicU32,
+    pub(super) shape: AtomicU32,
+    pub(super) source: AtomicU32,
+    reserved: AtomicU32,
+    pub(super) due: AtomicU64,
+    pub(super) gap: AtomicU64,
+    pub(super) gap_rest: AtomicU64,
+    pub(super) units: AtomicU64,
+    pub(super) rest: AtomicU64,
+    pub(super) cursors: [CursorRecord; CURSORS_MAX],
+    pub(super) template: [AtomicU64; SHORT_TEMPLATE / 8],
+}
+
+/// Place of a sending stream in the order of turns.
+#[repr(C)]
+pub(super) struct Turn {
+    pub(super) due: AtomicU64,
+    pub(super) stream: AtomicU32,
+    reserved: AtomicU32,
+}
+
+/// A value of a list.
+#[repr(C)]
+pub(super) struct ListValue {
+    pub(super) lower: AtomicU64,
+    pub(super) upper: AtomicU64,
+}
+
 /// Value of the map's only entry.
 #[repr(C)]
 pub(super) struct Ring {
     pub(super) user: UserSide,
     pub(super) kernel: KernelSide,
     pub(super) device: DeviceSide,
+    pub(super) resident: ResidentSide,
     pub(super) descriptors: [Descriptor; DESCRIPTORS],
     pub(super) gaps: [AtomicU64; histogram::BUCKETS],
     pub(super) gap_errors: [AtomicU64; histogram::BUCKETS],
@@ -118,6 +198,9 @@ mod tests {
     fn layout_matches_the_c_header() {
         let fields = [
             ("user.abort", offset_of!(Ring, user.abort)),
+            ("user.resident", offset_of!(Ring, user.resident)),
+            ("resident.sending", offset_of!(Ring, resident.sending)),
+            ("resident.leaves_out", offset_of!(Ring, resident.leaves_out)),
             ("kernel.consumed", offset_of!(Ring, kernel.consumed)),
             ("kernel.start_delay", offset_of!(Ring, kernel.start_delay)),
             ("kernel.timed", offset_of!(Ring, kernel.timed)),
@@ -130,14 +213,44 @@ mod tests {
             ("gap_errors", offset_of!(Ring, gap_errors)),
             ("buffers", offset_of!(Ring, buffers)),
         ];
-        let mut source = String::from("#include <stddef.h>\n#include \"ring.h\"\n");
-        for (field, offset) in fields {
+        let of_streams = [
+            ("number", offset_of!(StreamRecord, number)),
+            ("source", offset_of!(StreamRecord, source)),
+            ("rest", offset_of!(StreamRecord, rest)),
+            (
+                "cursors[1].upper",
+                offset_of!(StreamRecord, cursors) + 2 * size_of::<CursorRecord>() - 8,
+            ),
+            ("template", offset_of!(StreamRecord, template)),
+        ];
+        let mut source =
+            String::from("#include <stddef.h>\n#include \"ring.h\"\n#include \"resident.h\"\n");
+        let checks = fields
+            .map(|(field, offset)| ("ring", field, offset))
+            .into_iter()
+            .chain(of_streams.map(|(field, offset)| ("stream", field, offset)));
+        for (of, field, offset) in checks {
             source += &format!(
-                "_Static_assert(offsetof(struct ring, {field}) == {offset}, \"{field}\");\n"
+                "_Static_assert(offsetof(struct {of}, {field}) == {offset}, \"{field}\");\n"
             );
         }
-        source += &format!("_Static_assert(sizeof(struct ring) == {}, \"\");\n", size_of::<Ring>());
+        for (of, bytes) in [
+            ("ring", size_of::<Ring>()),
+            ("stream", size_of::<StreamRecord>()),
+            ("turn", size_of::<Turn>()),
+            ("value", size_of::<ListValue>()),
+        ] {
+            source += &format!("_Static_assert(sizeof(struct {of}) == {bytes}, \"{of}\");\n");
+        }
         let constants = [
+            ("CLOCK_FRAMES", CLOCK_FRAMES),
+            ("CURSORS_MAX", CURSORS_MAX),
+            ("STREAMS_MAX", STREAMS_MAX),
+            ("PROGRAMS_MAX", PROGRAMS_MAX),
+            ("PROGRAM_RING", PROGRAM_RING),
+            ("PROGRAM_SHAPES", PROGRAM_SHAPES),
+            ("SHORT_TEMPLATE", SHORT_TEMPLATE),
+            ("TURN_FRAMES", TURN_FRAMES as usize),
             ("RING_DESCRIPTORS", DESCRIPTORS),
             ("BUFFERS_BYTES", BUFFERS_BYTES),
             ("FRAME_BYTES_MAX", FRAME_BYTES_MAX),
@@ -164,6 +277,9 @@ mod tests {
             source.as_bytes(),
         )
         .expect("clang reads its input");
-        assert!(compiler.wait().expect("clang ends").success(), "src/xdp/layout.rs != bpf/ring.h");
+        assert!(
+            compiler.wait().expect("clang ends").success(),
+            "src/xdp/layout.rs differs from bpf/*.h"
+        );
     }
 }

@@ -5,14 +5,14 @@
 //! in flight. Counters that the other side reads are atomic.
 
 use std::io;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::layout::{
-    DESCRIPTORS, Descriptor, DeviceSide, KernelSide, Ring, SLAB_BYTES, SLAB_DISTANCE, UserSide,
-    buffers, stored,
+    DESCRIPTORS, Descriptor, DeviceSide, KernelSide, ResidentSide, Ring, SLAB_BYTES, SLAB_DISTANCE,
+    UserSide, buffers, stored,
 };
 
 /// A mapped [`Ring`].
@@ -53,6 +53,26 @@ impl RingMemory {
     pub(super) fn kernel(&self) -> &KernelSide {
         // SAFETY: as for `user`.
         unsafe { &(*self.ring.as_ptr()).kernel }
+    }
+
+    /// Fields of the resident streams.
+    #[inline]
+    pub(super) fn resident(&self) -> &ResidentSide {
+        // SAFETY: as for `user`.
+        unsafe { &(*self.ring.as_ptr()).resident }
+    }
+
+    /// Whether the program sends resident streams.
+    pub(super) fn sends_streams(&self) -> bool {
+        let has_streams = self.user().resident.load(Ordering::Relaxed) > 0;
+        has_streams && self.resident().sending.load(Ordering::Acquire) > 0
+    }
+
+    /// Number of frames that the program has taken from the ring or made.
+    pub(super) fn taken(&self) -> u64 {
+        let kernel = self.kernel();
+        let counters = [&kernel.redirected, &kernel.refused, &kernel.unsent];
+        counters.map(|counter| counter.load(Ordering::Acquire)).iter().sum()
     }
 
     /// Counters of the driver's transmit tracepoint.
@@ -172,6 +192,11 @@ impl StoreMemory {
         Some(self.stored.len() as u32 - 1)
     }
 
+    /// Returns the location of the whole stored range.
+    pub(super) fn location(&self, index: u32) -> u32 {
+        self.stored[index as usize].0
+    }
+
     /// Encodes the location of a frame within a stored range.
     ///
     /// # Panics
@@ -188,6 +213,42 @@ impl Drop for StoreMemory {
     fn drop(&mut self) {
         // SAFETY: `map` created the mapping with this length, and no reference outlives self.
         unsafe { libc::munmap(self.bytes.as_ptr().cast(), self.slabs * SLAB_DISTANCE) };
+    }
+}
+
+/// A mapped array of records whose fields are atomic.
+pub(super) struct Records<T> {
+    first: NonNull<T>,
+    count: usize,
+}
+
+// SAFETY: as for `RingMemory`; records are only accessed as atomics.
+unsafe impl<T: Sync> Send for Records<T> {}
+
+impl<T> Records<T> {
+    /// Maps the array of `count` records behind `map`.
+    ///
+    /// # Safety
+    /// `T` has the layout of a value of the array, consists of atomics, and all bytes are valid.
+    pub(super) unsafe fn map(map: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
+        let first = map_shared(map, count * size_of::<T>())?.cast();
+        Ok(Self { first, count })
+    }
+}
+
+impl<T> Deref for Records<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping has `count` records, as `map` demands, and lives as long as self.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
+    }
+}
+
+impl<T> Drop for Records<T> {
+    fn drop(&mut self) {
+        // SAFETY: `map` created the mapping with this length, and no reference outlives self.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), self.count * size_of::<T>()) };
     }
 }
 

@@ -10,12 +10,18 @@
 //! 16 at a time. There is no system call, allocation or socket buffer for each frame; the process
 //! only writes to memory.
 //!
+//! Streams that only change fields from frame to frame need no process at all: a program that is
+//! compiled for them makes their frames.
+//!
 //! Frames carry their departure times. The program waits for each by returning pages unused (about
 //! 110 ns an iteration), so pacing does not depend on the scheduling of the process.
 
+mod assembler;
+mod compiler;
 mod count;
 mod layout;
 mod memory;
+mod resident;
 mod sender;
 mod transmit;
 

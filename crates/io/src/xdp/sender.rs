@@ -75,6 +75,11 @@ impl Sender {
         }
     }
 
+    /// Returns whether the thread has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Returns the error that ended the sender, if any.
     pub(super) fn error(&self) -> Option<io::Error> {
         match self.ended.try_recv() {

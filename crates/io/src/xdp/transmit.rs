@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use aya::maps::{Map, MapData};
@@ -12,14 +12,20 @@ use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::departure::{CatchUp, DeparturePolicy, DepartureRecord};
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, StampPoint, StoredBytes, Transmit, TransmitCounters,
+    Capabilities, FrameId, PortError, Resident, StampPoint, StoredBytes, Transmit, TransmitCounters,
 };
+use wirestorm_base::resident::{ResidentOptions, ResidentStream};
 use wirestorm_base::time::{Duration, Instant};
 
-use super::layout::{Descriptor, FRAME_BYTES_MAX, SLAB_BYTES, SLABS_MAX, STAMPED, buffer_distance};
+use super::compiler::{Surroundings, compile};
+use super::layout::{
+    Descriptor, FRAME_BYTES_MAX, PROGRAM_RING, PROGRAM_SHAPES, SLAB_BYTES, SLABS_MAX, STAMPED,
+    buffer_distance,
+};
 use super::memory::{RingMemory, StoreMemory, raise_locked_memory_limit};
+use super::resident::{self, ResidentMaps, ResidentStreams};
 use super::sender::Sender;
-use crate::system::bpf::{failure, program};
+use crate::system::bpf::{failure, load_xdp, program, set_element};
 
 /// Options of the transmit port.
 #[derive(Clone, Debug)]
@@ -40,6 +46,8 @@ pub struct XdpTransmitOptions {
     /// Size of the store for frames that are sent more than once ([`Transmit::store`]), in bytes,
     /// up to 1 GiB. It uses kernel memory.
     pub store_bytes: usize,
+    /// Streams that the kernel should make by itself; `None` for none.
+    pub resident: Option<ResidentOptions>,
 }
 
 /// Longest frame of the in-kernel sender, in bytes without FCS: a live frame is one page, which
@@ -84,6 +92,9 @@ pub struct XdpTransmit {
     batch: u32,
     /// Latest due time of any frame, in ns.
     last_due: u64,
+    resident: Option<ResidentStreams>,
+    /// Frames of resident streams that the program has taken, as of the last flush.
+    made: u64,
 }
 
 impl XdpTransmit {
@@ -103,19 +114,33 @@ impl XdpTransmit {
         };
         let frame_length_max = FRAME_BYTES_MAX.min(options.frame_length_max);
         let distance = buffer_distance(frame_length_max);
-        let template = vec![0_u8; FRAME_BYTES_MAX];
-        let policy = options.policy;
-        let slabs = options.store_bytes.div_ceil(SLAB_BYTES).clamp(1, SLABS_MAX);
+        let resident = options.resident.clone();
+        if let Some(reason) =
+            resident.as_ref().and_then(|it| resident::refusal(it, frame_length_max))
+        {
+            return Err(io::Error::other(format!("the kernel cannot make the frames: {reason}")));
+        }
+        let setup = Setup {
+            interface: index,
+            policy: options.policy,
+            slabs: options.store_bytes.div_ceil(SLAB_BYTES).clamp(1, SLABS_MAX),
+            distance,
+            page_bytes: page_bytes(resident.as_ref()),
+            resident: resident.clone(),
+        };
+        let slabs = setup.slabs;
+        let template = vec![0_u8; setup.page_bytes];
         let (give_maps, maps) = std::sync::mpsc::channel();
         let sender = Sender::start(options.cpu, template, batch, move |thread| {
-            let mut programs = Programs::load(index, thread, policy, slabs, distance)?;
-            let _ = give_maps.send((programs.take("ring_map")?, programs.take("store_map")?));
+            let (programs, maps) = Programs::load(&setup, thread)?;
+            let _ = give_maps.send(maps);
             Ok(programs)
         })?;
-        let (ring, store) = maps.recv().map_err(failure)?;
-        let memory = RingMemory::map(ring.fd().as_fd(), distance)?;
+        let maps = maps.recv().map_err(failure)?;
+        let memory = RingMemory::map(maps.ring.fd().as_fd(), distance)?;
         let in_flight = memory.buffers().min(in_flight);
-        let store = StoreMemory::map(store.fd().as_fd(), slabs)?;
+        let store = StoreMemory::map(maps.store.fd().as_fd(), slabs)?;
+        let resident = resident.map(|it| ResidentStreams::map(it, &maps.resident)).transpose()?;
         wait_for_first_iteration(&memory, &sender)?;
         Ok(Self {
             interface: options.interface.clone(),
@@ -139,6 +164,8 @@ impl XdpTransmit {
             last_due: 0,
             is_flushed: true,
             counters: TransmitCounters::default(),
+            resident,
+            made: 0,
         })
     }
 
@@ -212,10 +239,15 @@ impl XdpTransmit {
         }
     }
 
+    /// Whether the program sends resident streams.
+    fn sends_streams(&self) -> bool {
+        self.resident.is_some() && self.memory.sends_streams()
+    }
+
     /// Detects that the last batch has been handed to the device. A consumed frame may still wait
     /// for the end of its batch, and every later iteration of that batch is idle.
     fn detect_flushed(&mut self) {
-        if self.reclaimed < self.written {
+        if self.reclaimed < self.written || self.sends_streams() {
             self.idle_at_drain = None;
             self.is_flushed = false;
             return;
@@ -270,6 +302,10 @@ impl Transmit for XdpTransmit {
         self.queue(frame, source, range.len(), 0, departure);
     }
 
+    fn resident(&mut self) -> Option<&mut dyn Resident> {
+        self.resident.is_some().then_some(self as &mut dyn Resident)
+    }
+
     #[inline]
     fn release(&mut self, frame: FrameId) {
         self.free.push(frame.index());
@@ -278,8 +314,16 @@ impl Transmit for XdpTransmit {
     fn flush(&mut self) -> Result<(), PortError> {
         self.memory.user().produced.store(self.written, Ordering::Release);
         self.reclaim();
+        if self.reclaimed == self.written {
+            // An abort drops only what was queued before.
+            self.memory.user().abort.store(0, Ordering::Relaxed);
+        }
         self.detect_flushed();
         self.counters = self.read_counters();
+        if self.resident.is_some() {
+            // Exact unless the program takes frames meanwhile.
+            self.made = self.memory.taken().saturating_sub(self.reclaimed);
+        }
         match self.sender.error() {
             None => Ok(()),
             Some(error) => Err(PortError::System {
@@ -292,7 +336,7 @@ impl Transmit for XdpTransmit {
 
     fn in_flight(&self) -> usize {
         let done = self.counters.sent + self.counters.failed + self.counters.unsent;
-        (self.written - done) as usize
+        (self.written + self.made).saturating_sub(done) as usize
     }
 
     fn transmitted(&self) -> TransmitCounters {
@@ -320,6 +364,57 @@ impl Transmit for XdpTransmit {
 
     fn abort(&mut self) {
         self.memory.user().abort.store(1, Ordering::Release);
+        if self.sends_streams() {
+            ResidentStreams::recall(&self.memory, &self.sender);
+        }
+    }
+}
+
+impl Resident for XdpTransmit {
+    fn options(&self) -> &ResidentOptions {
+        const NONE: &ResidentOptions =
+            &ResidentOptions { shapes: Vec::new(), streams: 0, values: 0, is_timed: false };
+        self.resident.as_ref().map_or(NONE, ResidentStreams::options)
+    }
+
+    fn host(
+        &mut self,
+        streams: &[ResidentStream],
+        frames_max: u64,
+        until: Instant,
+    ) -> Result<(), String> {
+        let Some(resident) = &mut self.resident else {
+            return Err("the port was not opened for them".into());
+        };
+        self.is_flushed = false;
+        self.idle_at_drain = None;
+        resident.host(streams, frames_max, until, &self.memory, &mut self.store)
+    }
+
+    fn sending(&self) -> usize {
+        let side = self.memory.resident();
+        match side.left.load(Ordering::Acquire) {
+            0 => 0,
+            _ => side.sending.load(Ordering::Acquire) as usize,
+        }
+    }
+
+    fn taken(&self, index: usize) -> u64 {
+        self.resident.as_ref().map_or(0, |resident| resident.taken(index))
+    }
+
+    fn recall(&mut self) {
+        ResidentStreams::recall(&self.memory, &self.sender);
+    }
+}
+
+/// Returns the length of the frame in a page before the program runs: that of all frames if they
+/// are equal, so that none must be cut. Else that of the longest, because growing clears bytes.
+fn page_bytes(resident: Option<&ResidentOptions>) -> usize {
+    let shapes = resident.map(|it| &it.shapes[..]).unwrap_or_default();
+    match shapes.split_first() {
+        Some((first, others)) if others.iter().all(|it| it.length == first.length) => first.length,
+        _ => FRAME_BYTES_MAX,
     }
 }
 
@@ -349,36 +444,66 @@ fn histogram(buckets: &[std::sync::atomic::AtomicU64], max: u64) -> Histogram {
     histogram
 }
 
+/// What the programs are loaded for.
+struct Setup {
+    /// Index of the interface.
+    interface: u32,
+    policy: DeparturePolicy,
+    /// Slabs of the store.
+    slabs: usize,
+    /// Distance of the buffers.
+    distance: usize,
+    page_bytes: usize,
+    resident: Option<ResidentOptions>,
+}
+
+/// Maps that the process shares with the programs.
+struct Maps {
+    ring: MapData,
+    store: MapData,
+    resident: ResidentMaps,
+}
+
 /// The loaded programs, kept as long as the sender runs.
 struct Programs {
     programs: Ebpf,
-    sender: OwnedFd,
+    /// The program to run.
+    first: OwnedFd,
+    /// Those that it calls.
+    called: Vec<OwnedFd>,
+    /// Array by which it calls them. The kernel empties it when the process closes it.
+    array: Option<MapData>,
+    /// Map of the interface.
+    interface: Option<MapData>,
 }
 
 impl Programs {
-    fn load(
-        interface: u32,
-        thread: u32,
-        policy: DeparturePolicy,
-        slabs: usize,
-        distance: usize,
-    ) -> io::Result<Self> {
-        let template_bytes = FRAME_BYTES_MAX as u32;
-        let distance = distance as u32;
-        let catch_up: u32 = match policy.catch_up {
+    fn load(setup: &Setup, thread: u32) -> io::Result<(Self, Maps)> {
+        let none = ResidentOptions::default();
+        let resident = setup.resident.as_ref().unwrap_or(&none);
+        let template_bytes = setup.page_bytes as u32;
+        let distance = setup.distance as u32;
+        let catch_up: u32 = match setup.policy.catch_up {
             CatchUp::Bounded => 0,
             CatchUp::Strict => 1,
             CatchUp::Stretch => 2,
         };
-        let backlog = policy.backlog.as_nanos();
+        let backlog = setup.policy.backlog.as_nanos();
+        let shapes_count = resident.shapes.len() as u32;
+        let is_timed = u32::from(resident.is_timed);
+        let streams = resident.streams.max(1) as u32;
         let mut programs = EbpfLoader::new()
-            .override_global("target_interface", &interface, true)
             .override_global("template_bytes", &template_bytes, true)
             .override_global("catch_up", &catch_up, true)
             .override_global("backlog", &backlog, true)
             .override_global("sender_thread", &thread, true)
             .override_global("buffer_distance", &distance, true)
-            .map_max_entries("store_map", slabs as u32)
+            .override_global("shapes_count", &shapes_count, true)
+            .override_global("is_timed", &is_timed, true)
+            .map_max_entries("store_map", setup.slabs as u32)
+            .map_max_entries("stream_map", streams)
+            .map_max_entries("turn_map", streams)
+            .map_max_entries("value_map", resident.values.max(1) as u32)
             .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/send.o")))
             .map_err(failure)?;
         let watcher: &mut RawTracePoint = program(&mut programs, "device_transmit")?;
@@ -386,8 +511,76 @@ impl Programs {
         watcher.attach("xdp_devmap_xmit").map_err(failure)?;
         let sender: &mut Xdp = program(&mut programs, "send")?;
         sender.load().map_err(failure)?;
-        let descriptor = sender.fd().map_err(failure)?.as_fd().try_clone_to_owned()?;
-        Ok(Self { programs, sender: descriptor })
+        let sender = sender.fd().map_err(failure)?.as_fd().try_clone_to_owned()?;
+        let mut programs =
+            Self { programs, first: sender, called: Vec::new(), array: None, interface: None };
+        let maps = Maps {
+            ring: programs.take("ring_map")?,
+            store: programs.take("store_map")?,
+            resident: ResidentMaps {
+                streams: programs.take("stream_map")?,
+                turns: programs.take("turn_map")?,
+                values: programs.take("value_map")?,
+            },
+        };
+        let interface = programs.take_interface(setup.interface)?;
+        if setup.resident.is_some() {
+            programs.compile(resident, setup, &maps, &interface)?;
+        }
+        programs.interface = Some(interface);
+        Ok((programs, maps))
+    }
+
+    /// Compiles and loads a program for each shape.
+    fn compile(
+        &mut self,
+        resident: &ResidentOptions,
+        setup: &Setup,
+        maps: &Maps,
+        interface: &MapData,
+    ) -> io::Result<()> {
+        let Some(Map::ProgramArray(array)) = self.programs.take_map("program_map") else {
+            return Err(io::Error::other("send.bpf.c has no array of programs named program_map"));
+        };
+        let is_first = resident.streams == 1 && !resident.is_timed;
+        let surroundings = Surroundings {
+            ring: maps.ring.fd().as_fd(),
+            streams: maps.resident.streams.fd().as_fd(),
+            values: maps.resident.values.fd().as_fd(),
+            store: maps.store.fd().as_fd(),
+            programs: array.fd().as_fd(),
+            interface: interface.fd().as_fd(),
+            page_bytes: setup.page_bytes,
+            is_first,
+            leaves_out: resident.is_timed && setup.policy.catch_up == CatchUp::Strict,
+        };
+        let set = |index: u32, program: &OwnedFd| {
+            set_element(array.fd().as_fd(), index, program.as_raw_fd().cast_unsigned())
+        };
+        set(PROGRAM_RING as u32, &self.first)?;
+        for (index, shape) in (PROGRAM_SHAPES as u32..).zip(&resident.shapes) {
+            let program = load_xdp("resident", &compile(shape, &surroundings))?;
+            if !is_first {
+                set(index, &program)?;
+            }
+            self.called.push(program);
+        }
+        if is_first && let Some(program) = self.called.pop() {
+            self.called.push(std::mem::replace(&mut self.first, program));
+        }
+        self.array = Some(array);
+        Ok(())
+    }
+
+    /// Takes the map of the interface, and puts the interface into it.
+    fn take_interface(&mut self, index: u32) -> io::Result<MapData> {
+        let Some(Map::DevMap(map)) = self.programs.take_map("interface_map") else {
+            return Err(io::Error::other(
+                "send.bpf.c has no map of interfaces named interface_map",
+            ));
+        };
+        set_element(map.fd().as_fd(), 0, index)?;
+        Ok(map)
     }
 
     fn take(&mut self, name: &str) -> io::Result<MapData> {
@@ -400,7 +593,7 @@ impl Programs {
 
 impl AsFd for Programs {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.sender.as_fd()
+        self.first.as_fd()
     }
 }
 

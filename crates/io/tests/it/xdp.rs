@@ -23,6 +23,7 @@ fn open_with(pair: &VethPair, policy: DeparturePolicy, paced: bool) -> XdpTransm
         policy,
         paced,
         store_bytes: 1 << 20,
+        resident: None,
     };
     pair.left.namespace.enter(|| XdpTransmit::open(&options)).unwrap().unwrap()
 }

@@ -16,6 +16,8 @@
 mod frame_bits;
 mod member;
 mod program;
+#[cfg(feature = "strategy")]
+pub mod strategy;
 mod transmission;
 mod variable;
 

@@ -136,8 +136,7 @@ impl Cluster {
 
     fn agent_command(&self, name: &str, more: &[&str]) -> Command {
         let runs = self.nodes.scratch.file(&format!("runs-{name}")).display().to_string();
-        let reflector = format!("127.0.0.1:{}", free_port().unwrap());
-        let arguments = ["agent", "--reflector", &reflector, "--runs-dir", &runs];
+        let arguments = ["agent", "--reflector", "127.0.0.1:0", "--runs-dir", &runs];
         let mut command = self.nodes.command(&arguments);
         command.args(more).arg("--bus-credentials");
         command.arg(self.credentials.join(format!("{name}.json")));

@@ -1,0 +1,162 @@
+//! Streams that a port makes and sends by itself.
+//!
+//! The caller describes them once; after that, a frame costs the process nothing. What their frames
+//! have in common is a [`Shape`], which a port may compile. What differs is in each
+//! [`ResidentStream`].
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::rate::FixedStepTicker;
+use crate::time::Instant;
+
+/// What the frames of some streams have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Length of the frames in bytes, without FCS.
+    pub length: usize,
+    /// Variables. Each follows only those before it.
+    pub cursors: Vec<CursorShape>,
+    /// Changes of the template, in this order.
+    pub operations: Vec<Operation>,
+    /// Offset of a signature of 18 bytes, which the port writes after the operations.
+    pub signature: Option<usize>,
+}
+
+/// A variable: what streams of a shape have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorShape {
+    /// Whether values come from a list; otherwise they are counted.
+    pub is_list: bool,
+    /// Variable whose wraps advance this one; `None` if every frame does.
+    pub follows: Option<usize>,
+}
+
+/// A change of a template. All offsets lie within the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Writes a part of a variable.
+    Write(FieldWrite),
+    /// Begins a checksum (RFC 1071). The template has the sum of the words that do not change at
+    /// `offset`.
+    SumBegin {
+        /// Offset of the checksum.
+        offset: usize,
+    },
+    /// Adds a word, or two or four, to the checksum.
+    SumAdd {
+        /// Offset of the word.
+        offset: usize,
+        /// 2, 4 or 8 bytes.
+        width: usize,
+    },
+    /// Ends a checksum and writes it.
+    SumEnd {
+        /// Offset of the checksum.
+        offset: usize,
+        /// Whether to write all ones instead of zero.
+        never_zero: bool,
+    },
+}
+
+/// A write of a part of a variable: `field = (field & !mask) | ((value + add) << shift & mask)`, in
+/// 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldWrite {
+    /// Index of the variable.
+    pub cursor: usize,
+    /// Whether to write of the upper 64 bits of the sum; otherwise of the lower ones.
+    pub is_upper: bool,
+    /// Addend; wraps.
+    pub add: u128,
+    /// Left shift; negative shifts right. Less than 64 in both directions.
+    pub shift: i32,
+    /// Offset of the field.
+    pub offset: usize,
+    /// Width of the field in bytes: 1, 2, 4 or 8.
+    pub width: usize,
+    /// Bits of the field to write.
+    pub mask: u64,
+    /// Whether the least significant byte comes first.
+    pub is_little: bool,
+}
+
+impl FieldWrite {
+    /// Returns the mask that writes the whole field.
+    pub const fn whole(width: usize) -> u64 {
+        if width >= 8 { u64::MAX } else { (1 << (8 * width)) - 1 }
+    }
+}
+
+/// A stream, positioned at its next frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResidentStream {
+    /// Index of its shape.
+    pub shape: usize,
+    /// Template, as long as the shape's frames.
+    pub template: Box<[u8]>,
+    /// Variables, as in the shape.
+    pub cursors: Vec<Cursor>,
+    /// Number of the stream in signatures.
+    pub number: u32,
+    /// Next sequence number in signatures.
+    pub sequence: u64,
+    /// Frames to send; more than 0.
+    pub frames: u64,
+    /// Due time of the first of them, and the gaps behind; `None`: as fast as the port can.
+    pub schedule: Option<(Instant, FixedStepTicker)>,
+}
+
+/// State of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Index of the value in its cycle.
+    pub place: u64,
+    /// Length of the cycle, 1 to 2^62.
+    pub cycle: u64,
+    /// Advance with each frame; less than `cycle`.
+    pub places: u64,
+    /// Wraps with each frame, beside those of `places`.
+    pub wraps_beside: u64,
+    /// Values.
+    pub values: CursorValues,
+}
+
+/// Values of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CursorValues {
+    /// `base + place * step` modulo 2^64, below the constant upper bits.
+    Counter {
+        /// Value at place 0.
+        base: u64,
+        /// Step.
+        step: u64,
+        /// Upper 64 bits of all values.
+        upper: u64,
+    },
+    /// A value for each place.
+    List(Box<[u128]>),
+}
+
+impl CursorValues {
+    /// Returns the number of values in a list; 0 for a counter.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Counter { .. } => 0,
+            Self::List(values) => values.len(),
+        }
+    }
+}
+
+/// What a port should be able to send by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResidentOptions {
+    /// Shapes of the streams.
+    pub shapes: Vec<Shape>,
+    /// Number of streams.
+    pub streams: usize,
+    /// Number of values in their lists.
+    pub values: usize,
+    /// Whether the streams have due times.
+    pub is_timed: bool,
+}
