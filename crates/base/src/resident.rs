@@ -10,6 +10,15 @@ use alloc::vec::Vec;
 use crate::rate::FixedStepTicker;
 use crate::time::Instant;
 
+/// Highest number of shapes of a port.
+pub const SHAPES_MAX: usize = 63;
+/// Highest number of streams of a port.
+pub const STREAMS_MAX: usize = 1 << 16;
+/// Highest number of variables of a stream.
+pub const CURSORS_MAX: usize = 6;
+/// Highest number of values in the lists of all streams of a port.
+pub const VALUES_MAX: usize = 1 << 20;
+
 /// What the frames of some streams have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {

@@ -10,6 +10,7 @@ mod figures;
 mod flow_export;
 mod instructions;
 mod link;
+mod one_cpu;
 mod pace;
 mod pages;
 mod process;
@@ -50,7 +51,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 30] = [
+const BENCHMARKS: [Benchmark; 31] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -78,6 +79,11 @@ const BENCHMARKS: [Benchmark; 30] = [
     },
     Benchmark { name: "sim", what: "a simulation to /dev/null", run: streams::simulate },
     Benchmark { name: "veth", what: "one changing field over a veth pair", run: streams::veth },
+    Benchmark {
+        name: "one-cpu",
+        what: "flows of the in-kernel sender on one CPU, beside xdp-trafficgen",
+        run: one_cpu::run,
+    },
     Benchmark { name: "rates", what: "set rates, 1 kpps to 3 Mpps", run: streams::rates },
     Benchmark {
         name: "generate-instructions",

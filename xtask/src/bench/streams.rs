@@ -18,7 +18,7 @@ use crate::{Fallible, workspace};
 
 /// Contents of a flow's frames: 64 bytes of UDP with FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// All frames are equal.
     Constant,
     /// One address that counts, and the two checksums that cover it.
@@ -32,7 +32,7 @@ enum Kind {
 }
 
 /// Writes a plan of `flows` flows on port `a`; `ends` has the lines for rate and duration.
-fn plan(scratch: &Scratch, kind: Kind, flows: u32, ends: &str) -> Fallible<PathBuf> {
+pub(super) fn plan(scratch: &Scratch, kind: Kind, flows: u32, ends: &str) -> Fallible<PathBuf> {
     plan_of_each(scratch, kind, flows, |_| ends.to_owned())
 }
 
@@ -70,7 +70,7 @@ fn plan_of_each(
 }
 
 /// Builds the command that runs a plan and prints its result.
-fn run_command(settings: &Settings, plan: &Path, port: &str, backend: &str) -> Command {
+pub(super) fn run_command(settings: &Settings, plan: &Path, port: &str, backend: &str) -> Command {
     let mut command = Command::new(&settings.wirestorm);
     command.arg("run").arg(plan).args(["--quiet", "--json", "-", "--backend", backend]);
     command.arg("--port").arg(format!("a={port}"));

@@ -61,7 +61,7 @@ pub(crate) fn open(
         }
         Backend::Auto => {
             let conditions = Conditions {
-                has_dedicated_cpu: options.cpu.is_some(),
+                has_dedicated_cpu: options.cpu.is_some() || options.needs_no_process,
                 kernel: KernelVersion::running(),
             };
             first(candidates(link, &conditions), |backend, why| {

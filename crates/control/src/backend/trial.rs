@@ -49,6 +49,7 @@ pub(crate) fn try_open(
         store_bytes: 0,
         is_visible: false,
         resident: None,
+        needs_no_process: false,
     };
     open(Backend::One(backend), interface, link, &options).map(|_| ())
 }

@@ -224,6 +224,7 @@ impl Sender<'_> {
             store_bytes: 0,
             is_visible: false,
             resident: None,
+            needs_no_process: false,
         };
         backend::open(self.options.backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })

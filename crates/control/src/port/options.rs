@@ -22,6 +22,8 @@ pub(crate) struct PortOptions {
     pub(crate) is_visible: bool,
     /// Streams that a port in the kernel should make by itself.
     pub(crate) resident: Option<ResidentOptions>,
+    /// Whether these are all, and no CPU is needed for the process beside.
+    pub(crate) needs_no_process: bool,
 }
 
 /// Usage of a port that sends and receives.

@@ -61,6 +61,7 @@ pub(super) fn open_ports(
             store_bytes,
             is_visible: false,
             resident: None,
+            needs_no_process: false,
         };
         let port = backend::open(backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;

@@ -24,6 +24,10 @@ pub struct FlowReport {
     pub bytes: u64,
     /// Frames dropped because they were late.
     pub unsent: u64,
+    /// Frames that the in-kernel sender made without work of the process; null with other backends.
+    pub made_in_kernel: Option<u64>,
+    /// Why the process made the other frames for the in-kernel sender; null if there are none.
+    pub made_by_process: Option<String>,
     /// Transmit rates.
     #[serde(flatten)]
     pub rates: Rates,

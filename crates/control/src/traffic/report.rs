@@ -7,13 +7,14 @@ use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{Receiver, TAG_RECORDS_MAX};
-use wirestorm_engine::stream::StreamCounters;
+use wirestorm_engine::stream::{ResidentStreams, Share, StreamCounters};
 use wirestorm_model::stream::{Mode, Speed};
 use wirestorm_plan::traffic::TrafficPlan;
 
 use super::measured::ExpectedFlows;
 use super::options::StreamOptions;
 use super::workload::{PortWorkload, WorkerOutcome};
+use crate::backend::XDP;
 use crate::port::stamp_name;
 use crate::result::{
     Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RunResult, Target,
@@ -34,11 +35,15 @@ pub(super) struct TrafficOutcome<'a> {
     pub(super) changed_flows: BTreeSet<usize>,
 }
 
+/// Obstacle that the plan does not show.
+const UNKNOWN_OBSTACLE: &str = "commands changed its frames, or the kernel refused its program";
+
 pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
     sum.frames += other.frames;
     sum.bytes += other.bytes;
     sum.unsent += other.unsent;
     sum.starts = sum.starts.max(other.starts);
+    sum.made_by_port += other.made_by_port;
 }
 
 impl TrafficOutcome<'_> {
@@ -55,6 +60,8 @@ impl TrafficOutcome<'_> {
         let paused = self.outcomes.iter().map(|outcome| outcome.paused).max();
         let paused_s = paused.unwrap_or_default().as_secs_f64();
         let mut flows = vec![StreamCounters::default(); plan.flows.len()];
+        // Of flows that the in-kernel sender sends: why the process makes their frames.
+        let mut obstacles = vec![None; plan.flows.len()];
         let mut speeds = vec![None; plan.flows.len()];
         let mut spans = vec![elapsed_s; plan.flows.len()];
         let mut sum = TransmitCounters::default();
@@ -81,6 +88,12 @@ impl TrafficOutcome<'_> {
                 records.extend(outcome.departures.clone());
                 for (&flow, counters) in workload.flows.iter().zip(&outcome.counters) {
                     add(&mut flows[flow], counters);
+                }
+            }
+            if report.backend.as_deref() == Some(XDP.name) {
+                let resident = ResidentStreams::of(&workload.streams, Share::ALL);
+                for (&flow, obstacle) in workload.flows.iter().zip(resident.obstacles) {
+                    obstacles[flow] = Some(obstacle);
                 }
             }
             let departures = merge_departures(records.into_iter());
@@ -140,6 +153,10 @@ impl TrafficOutcome<'_> {
                 packets: counters.frames,
                 bytes: counters.bytes,
                 unsent: counters.unsent,
+                made_in_kernel: obstacles[index].map(|_| counters.made_by_port),
+                made_by_process: obstacles[index]
+                    .filter(|_| counters.made_by_port < counters.frames)
+                    .map(|obstacle| obstacle.unwrap_or(UNKNOWN_OBSTACLE).to_owned()),
                 rates: rate.into(),
                 target_pps: None,
                 target_bps: None,

@@ -384,6 +384,7 @@ impl WorkerContext<'_> {
                 queue: self.index as u32,
                 store_bytes: bytes,
                 is_visible: self.options.is_visible,
+                needs_no_process: resident.need_no_process(),
                 resident: (resident.options.streams > 0).then_some(resident.options),
             };
             let backend = self.options.backend();

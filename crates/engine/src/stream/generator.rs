@@ -51,6 +51,8 @@ pub struct StreamCounters {
     pub unsent: u64,
     /// Number of starts.
     pub starts: u32,
+    /// Frames of `frames` that the port made by itself.
+    pub made_by_port: u64,
 }
 
 /// Sends the streams of one port, or a share of each.
@@ -124,6 +126,8 @@ const _: () = {
 #[derive(Debug)]
 struct ColdState {
     unsent: u64,
+    /// Frames that the port made by itself.
+    made_by_port: u64,
     starts: u32,
     /// Time at which the stream was paused.
     paused: Option<Instant>,
@@ -283,6 +287,10 @@ impl Generator {
                 continue;
             }
             running += 1;
+            // A port cannot divide its time between streams that it makes and this one.
+            if is_timed && stream.is_top_speed {
+                return;
+            }
             if let Some(mut described) = stream.resident(end, resident.options()) {
                 described.frames = described.frames.min(frames_max);
                 hosted.push(Hosted {
@@ -319,6 +327,7 @@ impl Generator {
             let running = &mut self.streams[hosted.stream as usize];
             hosted.counted += new;
             running.frames += new;
+            running.life.made_by_port += new;
             running.bytes += new * hosted.length as u64;
             self.sent += new;
         }
@@ -912,6 +921,7 @@ impl StreamState {
             is_part: selection.is_some(),
             life: Box::new(ColdState {
                 unsent: 0,
+                made_by_port: 0,
                 starts: 0,
                 paused: None,
                 first: 0,
@@ -949,8 +959,8 @@ impl StreamState {
     }
 
     fn counters(&self) -> StreamCounters {
-        let ColdState { unsent, starts, .. } = *self.life;
-        StreamCounters { frames: self.frames, bytes: self.bytes, unsent, starts }
+        let ColdState { unsent, made_by_port, starts, .. } = *self.life;
+        StreamCounters { frames: self.frames, bytes: self.bytes, unsent, starts, made_by_port }
     }
 
     /// Aligns the first frame of the next start to this worker's next frame, independent of the

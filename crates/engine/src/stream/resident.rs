@@ -3,8 +3,11 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use wirestorm_base::resident::{FieldWrite, Operation as Lowered, ResidentOptions, Shape};
-use wirestorm_model::stream::{ByteOrder, Mode, Speed, Stream, Write};
+use wirestorm_base::resident::{
+    CURSORS_MAX, FieldWrite, Operation as Lowered, ResidentOptions, SHAPES_MAX, STREAMS_MAX, Shape,
+    VALUES_MAX,
+};
+use wirestorm_model::stream::{ByteOrder, GapDistribution, Mode, Speed, Stream, Write};
 
 use super::program::{FrameBuilder, Operation, OperationCache, VariableWords};
 use super::share::Share;
@@ -19,54 +22,68 @@ pub struct ResidentStreams {
 }
 
 impl ResidentStreams {
+    /// Returns whether the port sends all its streams by itself, without due times: its process has
+    /// nothing to do.
+    pub fn need_no_process(&self) -> bool {
+        let options = &self.options;
+        options.streams > 0 && options.streams == self.obstacles.len() && !options.is_timed
+    }
+
     /// Examines the streams of a port and a worker.
     pub fn of(streams: &[Stream], share: Share) -> Self {
         let mut recipes = OperationCache::default();
         let mut resident = Self::default();
-        let is_timed = streams.iter().any(|stream| stream.transmission.speed != Speed::Max);
+        let is_at_once = |stream: &Stream| stream.transmission.speed == Speed::Max;
+        let is_timed = !streams.iter().all(is_at_once);
+        // A port cannot divide its time between streams that it makes and others without due times.
+        let is_mixed = is_timed && streams.iter().any(is_at_once);
         for stream in streams {
-            let maker = FrameBuilder::new(stream, 0, share, &mut recipes);
-            let examined = match obstacle(stream, is_timed) {
+            let examined = match obstacle(stream) {
+                _ if is_mixed => Err("the port also has streams without a rate"),
                 Some(obstacle) => Err(obstacle),
-                None => maker.resident(),
+                None => resident.take(&FrameBuilder::new(stream, 0, share, &mut recipes)),
             };
-            resident.obstacles.push(examined.as_ref().err().copied());
-            if let Ok((shape, cursors)) = examined {
-                resident.options.streams += 1;
-                resident.options.values +=
-                    cursors.iter().map(|it| it.values.count()).sum::<usize>();
-                if !resident.options.shapes.contains(&shape) {
-                    resident.options.shapes.push(shape);
-                }
+            resident.obstacles.push(examined.err());
+        }
+        if !is_timed && resident.obstacles.iter().any(Option::is_some) {
+            resident.options = ResidentOptions::default();
+            for obstacle in resident.obstacles.iter_mut().filter(|it| it.is_none()) {
+                *obstacle = Some("the process makes another stream without a rate on the port");
             }
         }
         resident.options.is_timed = is_timed;
-        // Without due times, a port cannot divide its time between those that it makes and others.
-        if !is_timed && resident.obstacles.iter().any(Option::is_some) {
-            for obstacle in resident.obstacles.iter_mut().filter(|it| it.is_none()) {
-                *obstacle =
-                    Some("another stream of the port, also without a rate, is made frame by frame");
-            }
-            resident.options = ResidentOptions { is_timed, ..ResidentOptions::default() };
-        }
         resident
+    }
+
+    /// Adds a stream to those that the port sends by itself.
+    fn take(&mut self, maker: &FrameBuilder) -> Result<(), &'static str> {
+        let (shape, cursors) = maker.resident()?;
+        let values: usize = cursors.iter().map(|it| it.values.count()).sum();
+        let options = &mut self.options;
+        let is_new = !options.shapes.contains(&shape);
+        match () {
+            () if cursors.len() > CURSORS_MAX => return Err("more than 6 values change"),
+            () if options.streams == STREAMS_MAX => return Err("the port has too many streams"),
+            () if options.values + values > VALUES_MAX => return Err("the lists are too long"),
+            () if is_new && options.shapes.len() == SHAPES_MAX => {
+                return Err("the port has more than 63 kinds of frames");
+            }
+            () => {}
+        }
+        options.streams += 1;
+        options.values += values;
+        options.shapes.extend(is_new.then_some(shape));
+        Ok(())
     }
 }
 
 /// Returns why a port cannot send a stream by itself, whatever its frames.
-pub(super) fn obstacle(stream: &Stream, is_timed: bool) -> Option<&'static str> {
-    use wirestorm_model::stream::GapDistribution;
+fn obstacle(stream: &Stream) -> Option<&'static str> {
     let transmission = &stream.transmission;
-    let is_steady = transmission.departures == GapDistribution::Constant;
     match transmission.mode {
-        _ if is_timed && transmission.speed == Speed::Max => {
-            Some("it has no rate, and shares the port with streams that have one")
-        }
-        _ if stream.member.is_some() => {
-            Some("it is shared by the members of a link aggregation group")
-        }
+        _ if stream.member.is_some() => Some("members of a link aggregation group share it"),
         _ if transmission.next.is_some() => Some("another stream starts when it ends"),
-        _ if !is_steady => Some("its gaps vary"),
+        _ if transmission.departures != GapDistribution::Constant => Some("its gaps vary"),
         Mode::Bursts { count: 2.., .. } => Some("it has several bursts"),
         _ => None,
     }

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use wirestorm_base::histogram;
+use wirestorm_base::resident::CURSORS_MAX;
 
 /// Number of descriptors in the ring; a power of two.
 pub(super) const DESCRIPTORS: usize = 16_384;
@@ -114,12 +115,7 @@ pub(super) struct ResidentSide {
 /// Frames for which the program reads the clock once, without due times.
 pub(super) const CLOCK_FRAMES: usize = 4;
 
-/// Highest number of variables of a resident stream.
-pub(super) const CURSORS_MAX: usize = 6;
-/// Highest number of resident streams.
-pub(super) const STREAMS_MAX: usize = 1 << 16;
-/// Highest number of programs, and those of the ring and of the first shape.
-pub(super) const PROGRAMS_MAX: usize = 64;
+/// Programs of the ring and of the first shape.
 pub(super) const PROGRAM_RING: usize = 0;
 pub(super) const PROGRAM_SHAPES: usize = 1;
 /// Length of a template up to which it is in its stream; longer ones are in the store.
@@ -192,6 +188,7 @@ pub(super) struct Ring {
 mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
+    use wirestorm_base::resident::{SHAPES_MAX, STREAMS_MAX};
 
     /// Compares with `ring.h` as compiled by the clang that builds the programs.
     #[test]
@@ -246,7 +243,7 @@ mod tests {
             ("CLOCK_FRAMES", CLOCK_FRAMES),
             ("CURSORS_MAX", CURSORS_MAX),
             ("STREAMS_MAX", STREAMS_MAX),
-            ("PROGRAMS_MAX", PROGRAMS_MAX),
+            ("PROGRAMS_MAX", PROGRAM_SHAPES + SHAPES_MAX),
             ("PROGRAM_RING", PROGRAM_RING),
             ("PROGRAM_SHAPES", PROGRAM_SHAPES),
             ("SHORT_TEMPLATE", SHORT_TEMPLATE),

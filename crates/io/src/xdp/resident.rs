@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use aya::maps::MapData;
-use wirestorm_base::resident::{CursorValues, ResidentOptions, ResidentStream};
+use wirestorm_base::resident::{
+    CURSORS_MAX, CursorValues, ResidentOptions, ResidentStream, SHAPES_MAX, STREAMS_MAX, Shape,
+    VALUES_MAX,
+};
 use wirestorm_base::time::Instant;
 
-use super::layout::{
-    CURSORS_MAX, ListValue, PROGRAM_SHAPES, PROGRAMS_MAX, SHORT_TEMPLATE, STREAMS_MAX,
-    StreamRecord, TURN_FRAMES, Turn,
-};
+use super::layout::{ListValue, SHORT_TEMPLATE, StreamRecord, TURN_FRAMES, Turn};
 use super::memory::{Records, RingMemory, StoreMemory};
 use super::sender::Sender;
 use crate::clock;
@@ -36,31 +36,15 @@ pub(super) struct ResidentMaps {
     pub(super) values: MapData,
 }
 
-/// Returns why the kernel cannot send such streams; frames have at most `length_max` bytes.
-pub(super) fn refusal(options: &ResidentOptions, length_max: usize) -> Option<String> {
-    let shapes = &options.shapes;
-    let shapes_max = PROGRAMS_MAX - PROGRAM_SHAPES;
-    if shapes.is_empty() || options.streams == 0 {
-        return Some("there are no streams".into());
-    }
-    if shapes.len() > shapes_max {
-        return Some(format!("{} kinds of frames, at most {shapes_max}", shapes.len()));
-    }
-    if options.streams > STREAMS_MAX {
-        return Some(format!("{} streams, at most {STREAMS_MAX}", options.streams));
-    }
-    shapes.iter().find_map(|shape| {
-        if shape.cursors.len() > CURSORS_MAX {
-            return Some(format!(
-                "{} values that change, at most {CURSORS_MAX}",
-                shape.cursors.len()
-            ));
-        }
-        let lengths = LENGTH_MIN..=length_max;
-        (!lengths.contains(&shape.length)).then(|| {
-            format!("frames of {} bytes, expected {LENGTH_MIN} to {length_max}", shape.length)
-        })
-    })
+/// Returns whether the kernel can send such streams; frames have at most `length_max` bytes.
+pub(super) fn fits(options: &ResidentOptions, length_max: usize) -> bool {
+    let fits = |shape: &Shape| {
+        (LENGTH_MIN..=length_max).contains(&shape.length) && shape.cursors.len() <= CURSORS_MAX
+    };
+    (1..=SHAPES_MAX).contains(&options.shapes.len())
+        && (1..=STREAMS_MAX).contains(&options.streams)
+        && options.values <= VALUES_MAX
+        && options.shapes.iter().all(fits)
 }
 
 /// Shortest frame: an Ethernet header.

@@ -114,12 +114,8 @@ impl XdpTransmit {
         };
         let frame_length_max = FRAME_BYTES_MAX.min(options.frame_length_max);
         let distance = buffer_distance(frame_length_max);
-        let resident = options.resident.clone();
-        if let Some(reason) =
-            resident.as_ref().and_then(|it| resident::refusal(it, frame_length_max))
-        {
-            return Err(io::Error::other(format!("the kernel cannot make the frames: {reason}")));
-        }
+        let fits = |it: &&ResidentOptions| resident::fits(it, frame_length_max);
+        let resident = options.resident.as_ref().filter(fits).cloned();
         let setup = Setup {
             interface: index,
             policy: options.policy,
@@ -140,6 +136,7 @@ impl XdpTransmit {
         let memory = RingMemory::map(maps.ring.fd().as_fd(), distance)?;
         let in_flight = memory.buffers().min(in_flight);
         let store = StoreMemory::map(maps.store.fd().as_fd(), slabs)?;
+        let resident = resident.filter(|_| maps.is_resident);
         let resident = resident.map(|it| ResidentStreams::map(it, &maps.resident)).transpose()?;
         wait_for_first_iteration(&memory, &sender)?;
         Ok(Self {
@@ -462,6 +459,8 @@ struct Maps {
     ring: MapData,
     store: MapData,
     resident: ResidentMaps,
+    /// Whether the programs of the resident streams are loaded.
+    is_resident: bool,
 }
 
 /// The loaded programs, kept as long as the sender runs.
@@ -514,7 +513,7 @@ impl Programs {
         let sender = sender.fd().map_err(failure)?.as_fd().try_clone_to_owned()?;
         let mut programs =
             Self { programs, first: sender, called: Vec::new(), array: None, interface: None };
-        let maps = Maps {
+        let mut maps = Maps {
             ring: programs.take("ring_map")?,
             store: programs.take("store_map")?,
             resident: ResidentMaps {
@@ -522,11 +521,12 @@ impl Programs {
                 turns: programs.take("turn_map")?,
                 values: programs.take("value_map")?,
             },
+            is_resident: false,
         };
         let interface = programs.take_interface(setup.interface)?;
-        if setup.resident.is_some() {
-            programs.compile(resident, setup, &maps, &interface)?;
-        }
+        // If the kernel refuses a program, the process makes the frames.
+        maps.is_resident = setup.resident.is_some()
+            && programs.compile(resident, setup, &maps, &interface).is_ok();
         programs.interface = Some(interface);
         Ok((programs, maps))
     }
