@@ -35,10 +35,21 @@ pub struct Shape {
 /// A variable: what streams of a shape have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorShape {
-    /// Whether values come from a list; otherwise they are counted.
-    pub is_list: bool,
+    /// Source of the values.
+    pub source: ValueSource,
     /// Variable whose wraps advance this one; `None` if every frame does.
     pub follows: Option<usize>,
+}
+
+/// Source of the values of a variable; see [`CursorValues`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueSource {
+    /// They are counted.
+    Counter,
+    /// They are in a list.
+    List,
+    /// They are drawn.
+    Random,
 }
 
 /// A change of a template. All offsets lie within the frame.
@@ -121,7 +132,7 @@ pub struct ResidentStream {
 pub struct Cursor {
     /// Index of the value in its cycle.
     pub place: u64,
-    /// Length of the cycle, 1 to 2^62.
+    /// Length of the cycle, 1 to 2^62; `u64::MAX` without a cycle.
     pub cycle: u64,
     /// Advance with each frame; less than `cycle`.
     pub places: u64,
@@ -145,14 +156,35 @@ pub enum CursorValues {
     },
     /// A value for each place.
     List(Box<[u128]>),
+    /// `min + draw(seed, place) * count / 2^64`, below the constant upper bits; see
+    /// [`draw`](crate::random::draw).
+    Random {
+        /// Seed of the draws.
+        seed: u64,
+        /// Smallest value.
+        min: u64,
+        /// Number of values; the largest one is below 2^64.
+        count: u64,
+        /// Upper 64 bits of all values.
+        upper: u64,
+    },
 }
 
 impl CursorValues {
-    /// Returns the number of values in a list; 0 for a counter.
+    /// Returns the number of values in a list; 0 if there is none.
     pub fn count(&self) -> usize {
         match self {
-            Self::Counter { .. } => 0,
             Self::List(values) => values.len(),
+            Self::Counter { .. } | Self::Random { .. } => 0,
+        }
+    }
+
+    /// Returns the source.
+    pub const fn source(&self) -> ValueSource {
+        match self {
+            Self::Counter { .. } => ValueSource::Counter,
+            Self::List(_) => ValueSource::List,
+            Self::Random { .. } => ValueSource::Random,
         }
     }
 }

@@ -33,9 +33,10 @@ struct cursor {
 	__u64 cycle;
 	__u64 places;
 	__u64 wraps_beside;
-	__u64 base;  /* counter: the value at place 0; list: index of its first value */
-	__u64 step;
-	__u64 upper; /* counter: the upper 64 bits */
+	__u64 base;  /* counter: the value at place 0; list: index of its first value; random: seed */
+	__u64 step;  /* random: number of values */
+	__u64 min;   /* random: the smallest value */
+	__u64 upper; /* counter, random: the upper 64 bits */
 };
 
 struct stream {

@@ -144,8 +144,8 @@ fn without_time(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// Replaces what the process alone can make: values that are not counted or listed, lengths that vary,
-/// checksums that are not on whole words.
+/// Replaces what the process alone can make: weighted and wide values, lengths that vary, checksums
+/// that are not on whole words.
 fn simplified(mut stream: Stream) -> Stream {
     for variable in &mut stream.program.variables {
         variable.restart_after = None;
@@ -157,7 +157,10 @@ fn simplified(mut stream: Stream) -> Stream {
                 }
             }
             Values::Counter { .. } | Values::List(_) => {}
-            Values::Random { .. } | Values::Weighted { .. } => {
+            Values::Random { min, max, .. } => {
+                (*min, *max) = (*min, *min + (*max & u128::from(u64::MAX >> 1)));
+            }
+            Values::Weighted { .. } => {
                 variable.values = Values::List(vec![3, u128::MAX, 1 << 64]);
             }
         }

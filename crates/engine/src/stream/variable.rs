@@ -201,28 +201,39 @@ impl Variables {
         if plan.iter().any(|variable| variable.restart_after.is_some()) {
             return Err("a value restarts after a number of frames");
         }
-        let cursors = iter::once(&self.first).chain(&self.others).take(order.len());
+        let cursors = iter::once(&self.first).chain(&self.others);
+        let cursors = order.iter().zip(cursors).zip(nestings);
         cursors
-            .zip(nestings)
-            .map(|(cursor, nesting)| {
-                let values = match &cursor.rule {
-                    Rule::Counter { base, step, upper } => {
-                        CursorValues::Counter { base: *base, step: *step, upper: *upper }
+            .map(|((&index, cursor), nesting)| {
+                let state = match &cursor.rule {
+                    Rule::Counter { base, step, upper } => cursor.resident(
+                        nesting,
+                        CursorValues::Counter { base: *base, step: *step, upper: *upper },
+                    ),
+                    Rule::List(values) => {
+                        cursor.resident(nesting, CursorValues::List(values.clone()))
                     }
-                    Rule::List(values) => CursorValues::List(values.clone()),
-                    Rule::Defined(_) => return Err("a value is computed anew for each frame"),
+                    Rule::Defined(_) => self.drawn(&plan[index]).ok_or(COMPUTED)?,
                 };
-                let is_list = matches!(values, CursorValues::List(_));
-                let state = resident::Cursor {
-                    place: cursor.place,
-                    cycle: cursor.cycle,
-                    places: cursor.places,
-                    wraps_beside: nesting.wraps_beside,
-                    values,
-                };
-                Ok((CursorShape { is_list, follows: nesting.follows }, state))
+                let shape = CursorShape { source: state.values.source(), follows: nesting.follows };
+                Ok((shape, state))
             })
             .collect()
+    }
+
+    /// Returns the state of a random variable; `None` if a port cannot draw its values.
+    fn drawn(&self, variable: &Variable) -> Option<resident::Cursor> {
+        let Values::Random { min, max, seed } = variable.values else { return None };
+        let count = u64::try_from(max - min).ok()?.checked_add(1)?;
+        let is_narrow = min >> 64 == max >> 64 && variable.advance == Advance::EveryFrame;
+        let upper = (min >> 64) as u64;
+        is_narrow.then_some(resident::Cursor {
+            place: self.number,
+            cycle: u64::MAX,
+            places: self.stride,
+            wraps_beside: 0,
+            values: CursorValues::Random { seed, min: min as u64, count, upper },
+        })
     }
 
     /// Prefetches the cache line of the first cursor.
@@ -258,7 +269,21 @@ const fn halves(value: u128) -> [u64; 2] {
     [value as u64, (value >> 64) as u64]
 }
 
+/// Reason why a port does not make the values of a variable.
+const COMPUTED: &str = "a value is computed anew for each frame";
+
 impl Cursor {
+    /// Returns the state for a port.
+    fn resident(&self, nesting: &Nesting, values: CursorValues) -> resident::Cursor {
+        resident::Cursor {
+            place: self.place,
+            cycle: self.cycle,
+            places: self.places,
+            wraps_beside: nesting.wraps_beside,
+            values,
+        }
+    }
+
     /// Cursor that never moves.
     const STANDING: Self =
         Self { place: 0, cycle: 1, places: 0, rule: Rule::Counter { base: 0, step: 0, upper: 0 } };

@@ -7,7 +7,7 @@
 use std::mem::{offset_of, size_of};
 use std::os::fd::BorrowedFd;
 
-use wirestorm_base::resident::{FieldWrite, Operation, Shape};
+use wirestorm_base::resident::{FieldWrite, Operation, Shape, ValueSource};
 
 use super::assembler::{Alu, Assembler, Helper, Instruction, Label, Register, When, Width};
 use super::layout::{
@@ -263,29 +263,41 @@ impl<'a> Compiler<'a> {
     /// Sets `R1` to the value to write.
     fn value(&mut self, write: &FieldWrite) {
         let (add_lower, add_upper) = (write.add as u64, (write.add >> 64) as u64);
-        let is_list = self.shape.cursors[write.cursor].is_list;
+        let source = self.shape.cursors[write.cursor].source;
         let record = offset_of!(StreamRecord, cursors) + write.cursor * size_of::<CursorRecord>();
         let field = |offset: usize| record + offset;
         let code = &mut self.code;
         code.load(Width::Double, R1, R8, field(offset_of!(CursorRecord, place)));
         code.load(Width::Double, R2, R8, field(offset_of!(CursorRecord, base)));
-        if is_list {
-            code.alu(Alu::Add, R1, R2);
-            code.push(Width::Word, KEY, R1);
-            self.lookup(self.around.values, KEY);
-            self.code.load(Width::Double, R1, R0, offset_of!(ListValue, lower));
-        } else {
-            code.load(Width::Double, R3, R8, field(offset_of!(CursorRecord, step)));
-            code.alu(Alu::Multiply, R1, R3);
-            code.alu(Alu::Add, R1, R2);
+        match source {
+            ValueSource::Counter => {
+                code.load(Width::Double, R3, R8, field(offset_of!(CursorRecord, step)));
+                code.alu(Alu::Multiply, R1, R3);
+                code.alu(Alu::Add, R1, R2);
+            }
+            ValueSource::List => {
+                code.alu(Alu::Add, R1, R2);
+                code.push(Width::Word, KEY, R1);
+                self.lookup(self.around.values, KEY);
+                self.code.load(Width::Double, R1, R0, offset_of!(ListValue, lower));
+            }
+            ValueSource::Random => {
+                self.draw();
+                let code = &mut self.code;
+                code.load(Width::Double, R2, R8, field(offset_of!(CursorRecord, step)));
+                self.multiply_high();
+                let code = &mut self.code;
+                code.load(Width::Double, R2, R8, field(offset_of!(CursorRecord, min)));
+                code.alu(Alu::Add, R1, R2);
+            }
         }
         let code = &mut self.code;
         if !write.is_upper {
             return code.add(R1, add_lower, R2);
         }
-        let (source, offset) = match is_list {
-            true => (R0, offset_of!(ListValue, upper)),
-            false => (R8, field(offset_of!(CursorRecord, upper))),
+        let (source, offset) = match source {
+            ValueSource::List => (R0, offset_of!(ListValue, upper)),
+            _ => (R8, field(offset_of!(CursorRecord, upper))),
         };
         if add_lower == 0 {
             code.load(Width::Double, R1, source, offset);
@@ -301,6 +313,53 @@ impl<'a> Compiler<'a> {
         code.place(fits);
         code.copy(R1, R2);
         code.add(R1, add_upper, R2);
+    }
+
+    /// Sets `R1` to the draw of place `R1` with seed `R2`, as `wirestorm_base::random::draw`.
+    fn draw(&mut self) {
+        let code = &mut self.code;
+        code.alu_constant(Alu::Add, R1, 1);
+        code.set(R3, 0x9e37_79b9_7f4a_7c15);
+        code.alu(Alu::Multiply, R1, R3);
+        code.alu(Alu::Xor, R1, R2);
+        for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)] {
+            code.copy(R2, R1);
+            code.alu_constant(Alu::ShiftRight, R2, shift);
+            code.alu(Alu::Xor, R1, R2);
+            code.set(R3, factor);
+            code.alu(Alu::Multiply, R1, R3);
+        }
+        code.copy(R2, R1);
+        code.alu_constant(Alu::ShiftRight, R2, 31);
+        code.alu(Alu::Xor, R1, R2);
+    }
+
+    /// Sets `R1` to the upper 64 bits of `R1 * R2`, from products of halves.
+    fn multiply_high(&mut self) {
+        let code = &mut self.code;
+        // R3: upper half of R1. R4: upper half of R2. The lower halves stay.
+        for (upper, whole) in [(R3, R1), (R4, R2)] {
+            code.copy(upper, whole);
+            code.alu_constant(Alu::ShiftRight, upper, 32);
+            code.copy_word(whole, whole);
+        }
+        // R5: lower times lower, its upper half.
+        code.copy(R5, R1);
+        code.alu(Alu::Multiply, R5, R2);
+        code.alu_constant(Alu::ShiftRight, R5, 32);
+        // R0: upper times lower, with that carry; it fits.
+        code.copy(R0, R3);
+        code.alu(Alu::Multiply, R0, R2);
+        code.alu(Alu::Add, R5, R0);
+        // R1: lower times upper, with the lower half of the sum; it fits.
+        code.alu(Alu::Multiply, R1, R4);
+        code.copy_word(R0, R5);
+        code.alu(Alu::Add, R1, R0);
+        code.alu_constant(Alu::ShiftRight, R1, 32);
+        code.alu_constant(Alu::ShiftRight, R5, 32);
+        code.alu(Alu::Add, R1, R5);
+        code.alu(Alu::Multiply, R3, R4);
+        code.alu(Alu::Add, R1, R3);
     }
 
     /// Writes a signature, as `wirestorm_engine::measure::Signature` encodes it.

@@ -131,9 +131,12 @@ pub(super) struct CursorRecord {
     pub(super) cycle: AtomicU64,
     pub(super) places: AtomicU64,
     pub(super) wraps_beside: AtomicU64,
-    /// Counter: the value at place 0. List: index of its first value.
+    /// Counter: the value at place 0. List: index of its first value. Random: seed.
     pub(super) base: AtomicU64,
+    /// Random: number of values.
     pub(super) step: AtomicU64,
+    /// Random: the smallest value.
+    pub(super) min: AtomicU64,
     pub(super) upper: AtomicU64,
 }
 

@@ -152,6 +152,12 @@ impl ResidentStreams {
                     set(&record.step, *step);
                     set(&record.upper, *upper);
                 }
+                CursorValues::Random { seed, min, count, upper } => {
+                    set(&record.base, *seed);
+                    set(&record.step, *count);
+                    set(&record.min, *min);
+                    set(&record.upper, *upper);
+                }
                 CursorValues::List(list) => {
                     let begin = *values;
                     *values += list.len();

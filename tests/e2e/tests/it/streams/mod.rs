@@ -8,6 +8,7 @@ mod pktgen;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
 use wirestorm_e2e::{
     Outcome, Receiver, assert_same_frames, can_run, frames, run_command, wirestorm,
 };
@@ -114,6 +115,49 @@ fn run_on_without_rx(lab: &Lab, scratch: &Scratch, backend: &str) -> Outcome {
     let port = format!("a={}", lab.a.port());
     command.arg("run").arg(path).args(["--json", "-", "--backend", backend, "--port", &port]);
     run_command(&mut command)
+}
+
+#[test]
+fn result_says_which_frames_the_kernel_made() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let flow = |name: &str, more: &str| {
+        format!(
+            "\n  - {{name: {name}, tx: a, packet: [{{ethernet: }}], rate: 2kpps, duration: \
+             {{fixed_packets: 500}}{more}}}"
+        )
+    };
+    let flows =
+        flow("steady", "") + &flow("random", ", inter_departure: {poisson: {seed: 1}}") + "\n";
+    let plan = plan(&scratch, &flows);
+    let lab = Lab::new().unwrap();
+    lab.b.set_gro(true).unwrap();
+    let mut command = Command::new(wirestorm());
+    command.arg("run").arg(&plan).args(["--port", &format!("a={}", lab.a.port())]);
+    let outcome = run_command(command.args(["--json", "-", "--backend", "xdp"]));
+    let made = |flow: usize| outcome.number(&format!("/flows/{flow}/made_in_kernel"));
+    assert_eq!((made(0), made(1)), (500, 0), "{outcome}");
+    assert_eq!(outcome.result().pointer("/flows/0/made_by_process"), Some(&Value::Null));
+    assert_eq!(outcome.text("/flows/1/made_by_process"), "its gaps vary");
+    assert_eq!(outcome.number("/ports/0/tx/packets"), 1_000, "{outcome}");
+}
+
+#[test]
+fn one_cpu_is_enough_if_the_kernel_makes_all_frames() {
+    if !can_run(&["taskset"]) {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    lab.b.set_gro(true).unwrap();
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0"]).arg(wirestorm()).args(["send", "--tx", &lab.a.port()]);
+    command.args(["--rate", "max", "--packets", "100000", "--json", "-"]);
+    let outcome = run_command(&mut command).expect(0);
+    assert_eq!(outcome.text("/ports/0/backend"), "xdp", "{outcome}");
+    assert_eq!(outcome.number("/flows/0/made_in_kernel"), 100_000, "{outcome}");
+    assert_eq!(lab.b.counters().unwrap().rx_packets, 100_000, "{outcome}");
 }
 
 #[test]
