@@ -374,6 +374,11 @@ class FlowReport:
     """Bytes without FCS."""
     unsent: int
     """Frames dropped because they were late."""
+    made_in_kernel: Optional[int]
+    """Frames that the in-kernel sender made without work of the process; null with other
+    backends."""
+    made_by_process: Optional[str]
+    """Why the process made the other frames for the in-kernel sender; null if there are none."""
     pps: float
     """Frames per second."""
     bps_l1: float
