@@ -15,8 +15,10 @@ use crate::Fallible;
 /// xdp-tools' generator. docs/BENCHMARKS.md says how to build it.
 const PEER: &str = "xdp-trafficgen";
 
-/// Time until a program sends at full speed.
-const START: Duration = Duration::from_millis(700);
+/// Arrivals after which a program sends at full speed, and the time that it has for them.
+const FULL_SPEED: u64 = 1_000_000;
+const START_MAX: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Ticks of the CPU times in /proc, in seconds (proc_pid_stat(5)).
 const TICK_S: f64 = 0.01;
@@ -134,7 +136,13 @@ fn observe(settings: &Settings, lab: &Lab, command: &Command) -> Fallible<Cost> 
 }
 
 fn watch(settings: &Settings, lab: &Lab, child: &Child) -> Fallible<Cost> {
-    std::thread::sleep(START);
+    let (begun, first) = (Instant::now(), lab.b.counters()?.rx_packets);
+    while lab.b.counters()?.rx_packets.saturating_sub(first) < FULL_SPEED {
+        if begun.elapsed() > START_MAX {
+            return Err(format!("process {} did not send within 10 s", child.id()).into());
+        }
+        std::thread::sleep(LOOK);
+    }
     let read = || -> Fallible<_> {
         Ok((Instant::now(), lab.b.counters()?.rx_packets, cpu_times(child.id())?))
     };

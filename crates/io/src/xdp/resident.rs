@@ -201,7 +201,8 @@ impl ResidentStreams {
     pub(super) fn recall(ring: &RingMemory, sender: &Sender) {
         const POLL_INTERVAL: Duration = Duration::from_micros(20);
         ring.user().resident.store(0, Ordering::Release);
-        // An iteration that has begun before sees the old value. The next two do not: they count.
+        // An iteration that has begun before sees the old value. The next two do not: they count. A
+        // BPF program wakes nobody, so look often. The end of the sender bounds the wait.
         fence(Ordering::SeqCst);
         let kernel = ring.kernel();
         let iterations = || {
