@@ -130,7 +130,7 @@ impl InterfaceDiagnosis {
 /// Returns whether an XDP program is attached to an interface. It may take frames before packet
 /// sockets see them. `false` if the interface does not exist.
 pub fn has_xdp_program(interface: &str) -> bool {
-    let link = interface.parse().ok().and_then(|name: InterfaceName| Link::open(&name).ok());
+    let link = interface.parse().ok().and_then(|name: InterfaceName| Link::open_basic(&name).ok());
     link.is_some_and(|link| link.xdp_program.is_some())
 }
 

@@ -101,7 +101,7 @@ impl InterfaceLock {
     /// [`LockError::Held`] with the holder's process ID if another process holds a lock that
     /// conflicts with `access`.
     pub fn acquire(interface: &InterfaceName, access: Access) -> Result<Self, LockError> {
-        let index = Link::open_without_routes(interface)?.index;
+        let index = Link::open_basic(interface)?.index;
         interface.namespace.enter(|| acquire_here(interface, index, access))?
     }
 }

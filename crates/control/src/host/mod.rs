@@ -82,7 +82,7 @@ impl Host {
     /// Fails if the interface does not exist, or another owner or process holds it.
     pub fn reserve(&self, interface: &str, owner: &str) -> Result<Lease, OpenError> {
         let interface = interface.parse()?;
-        let index = wirestorm_io::link::Link::open(&interface)?.index;
+        let index = wirestorm_io::link::Link::open_basic(&interface)?.index;
         let holder = LeaseHolder { run: None, owner: owner.to_owned() };
         self.0.leases.take(&interface, index, Claim::Reserved, holder)
     }

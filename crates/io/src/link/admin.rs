@@ -10,7 +10,7 @@ use crate::namespace::InterfaceName;
 /// # Errors
 /// Fails if the interface does not exist, or without `CAP_NET_ADMIN`.
 pub fn set_up(interface: &InterfaceName, up: bool) -> Result<(), LinkError> {
-    let link = Link::open_without_routes(interface)?;
+    let link = Link::open_basic(interface)?;
     let up_flag = libc::IFF_UP as u32;
     // `struct ifinfomsg`: the flags follow the index, and the mask of what to change follows them.
     let mut request = link_request(link.index);

@@ -262,16 +262,20 @@ impl Link {
     /// # Errors
     /// Fails if the interface or namespace does not exist, or netlink fails.
     pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
-        Self::open_with(interface, Routes::Read)
+        Self::open_with(interface, Detail::Routes)
     }
 
-    /// Same as [`Link::open`], but leaves `default_route` false. For opening a port: on a router,
-    /// reading a million routes would take longer than everything else.
-    pub(crate) fn open_without_routes(interface: &InterfaceName) -> Result<Self, LinkError> {
-        Self::open_with(interface, Routes::Skip)
+    /// Same as [`Link::open`], but only with the properties that `RTM_GETLINK` has, such as index,
+    /// addresses, MTU and state. Each other request waits for the lock of the kernel's network
+    /// configuration, as long as any interface of the machine changes.
+    ///
+    /// # Errors
+    /// Same as [`Link::open`].
+    pub fn open_basic(interface: &InterfaceName) -> Result<Self, LinkError> {
+        Self::open_with(interface, Detail::Basic)
     }
 
-    fn open_with(interface: &InterfaceName, routes: Routes) -> Result<Self, LinkError> {
+    fn open_with(interface: &InterfaceName, detail: Detail) -> Result<Self, LinkError> {
         interface.namespace.enter(|| {
             let mut request = link_request(0);
             let mut name = interface.name().as_bytes().to_vec();
@@ -289,19 +293,21 @@ impl Link {
                 }
                 other => other.map_err(LinkError::system("reading the interface"))?,
             }
-            complete(&mut route, &mut found, routes)?;
+            complete(&mut route, &mut found, detail)?;
             found.pop().ok_or_else(|| LinkError::Missing(interface.clone()))
         })?
     }
 
-    /// Reads an interface, without routes, and checks it for a port: it must be up and have one of
-    /// `link_layers` (`ARPHRD_*`). `expected` describes these types in the error message.
+    /// Reads an interface and checks it for a port: it must be up and have one of
+    /// `link_layers` (`ARPHRD_*`). `expected` describes these types in the error message. Leaves
+    /// `default_route` false: on a router, reading a million routes would take longer than everything
+    /// else.
     pub(crate) fn open_for_port(
         interface: &InterfaceName,
         link_layers: &[u16],
         expected: &'static str,
     ) -> Result<Self, UnsuitableLinkError> {
-        let link = Self::open_without_routes(interface)?;
+        let link = Self::open_with(interface, Detail::Device)?;
         if !link_layers.contains(&link.link_layer) {
             let (interface, link_layer) = (interface.clone(), link.link_layer);
             return Err(UnsuitableLinkError::LinkLayer { interface, link_layer, expected });
@@ -362,7 +368,7 @@ pub fn list(namespace: &Namespace) -> Result<Vec<Link>, LinkError> {
         route
             .dump(libc::RTM_GETLINK, &link_request(0), |message| found.extend(parse_link(message)))
             .map_err(LinkError::system("listing the interfaces"))?;
-        complete(&mut route, &mut found, Routes::Read)?;
+        complete(&mut route, &mut found, Detail::Routes)?;
         found.sort_by_key(|link| link.index);
         Ok(found)
     })?
@@ -381,7 +387,7 @@ impl LinkMeter {
     /// # Errors
     /// Same as [`Link::open`].
     pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
-        let index = Link::open_without_routes(interface)?.index;
+        let index = Link::open_basic(interface)?.index;
         let netlink = interface.namespace.enter(|| Netlink::open(libc::NETLINK_ROUTE, 0))?;
         Ok(Self { netlink: netlink.map_err(LinkError::system("netlink"))?, index })
     }
@@ -409,20 +415,27 @@ fn link_request(index: u32) -> Vec<u8> {
     request
 }
 
-/// Whether to read the routing tables.
-#[derive(Clone, Copy)]
-enum Routes {
-    Read,
-    Skip,
+/// Properties of an interface to read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// Those that `RTM_GETLINK` has.
+    Basic,
+    /// Also those of the device and its driver.
+    Device,
+    /// All: also whether the default route uses it.
+    Routes,
 }
 
 /// Fills in the properties that need requests other than `RTM_GETLINK`.
-fn complete(route: &mut Netlink, links: &mut [Link], routes: Routes) -> Result<(), LinkError> {
+fn complete(route: &mut Netlink, links: &mut [Link], detail: Detail) -> Result<(), LinkError> {
+    if detail < Detail::Device {
+        return Ok(());
+    }
     let socket = Socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)
         .map_err(LinkError::system("opening a socket"))?;
-    let default_routes = match routes {
-        Routes::Read => default_route_interfaces(route),
-        Routes::Skip => Ok(Vec::new()),
+    let default_routes = match detail {
+        Detail::Routes => default_route_interfaces(route),
+        Detail::Basic | Detail::Device => Ok(Vec::new()),
     }
     .map_err(LinkError::system("reading the routes"))?;
     let mut generic = NetdevFamily::open();

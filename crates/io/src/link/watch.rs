@@ -48,7 +48,7 @@ impl LinkWatch {
             .enter(|| Netlink::open(libc::NETLINK_ROUTE, groups))?
             .map_err(LinkError::system("netlink"))?;
         // Subscribe to notifications before reading the state, so that no change is missed.
-        let link = Link::open_without_routes(interface)?;
+        let link = Link::open_basic(interface)?;
         let state = state_of(link.up, link.running);
         Ok(Self { netlink, index: link.index, state })
     }

@@ -27,9 +27,9 @@ impl MemoryMap {
         Self::map(fd, length, offset, libc::MAP_SHARED | libc::MAP_POPULATE)
     }
 
-    /// Maps `length` zeroed bytes of private memory and populates the pages.
+    /// Maps `length` zeroed bytes of private memory. The first access to a page populates it.
     pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
-        Self::map(-1, length, 0, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE)
+        Self::map(-1, length, 0, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)
     }
 
     fn map(fd: RawFd, length: usize, offset: i64, flags: libc::c_int) -> io::Result<Self> {

@@ -572,26 +572,30 @@ impl Server {
         // A receiver in the driver would take the frames before a capture sees them.
         let preparation = self.interfaces.prepare(&resolved.interfaces);
         let access = if preparation.is_captured { Access::Shared } else { access };
-        let writer = {
-            let mut record = RunRecord::new(resolved.kind, command);
-            record.name = name;
-            record.owner = Some(OwnerRecord {
-                user: user.user.to_string(),
-                session: user.session.to_string(),
-            });
-            let facts = resolved.interfaces.iter().filter_map(|it| inventory::interface(it).ok());
-            let facts = facts.flat_map(|it| it.interfaces.into_iter());
-            record.interfaces = facts.map(InterfaceRecord::from).collect();
-            record.request = origin.and_then(|origin| serde_json::to_value(origin).ok());
-            record.files.extend(resolved.text.map(|text| (resolved.source.clone(), text)));
-            self.store().create(record).map_err(|error| of_store(&error))?
-        };
+        let mut record = RunRecord::new(resolved.kind, command);
+        record.name = name;
+        record.owner =
+            Some(OwnerRecord { user: user.user.to_string(), session: user.session.to_string() });
+        let facts = resolved.interfaces.iter().filter_map(|it| inventory::interface(it).ok());
+        let facts = facts.flat_map(|it| it.interfaces.into_iter());
+        record.interfaces = facts.map(InterfaceRecord::from).collect();
+        record.request = origin.and_then(|origin| serde_json::to_value(origin).ok());
+        record.files.extend(resolved.text.map(|text| (resolved.source.clone(), text)));
         let options = Options { access, owner: user.owner(), source: resolved.source, files };
         let (preparing, snapshots) =
             Run::begin_watched(resolved.plan, options, &self.host, Delivery::Latest);
         // The latest snapshot is all that the server reads.
         drop(snapshots);
         let handle = preparing.handle();
+        // The disk may take as long as the ports.
+        let writer = match self.store().create(record) {
+            Ok(writer) => writer,
+            Err(error) => {
+                handle.stop();
+                handle.wait_over(None);
+                return Err(of_store(&error));
+            }
+        };
         if let Some(at) = start {
             handle.start(at);
         }

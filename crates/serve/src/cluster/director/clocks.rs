@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use wirestorm_control::plan::test_plan::ClockSource;
 
-use super::super::protocol::{Command, OffsetReport, Peer};
+use super::super::protocol::{Command, EXCHANGES_MIN, OffsetReport, Peer};
 use super::agents::AgentLink;
 use super::exactness::inexact;
 use super::plan::{PlannedRun, segment_ns};
@@ -15,6 +15,8 @@ use super::{Director, ORDER_TIMEOUT, TestError};
 
 /// Most time of a comparison that is exact enough. The longer it takes, the better is the drift.
 const DRIFT_WAIT: Duration = Duration::from_secs(5);
+/// Time of the exchanges that a comparison needs.
+const FIRST_LOOK: Duration = Duration::from_millis(5 * EXCHANGES_MIN as u64);
 /// Interval of the looks at a comparison.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -68,6 +70,8 @@ impl Director {
         let began = Instant::now();
         let all: BTreeSet<usize> = pairs.iter().flat_map(|(near, far)| [*near, *far]).collect();
         let mut asked = all.clone();
+        // A look before there can be enough exchanges would only take time from them.
+        self.wait(FIRST_LOOK, stop);
         loop {
             self.order_all("compare clocks", ORDER_TIMEOUT, |link| {
                 asked.contains(&link.node).then_some(Command::Report)

@@ -61,6 +61,8 @@ const PREPARED_TIMEOUT: Duration = Duration::from_secs(30);
 const BUS_WAIT: Duration = Duration::from_secs(60);
 /// Interval of the reports of agents.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval of the questions whether the runs are prepared.
+const PREPARED_INTERVAL: Duration = Duration::from_millis(20);
 /// Time for which the bus keeps results.
 const RESULTS_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 const RESULTS_BYTES_MAX: u64 = 1 << 30;
@@ -415,7 +417,7 @@ impl Director {
             if Instant::now() >= until {
                 return Err(error);
             }
-            std::thread::sleep(REPORT_INTERVAL);
+            std::thread::sleep(PREPARED_INTERVAL);
             self.order_all("prepare", ORDER_TIMEOUT, |link| {
                 let mut runs = link.report.runs.values();
                 runs.any(|run| run.state != RunState::Prepared).then_some(Command::Report)
