@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::departure::DepartureRecord;
-use crate::resident::{ResidentOptions, ResidentStream};
+use crate::resident::{CapturePosition, ResidentCapture, ResidentOptions, ResidentStream};
 use crate::time::Instant;
 
 /// Handle of one frame buffer of one port. Only ports create it.
@@ -328,7 +328,7 @@ pub trait Transmit {
     fn abort(&mut self);
 }
 
-/// The part of a port that makes and sends streams by itself. Their frames are in the counters and the
+/// The part of a port that sends streams or a capture by itself. Their frames are in the counters and the
 /// record of departures of the port, as if they had been passed to [`Transmit::send`].
 pub trait Resident {
     /// Returns what the port was opened for.
@@ -346,14 +346,31 @@ pub trait Resident {
         until: Instant,
     ) -> Result<(), String>;
 
-    /// Returns the number of streams that have frames left, or 0 if all frames are sent.
+    /// Sends the frames of a capture from now on, at most `frames_max` and none that is due at `until`
+    /// or later. Without due times it ends at `until`. An earlier one must have ended or have been
+    /// recalled.
+    ///
+    /// # Errors
+    /// The reason why the port cannot send them; it then sends none.
+    fn host_capture(
+        &mut self,
+        capture: &ResidentCapture<'_>,
+        frames_max: u64,
+        until: Instant,
+    ) -> Result<(), String>;
+
+    /// Returns the number of streams that have frames left, or 0 if all frames are sent. A capture
+    /// counts as one.
     fn sending(&self) -> usize;
 
-    /// Returns how many frames of a stream the port has taken since [`Resident::host`]. `index`: its
-    /// place there.
+    /// Returns how many frames of a stream or the capture the port has taken since it hosts them.
+    /// `index`: the place of the stream there; 0 for the capture.
     fn taken(&self, index: usize) -> u64;
 
-    /// Stops all streams. Afterwards [`Resident::taken`] is final.
+    /// Returns the next frame of the capture. Final after [`Resident::recall`].
+    fn position(&self) -> CapturePosition;
+
+    /// Stops all streams, or the capture. Afterwards [`Resident::taken`] is final.
     fn recall(&mut self);
 }
 

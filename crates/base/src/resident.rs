@@ -1,12 +1,15 @@
-//! Streams that a port makes and sends by itself.
+//! Streams and captures that a port sends by itself.
 //!
-//! The caller describes them once; after that, a frame costs the process nothing. What their frames
-//! have in common is a [`Shape`], which a port may compile. What differs is in each
-//! [`ResidentStream`].
+//! The caller describes them once; after that, a frame costs the process nothing. What the frames of
+//! streams have in common is a [`Shape`], which a port may compile. What differs is in each
+//! [`ResidentStream`]. The frames of a [`ResidentCapture`] are in the memory of the port.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use core::ops::Range;
+
+use crate::port::StoredBytes;
 use crate::rate::FixedStepTicker;
 use crate::time::Instant;
 
@@ -198,6 +201,79 @@ pub struct ResidentOptions {
     pub streams: usize,
     /// Number of values in their lists.
     pub values: usize,
-    /// Whether the streams have due times.
+    /// Whether the streams or the capture have due times.
     pub is_timed: bool,
+    /// Capture to send instead of streams.
+    pub capture: Option<CaptureOptions>,
+}
+
+/// Capture that a port should be able to send by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Highest number of frames, up to [`CAPTURED_MAX`].
+    pub frames: usize,
+}
+
+/// Highest number of frames of a [`ResidentCapture`].
+pub const CAPTURED_MAX: usize = 1 << 24;
+
+/// Frames that a port sends in order, pass after pass, positioned at the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResidentCapture<'a> {
+    /// Frames of a pass.
+    pub frames: &'a [CapturedFrame],
+    /// Gaps behind the frames. Empty without due times.
+    pub gaps: &'a [CapturedGap],
+    /// Fractions of a nanosecond in [`CapturedGap::rest`]; at least 1.
+    pub units: u64,
+    /// Number of passes with the same addresses, in thousandths, at least 1,000; `None`: addresses
+    /// stay.
+    pub passes_milli: Option<u64>,
+    /// Next frame.
+    pub position: CapturePosition,
+}
+
+/// A frame of a capture in the memory of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedFrame {
+    /// Stored bytes.
+    pub stored: StoredBytes,
+    /// Range of the frame in them.
+    pub range: Range<u32>,
+    /// What changes with each pass.
+    pub moving: Moving,
+}
+
+/// What changes in a frame when the addresses of a pass do. All offsets lie within the frame, with
+/// the fields behind them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moving {
+    /// Offsets of the source and the destination address: of its last 32 bits.
+    pub addresses: Option<[u16; 2]>,
+    /// Offset of the source port. The destination port follows it.
+    pub ports: Option<u16>,
+    /// Offset of the checksum that covers the ports, and whether zero is written as all ones.
+    pub checksum: Option<(u16, bool)>,
+}
+
+/// Time between the due times of two frames: `gap + rest / units` ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CapturedGap {
+    /// Whole nanoseconds.
+    pub gap: u64,
+    /// Remainder; less than the units.
+    pub rest: u64,
+}
+
+/// Next frame of a capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CapturePosition {
+    /// Number of the pass, from 0.
+    pub pass: u64,
+    /// Index of the frame in its pass.
+    pub frame: usize,
+    /// Due time; `None`: as fast as the port can.
+    pub due: Option<Instant>,
+    /// Remainder of the due time, in units.
+    pub rest: u64,
 }

@@ -95,11 +95,25 @@ struct resident_side {
 	__u64 leaves_out;
 };
 
+/* State of the resident capture; written as `resident_side` is. See captured.h. */
+struct capture_side {
+	__u64 next;   /* index of the next frame */
+	__u64 frames; /* frames of a pass */
+	__u64 pass;   /* number of the pass, from 0 */
+	__u64 passes_milli; /* passes with the same addresses, in thousandths; 0: addresses stay */
+	__u64 iteration; /* of the addresses in this pass */
+	/* Due time of the next frame, and what remains of it, in 1/units ns. */
+	__u64 due;
+	__u64 rest;
+	__u64 units;
+};
+
 struct ring {
 	struct user_side user;
 	struct kernel_side kernel;
 	struct device_side device;
 	struct resident_side resident;
+	struct capture_side capture;
 	struct descriptor descriptors[RING_DESCRIPTORS];
 	__u64 gaps[HISTOGRAM_BUCKETS];
 	__u64 gap_errors[HISTOGRAM_BUCKETS];

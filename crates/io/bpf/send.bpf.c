@@ -2,7 +2,7 @@
  *
  * The in-kernel sender. It runs inside one long BPF_PROG_TEST_RUN with live frames: the kernel
  * passes it recycled frames as fast as it returns them. Each iteration makes the next frame of a
- * resident stream, or fills a frame from the ring, and redirects it to the interface. If no frame
+ * resident stream or capture, or fills a frame from the ring, and redirects it to the interface. If no frame
  * is due, it returns XDP_DROP.
  */
 #include <linux/bpf.h>
@@ -160,6 +160,7 @@ static __always_inline int redirect(struct kernel_side *kernel, __u32 length)
 }
 
 #include "resident_send.h"
+#include "captured_send.h"
 
 SEC("xdp")
 int send(struct xdp_md *context)
@@ -176,9 +177,10 @@ int send(struct xdp_md *context)
 	__u64 queued = *(volatile __u64 *)&ring->user.produced - consumed;
 	struct descriptor *descriptor = &ring->descriptors[consumed & (RING_DESCRIPTORS - 1)];
 
-	if (shapes_count && *(volatile __u64 *)&ring->user.resident) {
+	if ((shapes_count || has_capture) && *(volatile __u64 *)&ring->user.resident) {
 		__u64 ring_departs = queued ? descriptor->departure : -1ull;
-		int action = send_resident(context, ring, ring_departs);
+		int action = has_capture ? send_captured(context, ring, ring_departs) :
+					   send_resident(context, ring, ring_departs);
 
 		if (action >= 0)
 			return action;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Segmentation, StoredBytes, Transmit, TransmitCounters,
+    Capabilities, FrameId, PortError, Resident, Segmentation, StoredBytes, Transmit,
+    TransmitCounters,
 };
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{AfPacketTransmit, OffloadTransmit};
@@ -133,6 +134,10 @@ impl Transmit for TransmitPort {
         departure: Instant,
     ) {
         forward!(self, port => port.send_stored(frame, stored, range, departure));
+    }
+
+    fn resident(&mut self) -> Option<&mut dyn Resident> {
+        forward!(self, port => port.resident())
     }
 
     #[inline]

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use wirestorm_base::pace::Pace;
+use wirestorm_base::resident::{CAPTURED_MAX, CaptureOptions, ResidentOptions};
 use wirestorm_engine::replay::{
-    IndexerOptions, RenderOptions, SideSource, Unique, UniqueFields, WorkerOptions,
+    IndexerOptions, KeptChunks, RenderOptions, Renderer, SideSource, Unique, UniqueFields,
+    WorkerOptions,
 };
 use wirestorm_engine::sides::CacheFile;
 use wirestorm_plan::files::{self, Files};
@@ -11,9 +14,16 @@ use wirestorm_plan::replay::{ReplayPlan, SideAssignment, Target};
 
 use super::error::ReplayError;
 use super::input::Input;
-use super::reader::{KEEP_BYTES_MAX, ReaderOptions};
+use super::reader::{self, KEEP_BYTES_MAX, ReaderOptions};
+use crate::backend::Backend;
 use crate::port::Interfaces;
 use crate::work::HORIZON;
+
+/// Maximum kernel memory for the frames of each worker's port.
+const STORE_BYTES_MAX: u64 = 256 << 20;
+
+/// Largest capture that the kernel sends by itself.
+const RESIDENT_BYTES_MAX: u64 = 256 << 20;
 
 /// Returns the options of the reader.
 ///
@@ -22,12 +32,13 @@ use crate::work::HORIZON;
 pub(super) fn reader_options(
     plan: &ReplayPlan,
     inputs: Vec<Input>,
+    is_resident: bool,
     files: &dyn Files,
 ) -> Result<ReaderOptions, ReplayError> {
     Ok(ReaderOptions {
         inputs,
         passes: plan.limits.passes,
-        preload: plan.preload,
+        preload: plan.preload || is_resident,
         in_pairs: plan.sides == SideAssignment::Pairs,
         indexer: IndexerOptions {
             workers: plan.workers,
@@ -45,8 +56,6 @@ pub(super) fn reader_options(
 /// Returns the bytes of frames that a port may store because each pass sends them unchanged.
 /// `extent`: size of the captures if known; `read`: bytes read so far.
 pub(super) fn store_bytes(plan: &ReplayPlan, extent: Option<u64>, read: u64) -> usize {
-    /// Maximum kernel memory for each worker's port.
-    const STORE_BYTES_MAX: u64 = 256 << 20;
     if plan.limits.passes <= 1 || plan.unique.is_some() || plan.edits != Default::default() {
         return 0;
     }
@@ -57,6 +66,37 @@ pub(super) fn store_bytes(plan: &ReplayPlan, extent: Option<u64>, read: u64) -> 
     };
     // Chunks do not fill the memory exactly: with many small files half of it may stay unused.
     (2 * bytes).min(STORE_BYTES_MAX) as usize
+}
+
+/// Returns whether the kernel may send the whole capture by itself.
+pub(super) fn may_be_resident(plan: &ReplayPlan, inputs: &[Input], backend: Backend) -> bool {
+    // At top speed, a single pass is over before the frames would be in the memory of the kernel.
+    let is_worth = plan.limits.passes > 1 || plan.pace != Pace::TopSpeed;
+    matches!(plan.target, Target::Interfaces { secondary: None, .. })
+        && is_worth
+        && backend.may_need_dedicated_cpu()
+        && reader::size(inputs).is_some_and(|size| size <= RESIDENT_BYTES_MAX)
+}
+
+/// Returns what a port is opened for to send the capture by itself, and the memory that its frames
+/// need in bytes; `None` if they do not fit.
+pub(super) fn resident(
+    plan: &ReplayPlan,
+    kept: &KeptChunks,
+    renderer: &Renderer,
+) -> Option<(ResidentOptions, usize)> {
+    let records = kept.chunks.iter().flat_map(|chunk| &chunk.records);
+    let (mut frames, mut bytes) = (0_usize, 0_usize);
+    for record in records {
+        frames += 1;
+        bytes = bytes.checked_add(renderer.room(record))?;
+    }
+    // Frames are stored in pieces, which do not fill the memory exactly.
+    let bytes = bytes.checked_add(bytes / 4)?.checked_add(2 << 20)?;
+    let fits = (1..=CAPTURED_MAX).contains(&frames) && bytes as u64 <= STORE_BYTES_MAX;
+    let capture = Some(CaptureOptions { frames });
+    let is_timed = plan.pace != Pace::TopSpeed;
+    fits.then_some((ResidentOptions { capture, is_timed, ..ResidentOptions::default() }, bytes))
 }
 
 fn side_source(plan: &ReplayPlan, files: &dyn Files) -> Result<SideSource, ReplayError> {

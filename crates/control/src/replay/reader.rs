@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
 use wirestorm_engine::replay::{
-    Chunk, Feed, FeedItem, IndexError, Indexer, IndexerOptions, Record,
+    Chunk, Feed, FeedItem, IndexError, Indexer, IndexerOptions, KeptChunks, Record,
 };
 
 use super::input::{Input, InputError};
@@ -76,6 +76,11 @@ const POOL_CHUNKS: usize = QUEUE_CHUNKS + 3;
 /// Captures up to this size stay in memory after the first pass if there is a second.
 pub(super) const KEEP_BYTES_MAX: u64 = 64 << 20;
 
+/// Returns the size of all inputs together; `None` if it is not known.
+pub(super) fn size(inputs: &[Input]) -> Option<u64> {
+    inputs.iter().try_fold(0_u64, |sum, input| sum.checked_add(input.plain_length()?))
+}
+
 /// A running reader thread.
 #[derive(Debug)]
 pub struct Reader {
@@ -103,7 +108,7 @@ impl Reader {
         let counters = Arc::new(ReaderCounters::default());
         let (workers, receivers): (Vec<_>, Vec<_>) =
             (0..workers).map(|_| sync_channel(QUEUE_CHUNKS)).unzip();
-        let feeds = receivers
+        let mut feeds: Vec<ReaderFeed> = receivers
             .into_iter()
             .map(|receiver| ReaderFeed {
                 receiver,
@@ -112,6 +117,7 @@ impl Reader {
                 passes_left: options.passes,
             })
             .collect();
+        let is_preloaded = options.preload;
         let (ready, wait_ready) = sync_channel(1);
         let mut reading = Reading {
             indexer: Indexer::new(options.indexer.clone()),
@@ -129,6 +135,9 @@ impl Reader {
             std::thread::Builder::new().name("reader".into()).spawn(move || reading.run())?;
         // The channel also closes when the thread ends for any other reason.
         let _ = wait_ready.recv();
+        for feed in feeds.iter_mut().filter(|_| is_preloaded) {
+            feed.take_kept();
+        }
         Ok((Self { thread: Some(thread), stop, counters }, feeds))
     }
 
@@ -159,16 +168,16 @@ impl Reader {
 enum Message {
     Chunk(Arc<Chunk>),
     PassEnd,
-    /// All chunks of a pass, for all remaining passes.
-    Kept(Arc<[Arc<Chunk>]>),
+    /// All chunks of a pass, for all remaining passes, or for one after an error.
+    Kept {
+        chunks: Arc<[Arc<Chunk>]>,
+        is_once: bool,
+    },
 }
 
 /// Returns whether all inputs together are small enough to stay in memory without preloading.
 fn are_small(inputs: &[Input]) -> bool {
-    inputs
-        .iter()
-        .try_fold(0_u64, |sum, input| sum.checked_add(input.plain_length()?))
-        .is_some_and(|sum| sum <= KEEP_BYTES_MAX)
+    size(inputs).is_some_and(|size| size <= KEEP_BYTES_MAX)
 }
 
 /// State of the reader thread.
@@ -194,7 +203,7 @@ impl Reading {
             let outcome = self.pass();
             if self.options.preload {
                 // After an error, replay the records before it once.
-                self.send_kept();
+                self.send_kept(outcome.is_err());
                 let _ = self.ready.try_send(());
                 return outcome;
             }
@@ -203,7 +212,7 @@ impl Reading {
                 break;
             }
             if self.keeps_chunks {
-                self.send_kept();
+                self.send_kept(false);
                 break;
             }
             if pass == 0 && self.options.passes > 1 && self.reads_standard_input() {
@@ -213,9 +222,9 @@ impl Reading {
         Ok(())
     }
 
-    fn send_kept(&mut self) {
-        let kept = Message::Kept(std::mem::take(&mut self.kept).into());
-        self.send(&kept);
+    fn send_kept(&mut self, is_once: bool) {
+        let chunks = std::mem::take(&mut self.kept).into();
+        self.send(&Message::Kept { chunks, is_once });
     }
 
     fn reads_standard_input(&self) -> bool {
@@ -363,7 +372,28 @@ pub struct ReaderFeed {
     passes_left: u64,
 }
 
+impl ReaderFeed {
+    /// Takes the chunks of a preloaded capture.
+    fn take_kept(&mut self) {
+        if let Ok(Message::Kept { chunks, is_once }) = self.receiver.try_recv() {
+            self.keep(chunks, is_once);
+        }
+    }
+
+    fn keep(&mut self, chunks: Arc<[Arc<Chunk>]>, is_once: bool) {
+        self.kept = Some(chunks);
+        if is_once {
+            self.passes_left = self.passes_left.min(1);
+        }
+    }
+}
+
 impl Feed for ReaderFeed {
+    fn kept(&mut self) -> Option<KeptChunks> {
+        let chunks = self.kept.clone().filter(|_| self.cursor == 0)?;
+        Some(KeptChunks { chunks, passes: self.passes_left })
+    }
+
     fn next(&mut self) -> FeedItem {
         if self.passes_left == 0 {
             return FeedItem::End;
@@ -375,7 +405,7 @@ impl Feed for ReaderFeed {
                     self.passes_left -= 1;
                     return FeedItem::PassEnd;
                 }
-                Ok(Message::Kept(chunks)) => self.kept = Some(chunks),
+                Ok(Message::Kept { chunks, is_once }) => self.keep(chunks, is_once),
                 Err(TryRecvError::Empty) => return FeedItem::Pending,
                 Err(TryRecvError::Disconnected) => return FeedItem::End,
             }

@@ -16,7 +16,7 @@ use super::reader::ReadError;
 use super::reader_counters::ReaderCounters;
 use super::target::port_names;
 use super::work::WorkerOutcome;
-use crate::backend::Choice;
+use crate::backend::{Choice, XDP};
 use crate::port::{Interfaces, stamp_name};
 use crate::result::{
     Achieved, DepartureReport, FrameRate, PortReport, ReceiveReport, RefusedReport, ReplayFlows,
@@ -66,6 +66,9 @@ impl ReplayOutcome {
                 choices.extend(outcome.ports.iter().map(|port| &port.choice));
             }
         }
+        let is_in_kernel = choices.iter().any(|it| it.backend.name == XDP.name);
+        let made_in_kernel: u64 = outcomes.iter().map(|it| it.made_by_port.0).sum();
+        let made_by_process = outcomes.iter().find_map(|it| it.made_by_port.1).map(str::to_owned);
         errors.extend(read_error.iter().map(ToString::to_string));
         errors.extend(rx.iter().filter_map(|(_, rx)| rx.error.clone()));
         // The timestamps of a file follow the schedule exactly; the elapsed time is only that of
@@ -124,6 +127,8 @@ impl ReplayOutcome {
                 passes: Some(sum.passes),
                 filtered: Some(sum.filtered),
                 underruns: Some(sum.underruns),
+                made_in_kernel: is_in_kernel.then_some(made_in_kernel),
+                made_by_process: made_by_process.filter(|_| is_in_kernel),
             },
             ports,
             errors,

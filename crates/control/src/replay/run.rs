@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::ReceiveCounters;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::replay::{Feed, Renderer};
 use wirestorm_io::clock;
 use wirestorm_plan::replay::{PlanConflict, ReplayPlan, SideAssignment, Target};
 
@@ -64,10 +65,18 @@ pub(crate) fn run(
     let senders = interfaces.links.len() * usize::from(plan.workers);
     let cpus = context.host.cpus().reserve(backend, senders);
     cpus.apply();
-    let (reader, feeds) = Reader::start(compile::reader_options(plan, inputs, &*context.files)?)
-        .map_err(ReplayError::Thread)?;
+    let may_be_resident = compile::may_be_resident(plan, &inputs, backend);
+    let reader = compile::reader_options(plan, inputs, may_be_resident, &*context.files)?;
+    let (reader, mut feeds) = Reader::start(reader).map_err(ReplayError::Thread)?;
     let read = reader.counters().bytes.load(Ordering::Relaxed);
-    let store_bytes = compile::store_bytes(plan, extent, read);
+    let kept = feeds.first_mut().filter(|_| may_be_resident).and_then(Feed::kept);
+    let renderer = Renderer::new(compile::render_options(plan, &interfaces));
+    let resident = kept.and_then(|kept| compile::resident(plan, &kept, &renderer));
+    let (resident, resident_bytes) = resident.unzip();
+    let memory = target::PortMemory {
+        store_bytes: compile::store_bytes(plan, extent, read).max(resident_bytes.unwrap_or(0)),
+        resident,
+    };
     let show = hooks.show.map(|show| Arc::new(Mutex::new(show)));
     let mut ask = hooks.ask;
     let snapshots: Vec<Mutex<Snapshot>> = feeds.iter().map(|_| Mutex::default()).collect();
@@ -87,7 +96,7 @@ pub(crate) fn run(
                 pass_ends: (hooks.passes && index == 0).then(|| sender.clone()),
             };
             let alive = sender.clone();
-            let (interfaces, cpus) = (&interfaces, &cpus);
+            let (interfaces, cpus, memory) = (&interfaces, &cpus, &memory);
             move || {
                 let ports = target::open_ports(
                     plan,
@@ -95,7 +104,7 @@ pub(crate) fn run(
                     interfaces,
                     cpus,
                     index,
-                    store_bytes,
+                    memory,
                     &*context.files,
                 )?;
                 Ok(move |start| {

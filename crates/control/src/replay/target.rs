@@ -1,6 +1,7 @@
 //! Ports of a replay, as its plan defines them.
 
 use wirestorm_base::pace::Pace;
+use wirestorm_base::resident::ResidentOptions;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use crate::backend::Choice;
@@ -30,6 +31,14 @@ pub(super) fn port_names(plan: &ReplayPlan, interfaces: &Interfaces) -> Vec<Stri
     }
 }
 
+/// Memory of ports for the frames of a capture.
+pub(super) struct PortMemory {
+    /// Bytes of frames.
+    pub(super) store_bytes: usize,
+    /// Capture that a port should send by itself.
+    pub(super) resident: Option<ResidentOptions>,
+}
+
 /// Opens the ports of one worker.
 pub(super) fn open_ports(
     plan: &ReplayPlan,
@@ -37,7 +46,7 @@ pub(super) fn open_ports(
     interfaces: &Interfaces,
     cpus: &CpuPlan,
     worker: usize,
-    store_bytes: usize,
+    memory: &PortMemory,
     files: &dyn Files,
 ) -> Result<Vec<(TransmitPort, Choice)>, OpenError> {
     match &plan.target {
@@ -58,10 +67,10 @@ pub(super) fn open_ports(
             paced: plan.pace != Pace::TopSpeed,
             cpu: cpus.sender(worker * interfaces.links.len() + position),
             queue: worker as u32,
-            store_bytes,
+            store_bytes: memory.store_bytes,
             is_visible: false,
-            resident: None,
-            needs_no_process: false,
+            resident: memory.resident.clone(),
+            needs_no_process: memory.resident.is_some() && plan.pace == Pace::TopSpeed,
         };
         let port = backend::open(backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;

@@ -49,6 +49,8 @@ pub(super) struct WorkerOutcome {
     /// Counters by port.
     pub(super) counters: [ReplayCounters; 2],
     pub(super) ports: Vec<PortOutcome>,
+    /// Frames that the port sent by itself, and why it sent none so.
+    pub(super) made_by_port: (u64, Option<&'static str>),
     /// Departures, and the point where they were timestamped.
     pub(super) departures: Option<Stamped>,
     pub(super) finished: Instant,
@@ -108,9 +110,13 @@ impl WorkerContext<'_> {
         let mut worker = self.worker(feed, start);
         let mut passes = PendingPasses::default();
         let outcome = self.send(&mut worker, &mut ports, &mut passes, start);
+        if let [port] = &mut ports[..] {
+            worker.recall(port);
+        }
         let counters = *worker.counters_by_port();
         let sum = worker.counters();
         let paused = worker.paused();
+        let made_by_port = worker.made_by_port();
         let own_departures = worker.departures().clone();
         // Drops the feed, which releases a reader that waits for space in the queue.
         let held = worker.into_unsent_hashes();
@@ -132,6 +138,7 @@ impl WorkerContext<'_> {
         self.publish(sum, &ports);
         WorkerOutcome {
             counters,
+            made_by_port,
             departures: departures(own_departures, &ports),
             ports: ports
                 .iter_mut()
@@ -205,6 +212,9 @@ impl WorkerContext<'_> {
                 watches.iter_mut().try_for_each(Watch::check)?;
             }
             if self.controls.is_paused() {
+                if let [port] = &mut *ports {
+                    worker.recall(port);
+                }
                 worker.postpone(wait_while_paused(self.controls));
             } else if state == WorkerState::Held {
                 match self.ask.as_mut().and_then(|ask| ask(worker.next_packet())) {

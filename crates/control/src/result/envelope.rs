@@ -156,6 +156,11 @@ pub struct Achieved {
     pub filtered: Option<u64>,
     /// Times that a worker waited for the reader; null unless the run is a replay.
     pub underruns: Option<u64>,
+    /// Frames of a capture that the in-kernel sender sent without work of the process; null with other
+    /// backends, and unless the run is a replay.
+    pub made_in_kernel: Option<u64>,
+    /// Why the process gave the frames to the in-kernel sender one by one; null if it did not.
+    pub made_by_process: Option<String>,
 }
 
 /// Start time and duration of a run.

@@ -491,7 +491,7 @@ impl WorkerContext<'_> {
                 let generator = &mut generators[index];
                 let of_port = match outages.is_down(index) {
                     true => {
-                        ports[index].visit(Recall { generator });
+                        generator.recall(&mut ports[index]);
                         generator.pass_over(now)
                     }
                     false => match ports[index].visit(Breathe { generator, now }) {
@@ -552,7 +552,7 @@ impl WorkerContext<'_> {
 
 fn record(snapshot: &mut WorkerSnapshot, generators: &mut [Generator], ports: &mut [TransmitPort]) {
     for (generator, port) in generators.iter_mut().zip(&mut *ports) {
-        port.visit(Observe { generator });
+        generator.observe(port);
     }
     snapshot.time = clock::thread_time();
     snapshot.ports.clear();
@@ -566,33 +566,7 @@ fn record(snapshot: &mut WorkerSnapshot, generators: &mut [Generator], ports: &m
 /// Takes back the streams that the ports send by themselves.
 fn recall(generators: &mut [Generator], ports: &mut [TransmitPort]) {
     for (generator, port) in generators.iter_mut().zip(ports) {
-        port.visit(Recall { generator });
-    }
-}
-
-/// Takes back the streams that a port sends by itself.
-struct Recall<'a> {
-    generator: &'a mut Generator,
-}
-
-impl PortVisitor for Recall<'_> {
-    type Output = ();
-
-    fn visit<P: Transmit>(self, port: &mut P) {
-        self.generator.recall(port);
-    }
-}
-
-/// Counts the frames that a port has sent by itself.
-struct Observe<'a> {
-    generator: &'a mut Generator,
-}
-
-impl PortVisitor for Observe<'_> {
-    type Output = ();
-
-    fn visit<P: Transmit>(self, port: &mut P) {
-        self.generator.observe(port);
+        generator.recall(port);
     }
 }
 

@@ -6,6 +6,7 @@ mod groups;
 mod per_flow_payload;
 mod presets;
 mod resident;
+mod resident_capture;
 mod runs;
 mod series;
 mod sessions;

@@ -170,8 +170,22 @@ pub enum FeedItem {
     End,
 }
 
+/// All chunks of a capture, in order, before the first pass.
+#[derive(Clone, Debug)]
+pub struct KeptChunks {
+    /// Chunks of a pass.
+    pub chunks: Arc<[Arc<Chunk>]>,
+    /// Number of passes; `u64::MAX` for no limit.
+    pub passes: u64,
+}
+
 /// Source of a worker's chunks. Every worker receives every chunk.
 pub trait Feed {
     /// Returns the next chunk without blocking.
     fn next(&mut self) -> FeedItem;
+
+    /// Returns all chunks if they are in memory and none was returned by [`Feed::next`].
+    fn kept(&mut self) -> Option<KeptChunks> {
+        None
+    }
 }

@@ -19,11 +19,12 @@ mod chunk;
 mod flow_table;
 mod indexer;
 mod render;
+mod resident;
 mod schedule;
 mod unique;
 mod worker;
 
-pub use chunk::{Chunk, Feed, FeedItem, Record, RecordFlags};
+pub use chunk::{Chunk, Feed, FeedItem, KeptChunks, Record, RecordFlags};
 pub use flow_table::{FlowState, FlowTable};
 pub use indexer::{IndexError, Indexed, Indexer, IndexerOptions, SideSource};
 pub use render::{RenderOptions, Renderer};

@@ -1,6 +1,9 @@
 //! Builds the frame of a record: converts the link-layer header to Ethernet, changes addresses by
 //! pass and applies edits.
 
+use wirestorm_base::port::Capabilities;
+use wirestorm_base::resident::Moving;
+use wirestorm_wire::capture::RECORD_LENGTH_MAX;
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::ethernet;
 
@@ -103,6 +106,19 @@ impl Renderer {
         length + self.editor.frame_length_max_growth()
     }
 
+    /// Returns whether a record needs more room than any buffer has: its frame is too long. An edit may
+    /// cut a frame to the port's limit, so allow more room, but at most the longest record of a
+    /// capture. The length that a record claims is not trusted.
+    #[inline]
+    pub(super) fn exceeds(&self, room: usize, capabilities: &Capabilities) -> bool {
+        let room_max = if self.may_shorten() {
+            RECORD_LENGTH_MAX as usize
+        } else {
+            capabilities.frame_length_max
+        };
+        room > room_max
+    }
+
     /// Returns the length of the frame on the wire.
     #[inline]
     fn original_frame_length(&self, record: &Record) -> usize {
@@ -164,16 +180,50 @@ impl Renderer {
         header
     }
 
+    /// Returns the number of passes with the same addresses, in thousandths; `None`: they stay.
+    pub(super) fn passes_milli(&self) -> Option<u64> {
+        self.options.unique.map(|unique| unique.passes_milli)
+    }
+
+    /// Returns what [`Renderer::render`] changes with the pass in a record's frame; `None` if a port
+    /// cannot do the same. `frame`: of the first pass.
+    pub(super) fn moving(&self, record: &Record, frame: &[u8]) -> Option<Moving> {
+        let Some(unique) = self.options.unique else { return Some(Moving::default()) };
+        if !self.editor.is_identity() {
+            // An edit may depend on the addresses.
+            return None;
+        }
+        if !record.flags.contains(RecordFlags::FLOW) {
+            return Some(Moving::default());
+        }
+        let shift = record.new_header_length();
+        let (source, destination) = address_offsets(record, shift);
+        if read_u32(frame, source).is_none() || read_u32(frame, destination).is_none() {
+            return Some(Moving::default());
+        }
+        let mut moving = Moving {
+            addresses: Some([u16::try_from(source).ok()?, u16::try_from(destination).ok()?]),
+            ..Moving::default()
+        };
+        let transport = usize::from(record.transport_offset) + shift;
+        if unique.what == UniqueFields::AddressesAndPorts
+            && let Some(checksum) = checksum_offset(record.protocol, transport)
+            && read_u32(frame, transport).is_some()
+        {
+            let is_udp = record.protocol == UDP;
+            moving.ports = Some(u16::try_from(transport).ok()?);
+            let sum = read_u16(frame, checksum).filter(|sum| !is_udp || *sum != 0);
+            if sum.is_some() {
+                moving.checksum = Some((u16::try_from(checksum).ok()?, is_udp));
+            }
+        }
+        Some(moving)
+    }
+
     fn move_addresses(&self, record: &Record, shift: usize, frame: &mut [u8]) {
         let Some(unique) = self.options.unique else { return };
-        let network = usize::from(record.network_offset) + shift;
         let transport = usize::from(record.transport_offset) + shift;
-        // Use the low 32 bits of both addresses (RFC 791 section 3.1, RFC 8200 section 3).
-        let (source, destination) = if record.flags.contains(RecordFlags::IPV6) {
-            (network + 20, network + 36)
-        } else {
-            (network + 12, network + 16)
-        };
+        let (source, destination) = address_offsets(record, shift);
         let (Some(source_address), Some(destination_address)) =
             (read_u32(frame, source), read_u32(frame, destination))
         else {
@@ -201,13 +251,28 @@ fn facts(record: &Record, shift: usize, number: u64) -> FrameFacts {
     }
 }
 
+/// Returns the offsets of the low 32 bits of both addresses (RFC 791 section 3.1, RFC 8200 section
+/// 3).
+fn address_offsets(record: &Record, shift: usize) -> (usize, usize) {
+    let network = usize::from(record.network_offset) + shift;
+    match record.flags.contains(RecordFlags::IPV6) {
+        true => (network + 20, network + 36),
+        false => (network + 12, network + 16),
+    }
+}
+
+/// Returns the offset of the checksum of a TCP or UDP packet.
+fn checksum_offset(protocol: u8, transport: usize) -> Option<usize> {
+    match protocol {
+        TCP => Some(transport + 16),
+        UDP => Some(transport + 6),
+        _ => None,
+    }
+}
+
 /// Changes the larger of the two ports of a TCP or UDP packet and updates the checksum.
 fn move_port(frame: &mut [u8], transport: usize, protocol: u8, n: u64) {
-    let checksum_offset = match protocol {
-        TCP => transport + 16,
-        UDP => transport + 6,
-        _ => return,
-    };
+    let Some(checksum_offset) = checksum_offset(protocol, transport) else { return };
     let (Some(source), Some(destination)) =
         (read_u16(frame, transport), read_u16(frame, transport + 2))
     else {

@@ -5,7 +5,8 @@
 //! and each sends only its own.
 
 use wirestorm_base::pace::Pace;
-use wirestorm_base::rate::{Decimal, Ticker};
+use wirestorm_base::rate::{Decimal, FixedStepTicker, Rate, Ticker};
+use wirestorm_base::resident::CapturedGap;
 use wirestorm_base::time::{Duration, Instant};
 
 /// Due times along the records of a run.
@@ -105,6 +106,83 @@ impl Schedule {
         self.timestamp_before = timestamp;
         self.due = due;
         due
+    }
+}
+
+/// Times between some of the records of a schedule, for a port that sends them by itself.
+#[derive(Clone, Debug)]
+pub(super) struct Gaps {
+    /// Under `Pace::Capture`.
+    schedule: Schedule,
+    /// Under `Pace::Capture`: due times of this record, and of the record of the last gap.
+    due: Instant,
+    last_due: Instant,
+    /// At a rate: what a nanosecond has, and the units from the record of the last gap to this one.
+    rate: Option<Rate>,
+    units: u64,
+    /// Units of this record.
+    own_units: u64,
+    /// Pauses since the record of the last gap.
+    pause: Duration,
+}
+
+impl Gaps {
+    /// Starts at the beginning of a schedule; `None` if there are no gaps, or a port cannot keep them.
+    pub(super) fn new(pace: Pace) -> Option<Self> {
+        let rate = match pace {
+            Pace::TopSpeed | Pace::Packets { group: 2.., .. } => return None,
+            Pace::Packets { rate, .. } | Pace::Bits { rate, .. } => Some(rate),
+            Pace::Capture { .. } => None,
+        };
+        Some(Self {
+            schedule: Schedule::new(pace, Instant::ZERO),
+            due: Instant::ZERO,
+            last_due: Instant::ZERO,
+            rate,
+            units: 0,
+            own_units: 0,
+            pause: Duration::ZERO,
+        })
+    }
+
+    /// Goes on to the next record; see [`Schedule::next`].
+    pub(super) fn advance(&mut self, timestamp: Instant, frame_length: usize) {
+        if self.rate.is_none() {
+            self.due = self.schedule.next(timestamp, frame_length);
+            return;
+        }
+        self.units += self.own_units;
+        self.own_units = match self.schedule.pace {
+            Pace::Bits { layer, .. } => (frame_length as u64 + layer.overhead()) * 8,
+            _ => 1,
+        };
+    }
+
+    /// Starts another file or pass; see [`Schedule::restart`].
+    pub(super) fn restart(&mut self, delay: Duration) {
+        self.schedule.restart(delay);
+        self.pause = self.pause.saturating_add(delay);
+    }
+
+    /// Returns the time from the record of the last gap, or from the start, to this one.
+    pub(super) fn take(&mut self) -> CapturedGap {
+        let Some(rate) = self.rate else {
+            let gap = self.due.saturating_since(self.last_due).as_nanos();
+            self.last_due = self.due;
+            return CapturedGap { gap, rest: 0 };
+        };
+        let [gap, rest, ..] = FixedStepTicker::new(rate, self.units).parts();
+        let gap = gap.saturating_add(self.pause.as_nanos());
+        (self.units, self.pause) = (0, Duration::ZERO);
+        CapturedGap { gap, rest }
+    }
+
+    /// Returns the fractions of a nanosecond in the remainders of gaps.
+    pub(super) fn fractions(&self) -> u64 {
+        self.rate.map_or(1, |rate| {
+            let [.., fractions] = FixedStepTicker::new(rate, 1).parts();
+            fractions
+        })
     }
 }
 

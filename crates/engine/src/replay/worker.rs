@@ -9,15 +9,16 @@ use core::slice;
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, DepartureScheduler};
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::{Capabilities, PortError, StoredBytes, Transmit};
+use wirestorm_base::resident::CapturePosition;
 use wirestorm_base::time::{Duration, Instant};
 
-use wirestorm_wire::capture::RECORD_LENGTH_MAX;
 use wirestorm_wire::packet::ethernet;
 
 use crate::measure::frame_hash;
 
 use super::chunk::{Chunk, Feed, FeedItem, Record, RecordFlags};
 use super::render::Renderer;
+use super::resident::StoredPass;
 use super::schedule::Schedule;
 
 /// Options of a worker.
@@ -102,6 +103,66 @@ impl ReplayCounters {
         self.passes = self.passes.max(other.passes);
         self.underruns += other.underruns;
     }
+
+    /// Counts a frame of `length` bytes. `counts_flows`: whether its flow may be new.
+    #[inline]
+    pub(super) fn count(
+        &mut self,
+        flags: RecordFlags,
+        length: usize,
+        counts_flows: bool,
+        is_truncated: bool,
+    ) {
+        self.packets += 1;
+        self.bytes += length as u64;
+        if flags.contains(RecordFlags::FLOW) {
+            self.flow_packets += 1;
+            if flags.contains(RecordFlags::NEW_FLOW) && counts_flows {
+                self.flows += 1;
+                self.flows_expired += u64::from(flags.contains(RecordFlags::AFTER_EXPIRY));
+            }
+        } else if flags.contains(RecordFlags::INVALID) {
+            self.invalid_packets += 1;
+        } else {
+            self.non_flow_packets += 1;
+        }
+        self.truncated += u64::from(is_truncated);
+    }
+
+    /// Adds the counts of later records of the same worker.
+    pub(super) fn add(&mut self, later: &Self) {
+        let (filtered, unconvertible, passes) = (
+            self.filtered + later.filtered,
+            self.unconvertible + later.unconvertible,
+            self.passes + later.passes,
+        );
+        self.merge(later);
+        (self.filtered, self.unconvertible, self.passes) = (filtered, unconvertible, passes);
+    }
+
+    /// Returns the counts of `passes` passes like this one.
+    #[must_use]
+    pub(super) fn times(&self, passes: u64) -> Self {
+        let Self { too_long_max, .. } = *self;
+        Self {
+            packets: self.packets * passes,
+            bytes: self.bytes * passes,
+            flow_packets: self.flow_packets * passes,
+            non_flow_packets: self.non_flow_packets * passes,
+            invalid_packets: self.invalid_packets * passes,
+            flows: self.flows * passes,
+            flows_expired: self.flows_expired * passes,
+            truncated: self.truncated * passes,
+            too_long: self.too_long * passes,
+            too_long_max: if passes > 0 { too_long_max } else { 0 },
+            too_short: self.too_short * passes,
+            unconvertible: self.unconvertible * passes,
+            unsent: self.unsent * passes,
+            filtered: self.filtered * passes,
+            passes: self.passes * passes,
+            underruns: self.underruns * passes,
+        }
+    }
 }
 
 /// State at the end of a breath.
@@ -129,6 +190,9 @@ pub struct Breath {
     /// State at its end.
     pub state: WorkerState,
 }
+
+/// Interval of the looks at a port that sends the capture by itself.
+const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Maximum number of frames in a breath, so that the worker notices stop requests soon.
 const BREATH_FRAMES: usize = 256;
@@ -202,6 +266,30 @@ pub struct Worker<F> {
     stored: Vec<[Storage; 2]>,
     /// Storage of the current chunk in each port.
     chunk_storage: [Option<StoredBytes>; 2],
+    resident: ResidentState,
+}
+
+/// Whether the port sends the capture by itself.
+#[derive(Debug)]
+enum ResidentState {
+    /// Not known yet.
+    Unknown,
+    /// It does not, for this reason.
+    No(&'static str),
+    /// It does, or it will after a pause.
+    Yes(Box<Hosted>),
+}
+
+/// A capture that a port sends by itself.
+#[derive(Debug)]
+struct Hosted {
+    pass: StoredPass,
+    passes: u64,
+    /// Next frame, unless the port sends.
+    position: CapturePosition,
+    is_sending: bool,
+    /// Frames that the port had sent when it was given the capture for the last time.
+    before: u64,
 }
 
 /// Whether a port stores the bytes of a chunk.
@@ -256,6 +344,7 @@ impl<F: Feed> Worker<F> {
             aside: Vec::new(),
             stored: Vec::new(),
             chunk_storage: [None; 2],
+            resident: ResidentState::Unknown,
         }
     }
 
@@ -282,10 +371,16 @@ impl<F: Feed> Worker<F> {
         self.position + 1
     }
 
-    /// Delays all remaining records by `span`, for which the run was suspended.
+    /// Delays all remaining records by `span`, for which the run was suspended. Call
+    /// [`Worker::recall`] before.
     pub fn postpone(&mut self, span: Duration) {
         self.pauses.note(self.position, span);
         self.schedule.postpone(span);
+        if let ResidentState::Yes(hosted) = &mut self.resident
+            && let Some(due) = &mut hosted.position.due
+        {
+            *due = due.saturating_add(span);
+        }
         self.due = self.due.map(|due| if due == Instant::ZERO { due } else { due + span });
     }
 
@@ -320,7 +415,10 @@ impl<F: Feed> Worker<F> {
     ) -> Result<Breath, PortError> {
         let packets = |worker: &Self| worker.counters.iter().map(|it| it.packets).sum::<u64>();
         let before = packets(self);
-        let state = self.fill(now, &mut outputs);
+        let state = match self.resident {
+            ResidentState::No(_) => self.fill(now, &mut outputs),
+            _ => self.watch(now, &mut outputs),
+        };
         if let Some(log) = &mut self.sent_log
             && !log.hashes.is_empty()
         {
@@ -355,6 +453,110 @@ impl<F: Feed> Worker<F> {
     /// Returns the departures of ports that do not hold departures, as observed by this process.
     pub fn departures(&self) -> &DepartureRecord {
         self.departures.record()
+    }
+
+    /// Returns the frames that the port has sent by itself, and the reason why it sends none so; `None`
+    /// if it does, or has not begun.
+    pub fn made_by_port(&self) -> (u64, Option<&'static str>) {
+        match &self.resident {
+            ResidentState::Unknown => (0, None),
+            ResidentState::No(reason) => (0, Some(reason)),
+            ResidentState::Yes(_) => (self.counters().packets, None),
+        }
+    }
+
+    /// Takes the capture back from a port that sends it by itself. Call it before
+    /// [`Worker::postpone`], and before the counters are final.
+    pub fn recall<P: Transmit>(&mut self, port: &mut P) {
+        let ResidentState::Yes(hosted) = &mut self.resident else { return };
+        if !hosted.is_sending {
+            return;
+        }
+        let Some(resident) = port.resident() else { return };
+        resident.recall();
+        hosted.position = resident.position();
+        hosted.is_sending = false;
+        let taken = resident.taken(0);
+        self.observe(taken);
+        if let ResidentState::Yes(hosted) = &mut self.resident {
+            hosted.before += taken;
+        }
+    }
+
+    /// Counts the frames that the port has taken since it was given the capture.
+    fn observe(&mut self, taken: u64) {
+        let ResidentState::Yes(hosted) = &self.resident else { return };
+        let underruns = self.counters[0].underruns;
+        (self.counters[0], self.position) = hosted.pass.counts(hosted.before + taken);
+        self.counters[0].underruns = underruns;
+    }
+
+    /// Gives the capture to the port if it can send it by itself, and watches it; else sends frame by
+    /// frame.
+    #[cold]
+    fn watch<P: Transmit>(&mut self, now: Instant, outputs: &mut Outputs<'_, P>) -> WorkerState {
+        if matches!(self.resident, ResidentState::Unknown) {
+            if self.options.pace == Pace::TopSpeed && now < self.start {
+                return WorkerState::Waiting(self.start);
+            }
+            self.resident = match self.prepare_resident(outputs) {
+                Ok(hosted) => ResidentState::Yes(Box::new(hosted)),
+                Err(reason) => ResidentState::No(reason),
+            };
+        }
+        let ResidentState::Yes(hosted) = &mut self.resident else {
+            return self.fill(now, outputs);
+        };
+        let [port] = outputs.ports else { return self.done() };
+        let Some(resident) = port.resident() else { return self.done() };
+        if !hosted.is_sending {
+            let until = self.start.saturating_add(self.options.duration_max);
+            let frames = hosted.pass.frames_max(hosted.passes, self.options.packets_max);
+            let left = frames.saturating_sub(hosted.before);
+            if left == 0 {
+                return self.done();
+            }
+            let capture = hosted.pass.resident(hosted.position);
+            if resident.host_capture(&capture, left, until).is_err() {
+                // Nothing was sent: the port refuses a capture as a whole, the first time.
+                self.resident = ResidentState::No("the kernel refuses it");
+                return self.fill(now, outputs);
+            }
+            hosted.is_sending = true;
+        }
+        // In this order: a port that has ended has counted all frames.
+        let sends = resident.sending() > 0;
+        let taken = resident.taken(0);
+        self.observe(taken);
+        match sends {
+            true => WorkerState::Waiting(now.saturating_add(WATCH_INTERVAL)),
+            false => self.done(),
+        }
+    }
+
+    /// Stores the frames in the port.
+    ///
+    /// # Errors
+    /// The reason why the port cannot send the capture by itself.
+    fn prepare_resident<P: Transmit>(
+        &mut self,
+        outputs: &mut Outputs<'_, P>,
+    ) -> Result<Hosted, &'static str> {
+        let [port] = &mut *outputs.ports else { return Err("it leaves by two interfaces") };
+        let has_capture = port.resident().is_some_and(|it| it.options().capture.is_some());
+        match () {
+            () if !has_capture => return Err("the backend sends no captures by itself"),
+            () if self.options.virtual_time => return Err("time is virtual"),
+            () if self.sent_log.is_some() => return Err("each frame is noted for --verify"),
+            () if self.show.is_some() => return Err("each frame is shown"),
+            () if self.allowed != u64::MAX => return Err("frames are sent on request"),
+            () if self.stops_at_pass_end => return Err("statistics follow each pass"),
+            () => {}
+        }
+        let kept = self.feed.kept().ok_or("the capture is not in memory")?;
+        let pass = StoredPass::store(&kept.chunks, &self.options, &self.renderer, port)?;
+        let position = pass.first(self.start);
+        Ok(Hosted { pass, passes: kept.passes, position, is_sending: false, before: 0 })
     }
 
     // Without it, whether the compiler inlines depends on the rest of the program: 14 instructions a
@@ -562,14 +764,7 @@ impl<F: Feed> Worker<F> {
         let capabilities = *port.capabilities();
         let holds_departure = capabilities.holds_departure;
         let room = self.renderer.room(record);
-        // An edit may cut a frame to the port's limit, so allow more room, but at most the longest
-        // record of a capture. The length that a record claims is not trusted.
-        let room_max = if self.renderer.may_shorten() {
-            RECORD_LENGTH_MAX as usize
-        } else {
-            capabilities.frame_length_max
-        };
-        if room > room_max {
+        if self.renderer.exceeds(room, &capabilities) {
             return self.refuse_length(room, side);
         }
         if holds_departure
@@ -710,22 +905,8 @@ impl<F: Feed> Worker<F> {
 
     #[inline]
     fn count(&mut self, record: &Record, length: usize, side: usize) {
-        let counters = &mut self.counters[side];
-        counters.packets += 1;
-        counters.bytes += length as u64;
-        let flags = record.flags;
-        if flags.contains(RecordFlags::FLOW) {
-            counters.flow_packets += 1;
-            if flags.contains(RecordFlags::NEW_FLOW) && self.counts_flows {
-                counters.flows += 1;
-                counters.flows_expired += u64::from(flags.contains(RecordFlags::AFTER_EXPIRY));
-            }
-        } else if flags.contains(RecordFlags::INVALID) {
-            counters.invalid_packets += 1;
-        } else {
-            counters.non_flow_packets += 1;
-        }
-        counters.truncated += u64::from(self.renderer.is_truncated(record, length));
+        let is_truncated = self.renderer.is_truncated(record, length);
+        self.counters[side].count(record.flags, length, self.counts_flows, is_truncated);
     }
 }
 

@@ -1,9 +1,9 @@
-//! Layout of the memory that the process and the XDP programs share, same as `bpf/ring.h` and
-//! `bpf/resident.h`.
+//! Layout of the memory that the process and the XDP programs share, same as `bpf/ring.h`,
+//! `bpf/resident.h` and `bpf/captured.h`.
 //!
 //! Fields that one side reads while the other may write are atomic.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 use wirestorm_base::histogram;
 use wirestorm_base::resident::CURSORS_MAX;
@@ -173,6 +173,45 @@ pub(super) struct ListValue {
     pub(super) upper: AtomicU64,
 }
 
+/// State of the resident capture; written as [`ResidentSide`] is.
+#[repr(C)]
+pub(super) struct CaptureSide {
+    pub(super) next: AtomicU64,
+    pub(super) frames: AtomicU64,
+    pub(super) pass: AtomicU64,
+    pub(super) passes_milli: AtomicU64,
+    pub(super) iteration: AtomicU64,
+    pub(super) due: AtomicU64,
+    pub(super) rest: AtomicU64,
+    pub(super) units: AtomicU64,
+}
+
+/// A frame of a capture.
+#[repr(C)]
+pub(super) struct CapturedRecord {
+    pub(super) source: AtomicU32,
+    pub(super) length: AtomicU16,
+    /// [`MOVES_ADDRESSES`] and the others.
+    pub(super) flags: AtomicU16,
+    pub(super) source_address: AtomicU16,
+    pub(super) destination_address: AtomicU16,
+    pub(super) ports: AtomicU16,
+    pub(super) checksum: AtomicU16,
+}
+
+/// Flags of a [`CapturedRecord`].
+pub(super) const MOVES_ADDRESSES: u16 = 1;
+pub(super) const MOVES_PORTS: u16 = 2;
+pub(super) const HAS_CHECKSUM: u16 = 4;
+pub(super) const NEVER_ZERO: u16 = 8;
+
+/// Time between the due times of two frames of a capture.
+#[repr(C)]
+pub(super) struct GapRecord {
+    pub(super) gap: AtomicU64,
+    pub(super) rest: AtomicU64,
+}
+
 /// Value of the map's only entry.
 #[repr(C)]
 pub(super) struct Ring {
@@ -180,6 +219,7 @@ pub(super) struct Ring {
     pub(super) kernel: KernelSide,
     pub(super) device: DeviceSide,
     pub(super) resident: ResidentSide,
+    pub(super) capture: CaptureSide,
     pub(super) descriptors: [Descriptor; DESCRIPTORS],
     pub(super) gaps: [AtomicU64; histogram::BUCKETS],
     pub(super) gap_errors: [AtomicU64; histogram::BUCKETS],
@@ -201,6 +241,8 @@ mod tests {
             ("user.resident", offset_of!(Ring, user.resident)),
             ("resident.sending", offset_of!(Ring, resident.sending)),
             ("resident.leaves_out", offset_of!(Ring, resident.leaves_out)),
+            ("capture.next", offset_of!(Ring, capture.next)),
+            ("capture.units", offset_of!(Ring, capture.units)),
             ("kernel.consumed", offset_of!(Ring, kernel.consumed)),
             ("kernel.start_delay", offset_of!(Ring, kernel.start_delay)),
             ("kernel.timed", offset_of!(Ring, kernel.timed)),
@@ -223,12 +265,20 @@ mod tests {
             ),
             ("template", offset_of!(StreamRecord, template)),
         ];
-        let mut source =
-            String::from("#include <stddef.h>\n#include \"ring.h\"\n#include \"resident.h\"\n");
+        let of_frames = [
+            ("flags", offset_of!(CapturedRecord, flags)),
+            ("destination_address", offset_of!(CapturedRecord, destination_address)),
+            ("checksum", offset_of!(CapturedRecord, checksum)),
+        ];
+        let mut source = String::from("#include <stddef.h>\n");
+        for header in ["ring.h", "resident.h", "captured.h"] {
+            source += &format!("#include \"{header}\"\n");
+        }
         let checks = fields
             .map(|(field, offset)| ("ring", field, offset))
             .into_iter()
-            .chain(of_streams.map(|(field, offset)| ("stream", field, offset)));
+            .chain(of_streams.map(|(field, offset)| ("stream", field, offset)))
+            .chain(of_frames.map(|(field, offset)| ("captured", field, offset)));
         for (of, field, offset) in checks {
             source += &format!(
                 "_Static_assert(offsetof(struct {of}, {field}) == {offset}, \"{field}\");\n"
@@ -239,6 +289,8 @@ mod tests {
             ("stream", size_of::<StreamRecord>()),
             ("turn", size_of::<Turn>()),
             ("value", size_of::<ListValue>()),
+            ("captured", size_of::<CapturedRecord>()),
+            ("captured_gap", size_of::<GapRecord>()),
         ] {
             source += &format!("_Static_assert(sizeof(struct {of}) == {bytes}, \"{of}\");\n");
         }
@@ -258,6 +310,10 @@ mod tests {
             ("SLAB_DISTANCE", SLAB_DISTANCE),
             ("SLABS_MAX", SLABS_MAX),
             ("STAMPED", usize::from(STAMPED)),
+            ("MOVES_ADDRESSES", usize::from(MOVES_ADDRESSES)),
+            ("MOVES_PORTS", usize::from(MOVES_PORTS)),
+            ("HAS_CHECKSUM", usize::from(HAS_CHECKSUM)),
+            ("NEVER_ZERO", usize::from(NEVER_ZERO)),
             ("(STORED | 3 << SLAB_SHIFT | 5)", stored(3, 5) as usize),
         ];
         for (constant, value) in constants {

@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::layout::{
-    DESCRIPTORS, Descriptor, DeviceSide, KernelSide, ResidentSide, Ring, SLAB_BYTES, SLAB_DISTANCE,
-    UserSide, buffers, stored,
+    CaptureSide, DESCRIPTORS, Descriptor, DeviceSide, KernelSide, ResidentSide, Ring, SLAB_BYTES,
+    SLAB_DISTANCE, UserSide, buffers, stored,
 };
 
 /// A mapped [`Ring`].
@@ -62,7 +62,14 @@ impl RingMemory {
         unsafe { &(*self.ring.as_ptr()).resident }
     }
 
-    /// Whether the program sends resident streams.
+    /// State of the resident capture.
+    #[inline]
+    pub(super) fn capture(&self) -> &CaptureSide {
+        // SAFETY: as for `user`.
+        unsafe { &(*self.ring.as_ptr()).capture }
+    }
+
+    /// Whether the program sends resident streams or a capture.
     pub(super) fn sends_streams(&self) -> bool {
         let has_streams = self.user().resident.load(Ordering::Relaxed) > 0;
         has_streams && self.resident().sending.load(Ordering::Acquire) > 0

@@ -17,6 +17,7 @@
 //! 110 ns an iteration), so pacing does not depend on the scheduling of the process.
 
 mod assembler;
+mod captured;
 mod compiler;
 mod count;
 mod layout;

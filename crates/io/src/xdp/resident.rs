@@ -67,10 +67,6 @@ impl ResidentStreams {
         Ok(Self { options, streams, turns, values, stored, frames: Vec::new() })
     }
 
-    pub(super) fn options(&self) -> &ResidentOptions {
-        &self.options
-    }
-
     /// Writes streams to the memory and starts them.
     ///
     /// # Errors

@@ -14,9 +14,12 @@ use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{
     Capabilities, FrameId, PortError, Resident, StampPoint, StoredBytes, Transmit, TransmitCounters,
 };
-use wirestorm_base::resident::{ResidentOptions, ResidentStream};
+use wirestorm_base::resident::{
+    CaptureOptions, CapturePosition, ResidentCapture, ResidentOptions, ResidentStream,
+};
 use wirestorm_base::time::{Duration, Instant};
 
+use super::captured::{self, Captured, CapturedMaps};
 use super::compiler::{Surroundings, compile};
 use super::layout::{
     Descriptor, FRAME_BYTES_MAX, PROGRAM_RING, PROGRAM_SHAPES, SLAB_BYTES, SLABS_MAX, STAMPED,
@@ -46,7 +49,7 @@ pub struct XdpTransmitOptions {
     /// Size of the store for frames that are sent more than once ([`Transmit::store`]), in bytes,
     /// up to 1 GiB. It uses kernel memory.
     pub store_bytes: usize,
-    /// Streams that the kernel should make by itself; `None` for none.
+    /// Streams or capture that the kernel should send by itself; `None` for none.
     pub resident: Option<ResidentOptions>,
 }
 
@@ -92,8 +95,10 @@ pub struct XdpTransmit {
     batch: u32,
     /// Latest due time of any frame, in ns.
     last_due: u64,
+    options: ResidentOptions,
     resident: Option<ResidentStreams>,
-    /// Frames of resident streams that the program has taken, as of the last flush.
+    captured: Option<Captured>,
+    /// Frames of resident streams or the capture that the program has taken, as of the last flush.
     made: u64,
 }
 
@@ -114,14 +119,17 @@ impl XdpTransmit {
         };
         let frame_length_max = FRAME_BYTES_MAX.min(options.frame_length_max);
         let distance = buffer_distance(frame_length_max);
-        let fits = |it: &&ResidentOptions| resident::fits(it, frame_length_max);
-        let resident = options.resident.as_ref().filter(fits).cloned();
+        let fits = |it: &&ResidentOptions| match &it.capture {
+            Some(capture) => captured::fits(capture),
+            None => resident::fits(it, frame_length_max),
+        };
+        let resident = options.resident.as_ref().filter(fits).cloned().unwrap_or_default();
         let setup = Setup {
             interface: index,
             policy: options.policy,
             slabs: options.store_bytes.div_ceil(SLAB_BYTES).clamp(1, SLABS_MAX),
             distance,
-            page_bytes: page_bytes(resident.as_ref()),
+            page_bytes: page_bytes(&resident),
             resident: resident.clone(),
         };
         let slabs = setup.slabs;
@@ -136,7 +144,15 @@ impl XdpTransmit {
         let memory = RingMemory::map(maps.ring.fd().as_fd(), distance)?;
         let in_flight = memory.buffers().min(in_flight);
         let store = StoreMemory::map(maps.store.fd().as_fd(), slabs)?;
-        let resident = resident.filter(|_| maps.is_resident);
+        let options_kept = if maps.is_resident { resident } else { ResidentOptions::default() };
+        let (captured, resident) = match &options_kept {
+            it if it.capture.is_some() => (it.capture, None),
+            it if it.streams > 0 => (None, Some(it.clone())),
+            _ => (None, None),
+        };
+        let captured = captured
+            .map(|it| Captured::map(it, options_kept.is_timed, &maps.captured))
+            .transpose()?;
         let resident = resident.map(|it| ResidentStreams::map(it, &maps.resident)).transpose()?;
         wait_for_first_iteration(&memory, &sender)?;
         Ok(Self {
@@ -161,7 +177,9 @@ impl XdpTransmit {
             last_due: 0,
             is_flushed: true,
             counters: TransmitCounters::default(),
+            options: options_kept,
             resident,
+            captured,
             made: 0,
         })
     }
@@ -236,9 +254,20 @@ impl XdpTransmit {
         }
     }
 
-    /// Whether the program sends resident streams.
+    /// Whether the port was opened for resident streams or a capture.
+    fn is_resident(&self) -> bool {
+        self.resident.is_some() || self.captured.is_some()
+    }
+
+    /// Whether the program sends resident streams or a capture.
     fn sends_streams(&self) -> bool {
-        self.resident.is_some() && self.memory.sends_streams()
+        self.is_resident() && self.memory.sends_streams()
+    }
+
+    /// Notes that the program sends by itself from now on.
+    fn note_hosted(&mut self) {
+        self.is_flushed = false;
+        self.idle_at_drain = None;
     }
 
     /// Detects that the last batch has been handed to the device. A consumed frame may still wait
@@ -300,7 +329,7 @@ impl Transmit for XdpTransmit {
     }
 
     fn resident(&mut self) -> Option<&mut dyn Resident> {
-        self.resident.is_some().then_some(self as &mut dyn Resident)
+        self.is_resident().then_some(self as &mut dyn Resident)
     }
 
     #[inline]
@@ -317,7 +346,7 @@ impl Transmit for XdpTransmit {
         }
         self.detect_flushed();
         self.counters = self.read_counters();
-        if self.resident.is_some() {
+        if self.is_resident() {
             // Exact unless the program takes frames meanwhile.
             self.made = self.memory.taken().saturating_sub(self.reclaimed);
         }
@@ -369,9 +398,7 @@ impl Transmit for XdpTransmit {
 
 impl Resident for XdpTransmit {
     fn options(&self) -> &ResidentOptions {
-        const NONE: &ResidentOptions =
-            &ResidentOptions { shapes: Vec::new(), streams: 0, values: 0, is_timed: false };
-        self.resident.as_ref().map_or(NONE, ResidentStreams::options)
+        &self.options
     }
 
     fn host(
@@ -383,9 +410,23 @@ impl Resident for XdpTransmit {
         let Some(resident) = &mut self.resident else {
             return Err("the port was not opened for them".into());
         };
-        self.is_flushed = false;
-        self.idle_at_drain = None;
-        resident.host(streams, frames_max, until, &self.memory, &mut self.store)
+        resident.host(streams, frames_max, until, &self.memory, &mut self.store)?;
+        self.note_hosted();
+        Ok(())
+    }
+
+    fn host_capture(
+        &mut self,
+        capture: &ResidentCapture<'_>,
+        frames_max: u64,
+        until: Instant,
+    ) -> Result<(), String> {
+        let Some(captured) = &mut self.captured else {
+            return Err("the port was not opened for it".into());
+        };
+        captured.host(capture, frames_max, until, &self.memory, &self.store)?;
+        self.note_hosted();
+        Ok(())
     }
 
     fn sending(&self) -> usize {
@@ -397,7 +438,16 @@ impl Resident for XdpTransmit {
     }
 
     fn taken(&self, index: usize) -> u64 {
-        self.resident.as_ref().map_or(0, |resident| resident.taken(index))
+        match (&self.resident, &self.captured) {
+            (Some(resident), _) => resident.taken(index),
+            (None, Some(captured)) => captured.taken(&self.memory),
+            (None, None) => 0,
+        }
+    }
+
+    fn position(&self) -> CapturePosition {
+        let captured = self.captured.as_ref();
+        captured.map(|it| it.position(&self.memory)).unwrap_or_default()
     }
 
     fn recall(&mut self) {
@@ -407,9 +457,8 @@ impl Resident for XdpTransmit {
 
 /// Returns the length of the frame in a page before the program runs: that of all frames if they
 /// are equal, so that none must be cut. Else that of the longest, because growing clears bytes.
-fn page_bytes(resident: Option<&ResidentOptions>) -> usize {
-    let shapes = resident.map(|it| &it.shapes[..]).unwrap_or_default();
-    match shapes.split_first() {
+fn page_bytes(resident: &ResidentOptions) -> usize {
+    match resident.shapes.split_first() {
         Some((first, others)) if others.iter().all(|it| it.length == first.length) => first.length,
         _ => FRAME_BYTES_MAX,
     }
@@ -451,7 +500,7 @@ struct Setup {
     /// Distance of the buffers.
     distance: usize,
     page_bytes: usize,
-    resident: Option<ResidentOptions>,
+    resident: ResidentOptions,
 }
 
 /// Maps that the process shares with the programs.
@@ -459,7 +508,8 @@ struct Maps {
     ring: MapData,
     store: MapData,
     resident: ResidentMaps,
-    /// Whether the programs of the resident streams are loaded.
+    captured: CapturedMaps,
+    /// Whether the programs for resident streams or a capture are loaded.
     is_resident: bool,
 }
 
@@ -478,8 +528,7 @@ struct Programs {
 
 impl Programs {
     fn load(setup: &Setup, thread: u32) -> io::Result<(Self, Maps)> {
-        let none = ResidentOptions::default();
-        let resident = setup.resident.as_ref().unwrap_or(&none);
+        let resident = &setup.resident;
         let template_bytes = setup.page_bytes as u32;
         let distance = setup.distance as u32;
         let catch_up: u32 = match setup.policy.catch_up {
@@ -491,6 +540,10 @@ impl Programs {
         let shapes_count = resident.shapes.len() as u32;
         let is_timed = u32::from(resident.is_timed);
         let streams = resident.streams.max(1) as u32;
+        let has_capture = u32::from(resident.capture.is_some());
+        let captured = resident.capture.map_or(1, |it| it.frames) as u32;
+        let gaps = |it: &CaptureOptions| captured::gaps(it, resident.is_timed);
+        let gaps = resident.capture.as_ref().map_or(1, gaps) as u32;
         let mut programs = EbpfLoader::new()
             .override_global("template_bytes", &template_bytes, true)
             .override_global("catch_up", &catch_up, true)
@@ -499,10 +552,13 @@ impl Programs {
             .override_global("buffer_distance", &distance, true)
             .override_global("shapes_count", &shapes_count, true)
             .override_global("is_timed", &is_timed, true)
+            .override_global("has_capture", &has_capture, true)
             .map_max_entries("store_map", setup.slabs as u32)
             .map_max_entries("stream_map", streams)
             .map_max_entries("turn_map", streams)
             .map_max_entries("value_map", resident.values.max(1) as u32)
+            .map_max_entries("captured_map", captured)
+            .map_max_entries("gap_map", gaps)
             .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/send.o")))
             .map_err(failure)?;
         let watcher: &mut RawTracePoint = program(&mut programs, "device_transmit")?;
@@ -521,12 +577,18 @@ impl Programs {
                 turns: programs.take("turn_map")?,
                 values: programs.take("value_map")?,
             },
+            captured: CapturedMaps {
+                frames: programs.take("captured_map")?,
+                gaps: programs.take("gap_map")?,
+            },
             is_resident: false,
         };
         let interface = programs.take_interface(setup.interface)?;
         // If the kernel refuses a program, the process makes the frames.
-        maps.is_resident = setup.resident.is_some()
-            && programs.compile(resident, setup, &maps, &interface).is_ok();
+        maps.is_resident = match resident.streams {
+            0 => resident.capture.is_some(),
+            _ => programs.compile(resident, setup, &maps, &interface).is_ok(),
+        };
         programs.interface = Some(interface);
         Ok((programs, maps))
     }

@@ -51,6 +51,11 @@ class Achieved:
     """Captured packets dropped by a filter; null unless the run is a replay."""
     underruns: Optional[int]
     """Times that a worker waited for the reader; null unless the run is a replay."""
+    made_in_kernel: Optional[int]
+    """Frames of a capture that the in-kernel sender sent without work of the process; null with
+    other backends, and unless the run is a replay."""
+    made_by_process: Optional[str]
+    """Why the process gave the frames to the in-kernel sender one by one; null if it did not."""
 
 
 @dataclass(frozen=True)
