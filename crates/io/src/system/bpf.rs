@@ -175,6 +175,9 @@ pub(crate) fn set_element(map: BorrowedFd<'_>, index: u32, value: u32) -> io::Re
         value: u64,
         flags: u64,
     }
+    // A value of a map of interfaces has 8 bytes if the kernel knows programs there (`struct
+    // bpf_devmap_val`): the second half is the descriptor of one, 0 for none.
+    let value = [value, 0];
     let mut attributes = Update {
         map: map.as_raw_fd().cast_unsigned(),
         padding: 0,
