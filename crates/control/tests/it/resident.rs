@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::port::{Receive, Received, Resident, Transmit};
 use wirestorm_base::rate::Rate;
+use wirestorm_base::resident::ResidentOptions;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::Signature;
 use wirestorm_engine::replay::WorkerState;
@@ -24,7 +25,7 @@ use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::require::require_root;
 
-const FRAME_LENGTH_MAX: usize = 1_514;
+pub(crate) const FRAME_LENGTH_MAX: usize = 1_514;
 
 fn options() -> GeneratorOptions {
     GeneratorOptions {
@@ -36,6 +37,22 @@ fn options() -> GeneratorOptions {
         horizon: Duration::from_millis(1),
         first_number: 7,
     }
+}
+
+/// Opens the in-kernel sender on one end of a link, for what it sends by itself.
+pub(crate) fn open_sender(lab: &Lab, resident: ResidentOptions) -> XdpTransmit {
+    let from: InterfaceName = lab.a.port().parse().unwrap();
+    let options = XdpTransmitOptions {
+        interface: from.name().to_owned(),
+        frame_length_max: FRAME_LENGTH_MAX,
+        untagged_length_max: FRAME_LENGTH_MAX,
+        cpu: None,
+        policy: DeparturePolicy::default(),
+        paced: resident.is_timed,
+        store_bytes: 1 << 20,
+        resident: (resident != ResidentOptions::default()).then_some(resident),
+    };
+    from.namespace.enter(|| XdpTransmit::open(&options)).unwrap().unwrap()
 }
 
 /// The in-kernel sender on one end of a link, and a receiver on the other.
@@ -56,18 +73,7 @@ impl Path {
     /// Opens the sender for streams.
     fn transmit(&self, streams: &[Stream]) -> XdpTransmit {
         let resident = ResidentStreams::of(streams, Share::ALL).options;
-        let from: InterfaceName = self.lab.a.port().parse().unwrap();
-        let options = XdpTransmitOptions {
-            interface: from.name().to_owned(),
-            frame_length_max: FRAME_LENGTH_MAX,
-            untagged_length_max: FRAME_LENGTH_MAX,
-            cpu: None,
-            policy: DeparturePolicy::default(),
-            paced: resident.is_timed,
-            store_bytes: 1 << 20,
-            resident: (resident.streams > 0).then_some(resident),
-        };
-        from.namespace.enter(|| XdpTransmit::open(&options)).unwrap().unwrap()
+        open_sender(&self.lab, resident)
     }
 
     fn collect(&mut self, received: &mut Vec<Vec<u8>>) {

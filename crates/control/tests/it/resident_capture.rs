@@ -18,13 +18,13 @@ use wirestorm_engine::replay::{
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpReceive, Direction};
 use wirestorm_io::clock;
 use wirestorm_io::namespace::InterfaceName;
-use wirestorm_io::xdp::{XdpTransmit, XdpTransmitOptions};
+use wirestorm_io::xdp::XdpTransmit;
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::require::require_root;
 use wirestorm_wire::capture::{LinkType, PcapngWriter};
 
-const FRAME_LENGTH_MAX: usize = 1_514;
+use crate::resident::{FRAME_LENGTH_MAX, open_sender};
 
 /// A packet: its content, and the time since the one before in ns.
 #[derive(Clone, Debug)]
@@ -256,20 +256,9 @@ impl Path {
     }
 
     fn transmit(&self, case: &Case) -> XdpTransmit {
-        let from: InterfaceName = self.lab.a.port().parse().unwrap();
         let is_timed = case.pace != Pace::TopSpeed;
         let capture = Some(CaptureOptions { frames: case.packets.len() });
-        let options = XdpTransmitOptions {
-            interface: from.name().to_owned(),
-            frame_length_max: FRAME_LENGTH_MAX,
-            untagged_length_max: FRAME_LENGTH_MAX,
-            cpu: None,
-            policy: DeparturePolicy::default(),
-            paced: is_timed,
-            store_bytes: 1 << 20,
-            resident: Some(ResidentOptions { capture, is_timed, ..ResidentOptions::default() }),
-        };
-        from.namespace.enter(|| XdpTransmit::open(&options)).unwrap().unwrap()
+        open_sender(&self.lab, ResidentOptions { capture, is_timed, ..Default::default() })
     }
 
     fn collect(&mut self, received: &mut Vec<Vec<u8>>) {
@@ -306,7 +295,7 @@ impl Path {
         let counters = worker.counters();
         while port.in_flight() > 0 || (received.len() as u64) < counters.packets {
             port.flush().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            AfXdpReceive::wait(&mut [&mut self.receive], Duration::from_millis(1));
             self.collect(&mut received);
             assert!(
                 std::time::Instant::now() < end,
